@@ -1,0 +1,171 @@
+"""The immutable graph: what the reader makes of a .tflite file, and what every pass takes and returns.
+
+Three dataclasses (Tensor, Node, Graph) and one small attribute class per family of ops. Node.op is TensorFlow Lite's own
+name of the builtin ("CONV_2D") or the custom op's name ("Convolution2DTransposeBias"). Sizes are (h, w).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+Shape = tuple[int, ...]
+Size2 = tuple[int, int]  # (h, w)
+ABSENT = -1  # an optional input that a node does not have
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Rows and columns of zeros around an input, resolved from SAME or VALID by the reader."""
+
+    top: int = 0
+    bottom: int = 0
+    left: int = 0
+    right: int = 0
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Attributes of an op that has none."""
+
+
+@dataclass(frozen=True)
+class Activated(Attributes):
+    """ADD, SUB, MUL, DIV: only a fused activation."""
+
+    activation: str = "NONE"  # NONE RELU RELU6 RELU_N1_TO_1 TANH
+
+
+@dataclass(frozen=True)
+class Conv2D(Activated):
+    """CONV_2D: inputs (x BHWC, weights OHWI, bias O or ABSENT)."""
+
+    stride: Size2 = (1, 1)
+    dilation: Size2 = (1, 1)
+    padding: Padding = Padding()
+
+
+@dataclass(frozen=True)
+class DepthwiseConv2D(Conv2D):
+    """DEPTHWISE_CONV_2D: inputs (x BHWC, weights 1HWC', bias C' or ABSENT), C' = C * multiplier."""
+
+    multiplier: int = 1
+
+
+@dataclass(frozen=True)
+class TransposeConv2D(Activated):
+    """TRANSPOSE_CONV and Convolution2DTransposeBias: inputs (x BHWC, weights OHWI, bias O or ABSENT).
+
+    The output's size is in its tensor; out[y * stride + ky - padding.top] += x[y] * weights[ky].
+    """
+
+    stride: Size2 = (1, 1)
+    padding: Padding = Padding()
+
+
+@dataclass(frozen=True)
+class Pool2D(Activated):
+    """AVERAGE_POOL_2D and MAX_POOL_2D; padding counts neither in the average nor in the maximum."""
+
+    kernel: Size2 = (1, 1)
+    stride: Size2 = (1, 1)
+    padding: Padding = Padding()
+
+
+@dataclass(frozen=True)
+class Resize(Attributes):
+    """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: input (x,); the size is that of the output tensor."""
+
+    align_corners: bool = False
+    half_pixel_centers: bool = False
+
+
+@dataclass(frozen=True)
+class Reduce(Attributes):
+    """MEAN and its kind: input (x,)."""
+
+    axes: tuple[int, ...] = ()  # not negative, ascending
+    keep_dims: bool = False
+
+
+@dataclass(frozen=True)
+class Pad(Attributes):
+    """PAD and PADV2: input (x,); one (before, after) per dimension."""
+
+    amounts: tuple[tuple[int, int], ...] = ()
+    value: float = 0.0
+
+
+@dataclass(frozen=True)
+class Concatenation(Activated):
+    """CONCATENATION of all inputs."""
+
+    axis: int = 0  # not negative
+
+
+@dataclass(frozen=True)
+class Alpha(Attributes):
+    """LEAKY_RELU: the slope below zero."""
+
+    alpha: float = 0.0
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value of the graph: runtime value, or constant if data is there."""
+
+    index: int
+    name: str
+    shape: Shape  # as in the file: BHWC for pictures
+    dtype: str = "float32"  # NumPy's name
+    data: npt.NDArray[np.generic] | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        return self.data is not None
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator: tensor indices in, tensor indices out."""
+
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attributes: Attributes = Attributes()
+    index: int = -1  # position in the file's operator list, -1 if a pass made it
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in an order in which they can run."""
+
+    name: str
+    tensors: Mapping[int, Tensor]
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def producers(self) -> dict[int, Node]:
+        """Tensor index to the node that writes it."""
+        return {out: node for node in self.nodes for out in node.outputs}
+
+    def consumers(self) -> dict[int, list[Node]]:
+        """Tensor index to the nodes that read it, in order."""
+        readers: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for tensor in dict.fromkeys(node.inputs):
+                readers.setdefault(tensor, []).append(node)
+        return readers
+
+    def with_changes(
+        self, nodes: tuple[Node, ...] | None = None, new_tensors: Mapping[int, Tensor] | None = None
+    ) -> "Graph":
+        """A copy with other nodes and further tensors; tensors that nothing mentions any more are dropped."""
+        nodes = self.nodes if nodes is None else nodes
+        tensors = {**self.tensors, **(new_tensors or {})}
+        used = {i for node in nodes for i in (*node.inputs, *node.outputs)} | {*self.inputs, *self.outputs}
+        kept = {i: tensor for i, tensor in tensors.items() if i in used}
+        return replace(self, nodes=nodes, tensors=MappingProxyType(kept))

@@ -1,0 +1,1 @@
+"""GLSL sources as package data; read with importlib.resources, never imported for code."""

@@ -1,0 +1,284 @@
+"""A machine with OpenGL goes in, a checked context with ctypes entry points and read-back counters comes out.
+
+A context belongs to the thread that opened it: everything that touches OpenGL happens there.
+"""
+
+import contextlib
+import ctypes
+import os
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import glcontext
+import moderngl
+
+from gpu_delegate import opengl
+from gpu_delegate.counting import CountingLoader, ReadbackCounter
+from gpu_delegate.errors import DeviceError
+from gpu_delegate.opengl import GL, Load
+from gpu_delegate.shader import explain_log
+
+REQUIRED = (4, 3)
+_SOFTWARE = re.compile(
+    r"llvmpipe|softpipe|swrast|SwiftShader|Software Rasterizer|Microsoft Basic Render|GDI Generic", re.I
+)
+_ERROR_NAMES = {
+    0x500: "GL_INVALID_ENUM",
+    0x501: "GL_INVALID_VALUE",
+    0x502: "GL_INVALID_OPERATION",
+    0x505: "GL_OUT_OF_MEMORY",
+    0x506: "GL_INVALID_FRAMEBUFFER_OPERATION",
+    0x507: "GL_CONTEXT_LOST",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the device allows; sizes are (x, y, z)."""
+
+    texture_buffer_texels: int
+    texture_buffer_alignment_bytes: int
+    storage_alignment_bytes: int
+    storage_bindings: int  # of one compute shader
+    storage_block_bytes: int
+    uniform_block_bytes: int
+    uniform_alignment_bytes: int
+    work_group_count: tuple[int, int, int]
+    work_group_size: tuple[int, int, int]
+    work_group_invocations: int
+    shared_memory_bytes: int
+    texture_size: int  # largest width and height of a 2-D texture
+    compute_textures: int  # texture image units of one compute shader
+    image_units: int
+    viewport_size: tuple[int, int]  # (width, height)
+
+
+# What OpenGL 4.3 promises and the engine counts on; a driver that says 4.3 and offers less is not one.
+_NEEDED = {
+    "texture_buffer_texels": 65536,
+    "storage_bindings": 8,
+    "storage_block_bytes": 1 << 24,
+    "work_group_invocations": 1024,
+    "shared_memory_bytes": 32768,
+    "compute_textures": 16,
+}
+
+
+def check_limits(limits: Limits, renderer: str) -> None:
+    """Raise DeviceError if a device that claims OpenGL 4.3 offers less than that promises."""
+    for name, needed in _NEEDED.items():
+        found = getattr(limits, name)
+        if found < needed:
+            what = name.replace("_", " ")
+            raise DeviceError(f"{renderer}: {what} is {found}, at least {needed} is needed; use --backend cpu")
+
+
+class _Loader:
+    """What moderngl asks of a context, over ours: entry points that count, and scopes that nest."""
+
+    def __init__(self, native: Any, counting: CountingLoader) -> None:
+        self._native = native
+        self._counting = counting
+
+    def load_opengl_function(self, name: str) -> int:
+        return self._counting.load(name)
+
+    def __enter__(self) -> None:
+        if self._native is not None:
+            self._native.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        if self._native is not None:
+            self._native.__exit__(*exc)
+
+    def release(self) -> None:
+        """Nothing: our Context releases the native one."""
+
+
+class Context:
+    """An open context: `gl` (ctypes entry points), `mgl` (moderngl's), `limits`, `readback`, and who renders.
+
+    Use it as a context manager, or call release(); objects made in it die with it.
+    """
+
+    def __init__(self, native: Any, load: Load, standalone: bool) -> None:
+        self.readback = ReadbackCounter()
+        self.thread = threading.get_ident()
+        self._native = native
+        counting = CountingLoader(load, self.readback)
+        self._loader = _Loader(native, counting)
+        self.gl = GL(counting.load)
+        self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
+        if self.gl.version < REQUIRED:
+            raise DeviceError(_too_old(self.gl.version, self.renderer))
+        self.limits = _read_limits(self.gl)
+        check_limits(self.limits, self.renderer)
+        loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
+        self.mgl = moderngl.create_context(require=430, standalone=standalone, context=loader)
+
+    @classmethod
+    def from_current(cls, load: Load) -> "Context":
+        """The context that is current in this thread (a window's), by the loader of whoever made it.
+
+        Release leaves that context itself alone. Raises DeviceError if it is older than OpenGL 4.3.
+        """
+        return cls(None, load, standalone=False)
+
+    @property
+    def is_software(self) -> bool:
+        """Whether the CPU does the work of a GPU here."""
+        return _SOFTWARE.search(self.renderer) is not None
+
+    def check_thread(self) -> None:
+        """Assert that the caller is on the thread that owns the context."""
+        assert threading.get_ident() == self.thread, "OpenGL is used outside the thread that opened the context"
+
+    def check_errors(self, where: str) -> None:
+        """Raise DeviceError if OpenGL has an error pending; `where` says what was being done."""
+        names: list[str] = []
+        while len(names) < 8 and (code := self.gl.glGetError()):
+            names.append(_ERROR_NAMES.get(code, hex(code)))
+        if names:
+            advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
+            raise DeviceError(f"OpenGL failed while {where}: {', '.join(names)} ({self.renderer}){advice}")
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Make the context current for a while and then the one that was current before."""
+        with self._loader:
+            yield
+
+    def release(self) -> None:
+        """Free the context and all that lives in it; a second call does nothing."""
+        native, self._native = self._native, None
+        self.mgl.release()
+        if native is not None:
+            native.release()
+
+    def __enter__(self) -> "Context":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def open_context() -> Context:
+    """Open a context of its own without any window, through EGL; it is current in this thread from now on.
+
+    GLCONTEXT_DEVICE_INDEX chooses among several devices. Raises DeviceError: no EGL, no device, OpenGL below 4.3.
+    """
+    try:
+        native = _open_native(430)
+    except Exception as error:  # glcontext raises nothing more specific
+        raise DeviceError(_why_not(str(error))) from None
+    try:
+        return Context(native, native.load_opengl_function, standalone=True)
+    except BaseException:
+        native.release()
+        raise
+
+
+def compile_compute(context: Context, source: str, label: str) -> int:
+    """Compile and link one compute shader; the name of the program, labelled for debuggers.
+
+    Raises DeviceError with the driver's first complaints by file and line.
+    """
+    gl = context.gl
+    shader, program = gl.glCreateShader(opengl.COMPUTE_SHADER), gl.glCreateProgram()
+    try:
+        text = ctypes.c_char_p(source.encode())
+        gl.glShaderSource(shader, 1, ctypes.byref(text), None)
+        gl.glCompileShader(shader)
+        _check_log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shader, opengl.COMPILE_STATUS, source, label)
+        gl.glAttachShader(program, shader)
+        gl.glLinkProgram(program)
+        _check_log(gl.glGetProgramiv, gl.glGetProgramInfoLog, program, opengl.LINK_STATUS, source, label)
+    except DeviceError:
+        gl.glDeleteProgram(program)
+        raise
+    finally:
+        gl.glDeleteShader(shader)
+    gl.glObjectLabel(opengl.PROGRAM, program, -1, label.encode())
+    return program
+
+
+def _check_log(get: Any, get_log: Any, name: int, status: int, source: str, label: str) -> None:
+    value = ctypes.c_int()
+    get(name, status, ctypes.byref(value))
+    if value.value:
+        return
+    get(name, opengl.INFO_LOG_LENGTH, ctypes.byref(value))
+    log = ctypes.create_string_buffer(max(value.value, 1))
+    get_log(name, len(log), None, log)
+    raise DeviceError(f"shader {label} does not compile: {explain_log(log.value.decode(errors='replace'), source)}")
+
+
+def _open_native(version: int) -> Any:
+    settings = {"mode": "standalone", "glversion": version, "libegl": "libEGL.so.1", "libgl": _gl_library()}
+    return glcontext.get_backend_by_name("egl")(**settings)
+
+
+def _gl_library() -> str:
+    """libGL where it is; a machine that never had X has libOpenGL alone."""
+    for name in ("libGL.so.1", "libOpenGL.so.0"):
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name)
+            return name
+    return "libGL.so.1"
+
+
+def _why_not(error: str) -> str:
+    """What the person lacks, from what glcontext says."""
+    if "not loaded" in error:
+        library = error.split()[0]
+        return f"no OpenGL: {library} cannot be loaded; install libegl1 libgl1 libgl1-mesa-dri, or use --backend cpu"
+    if "device" in error.lower() and "found" in error:
+        index = os.environ.get("GLCONTEXT_DEVICE_INDEX", "0")
+        return (
+            f"no OpenGL: EGL has no device {index}; install libgl1-mesa-dri or the GPU's driver, or use --backend cpu"
+        )
+    with contextlib.suppress(Exception):
+        older = _open_native(330)
+        try:
+            gl = GL(older.load_opengl_function)
+            return _too_old(gl.version, gl.string(opengl.RENDERER))
+        finally:
+            older.release()
+    return f"no OpenGL: {error}; install libegl1 libgl1-mesa-dri or the GPU's driver, or use --backend cpu"
+
+
+def _too_old(version: tuple[int, int], renderer: str) -> str:
+    found = f"OpenGL {version[0]}.{version[1]} ({renderer})"
+    return f"{found} is too old, 4.3 is needed; update the driver or use --backend cpu"
+
+
+def _read_limits(gl: GL) -> Limits:
+    return Limits(
+        texture_buffer_texels=gl.integer(0x8C2B),
+        texture_buffer_alignment_bytes=gl.integer(0x919F),
+        storage_alignment_bytes=gl.integer(0x90DF),
+        storage_bindings=gl.integer(0x90DB),
+        storage_block_bytes=gl.integer64(0x90DE),
+        uniform_block_bytes=gl.integer(0x8A30),
+        uniform_alignment_bytes=gl.integer(0x8A34),
+        work_group_count=(gl.integer(0x91BE, 0), gl.integer(0x91BE, 1), gl.integer(0x91BE, 2)),
+        work_group_size=(gl.integer(0x91BF, 0), gl.integer(0x91BF, 1), gl.integer(0x91BF, 2)),
+        work_group_invocations=gl.integer(0x90EB),
+        shared_memory_bytes=gl.integer(0x8262),
+        texture_size=gl.integer(0x0D33),
+        compute_textures=gl.integer(0x91BC),
+        image_units=gl.integer(0x8F38),
+        viewport_size=_pair(gl, 0x0D3A),
+    )
+
+
+def _pair(gl: GL, name: int) -> tuple[int, int]:
+    values = (ctypes.c_int * 2)()
+    gl.glGetIntegerv(name, values)
+    return values[0], values[1]

@@ -1,0 +1,186 @@
+"""A function loader goes in, OpenGL's entry points and constants come out, callable through ctypes.
+
+Every call releases the interpreter's lock while the driver works. Names are OpenGL's own, so that its manual applies.
+"""
+# ruff: noqa: N815
+
+import ctypes
+from collections.abc import Callable
+from typing import Annotated, Any, get_args, get_type_hints
+
+Load = Callable[[str], int]  # name of an entry point to its address, 0 if there is none
+
+Uint = Annotated[int, ctypes.c_uint]
+Int = Annotated[int, ctypes.c_int]
+Byte = Annotated[int, ctypes.c_ubyte]
+Float = Annotated[float, ctypes.c_float]
+Size = Annotated[int, ctypes.c_ssize_t]
+U64 = Annotated[int, ctypes.c_uint64]
+Pointer = Annotated[Any, ctypes.c_void_p]  # an address, None, or a ctypes array
+Text = Annotated[bytes, ctypes.c_char_p]
+Sync = Annotated[int | None, ctypes.c_void_p]
+
+TEXTURE_2D, TEXTURE_BUFFER, TEXTURE0 = 0x0DE1, 0x8C2A, 0x84C0
+TEXTURE_MIN_FILTER, TEXTURE_MAG_FILTER, TEXTURE_WRAP_S, TEXTURE_WRAP_T = 0x2801, 0x2800, 0x2802, 0x2803
+NEAREST, CLAMP_TO_EDGE = 0x2600, 0x812F
+RGBA, RED, RGBA8, RGBA32F, R32F, RGBA16F, R8 = 0x1908, 0x1903, 0x8058, 0x8814, 0x822E, 0x881A, 0x8229
+UNSIGNED_BYTE, FLOAT = 0x1401, 0x1406
+ARRAY_BUFFER, COPY_READ_BUFFER, COPY_WRITE_BUFFER = 0x8892, 0x8F36, 0x8F37
+PIXEL_PACK_BUFFER, PIXEL_UNPACK_BUFFER = 0x88EB, 0x88EC
+UNIFORM_BUFFER, SHADER_STORAGE_BUFFER = 0x8A11, 0x90D2
+STREAM_DRAW, STREAM_READ, STATIC_DRAW, DYNAMIC_DRAW, DYNAMIC_COPY = 0x88E0, 0x88E1, 0x88E4, 0x88E8, 0x88EA
+MAP_READ_BIT, MAP_WRITE_BIT, WRITE_ONLY = 0x1, 0x2, 0x88B9
+PACK_ALIGNMENT, UNPACK_ALIGNMENT, UNPACK_ROW_LENGTH = 0x0D05, 0x0CF5, 0x0CF2
+READ_ONLY, READ_FRAMEBUFFER, DRAW_FRAMEBUFFER, FRAMEBUFFER = 0x88B8, 0x8CA8, 0x8CA9, 0x8D40
+COMPUTE_SHADER, COMPILE_STATUS, LINK_STATUS, INFO_LOG_LENGTH = 0x91B9, 0x8B81, 0x8B82, 0x8B84
+VERTEX_SHADER, FRAGMENT_SHADER, TRIANGLES = 0x8B31, 0x8B30, 0x0004
+SYNC_GPU_COMMANDS_COMPLETE, SYNC_FLUSH_COMMANDS_BIT = 0x9117, 0x1
+ALREADY_SIGNALED, TIMEOUT_EXPIRED, CONDITION_SATISFIED, WAIT_FAILED = 0x911A, 0x911B, 0x911C, 0x911D
+TIMESTAMP, QUERY_RESULT, QUERY_RESULT_AVAILABLE = 0x8E28, 0x8866, 0x8867
+TEXTURE_FETCH_BARRIER_BIT, SHADER_IMAGE_ACCESS_BARRIER_BIT, SHADER_STORAGE_BARRIER_BIT = 0x8, 0x20, 0x2000
+PIXEL_BUFFER_BARRIER_BIT, BUFFER_UPDATE_BARRIER_BIT, TEXTURE_UPDATE_BARRIER_BIT = 0x80, 0x200, 0x100
+UNIFORM_BARRIER_BIT, FRAMEBUFFER_BARRIER_BIT, ALL_BARRIER_BITS = 0x4, 0x400, 0xFFFFFFFF
+VENDOR, RENDERER, VERSION, EXTENSIONS, NUM_EXTENSIONS = 0x1F00, 0x1F01, 0x1F02, 0x1F03, 0x821D
+MAJOR_VERSION, MINOR_VERSION = 0x821B, 0x821C
+BUFFER, PROGRAM, TEXTURE = 0x82E0, 0x82E2, 0x1702  # for glObjectLabel
+
+
+class GL:
+    """Entry points as attributes, loaded from their annotations; those of newer OpenGL sit behind a flag."""
+
+    multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
+
+    glUseProgram: Callable[[Uint], None]
+    glDispatchCompute: Callable[[Uint, Uint, Uint], None]
+    glMemoryBarrier: Callable[[Uint], None]
+    glFinish: Callable[[], None]
+    glFlush: Callable[[], None]
+    glFenceSync: Callable[[Uint, Uint], Sync]
+    glClientWaitSync: Callable[[Sync, Uint, U64], Uint]
+    glDeleteSync: Callable[[Sync], None]
+
+    glGenBuffers: Callable[[Int, Pointer], None]
+    glDeleteBuffers: Callable[[Int, Pointer], None]
+    glBindBuffer: Callable[[Uint, Uint], None]
+    glBindBufferBase: Callable[[Uint, Uint, Uint], None]
+    glBindBufferRange: Callable[[Uint, Uint, Uint, Size, Size], None]
+    glBindBuffersRange: Callable[[Uint, Uint, Int, Pointer, Pointer, Pointer], None]
+    glBufferData: Callable[[Uint, Size, Pointer, Uint], None]
+    glBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
+    glGetBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
+    glCopyBufferSubData: Callable[[Uint, Uint, Size, Size, Size], None]
+    glClearBufferSubData: Callable[[Uint, Uint, Size, Size, Uint, Uint, Pointer], None]
+    glMapBufferRange: Callable[[Uint, Size, Size, Uint], Pointer]
+    glUnmapBuffer: Callable[[Uint], Byte]
+
+    glGenTextures: Callable[[Int, Pointer], None]
+    glDeleteTextures: Callable[[Int, Pointer], None]
+    glActiveTexture: Callable[[Uint], None]
+    glBindTexture: Callable[[Uint, Uint], None]
+    glBindTextures: Callable[[Uint, Int, Pointer], None]
+    glBindImageTexture: Callable[[Uint, Uint, Int, Byte, Int, Uint, Uint], None]
+    glTexBuffer: Callable[[Uint, Uint, Uint], None]
+    glTexBufferRange: Callable[[Uint, Uint, Uint, Size, Size], None]
+    glTexParameteri: Callable[[Uint, Uint, Int], None]
+    glTexStorage2D: Callable[[Uint, Int, Uint, Int, Int], None]
+    glTexSubImage2D: Callable[[Uint, Int, Int, Int, Int, Int, Uint, Uint, Pointer], None]
+    glPixelStorei: Callable[[Uint, Int], None]
+    glReadPixels: Callable[[Int, Int, Int, Int, Uint, Uint, Pointer], None]
+
+    glCreateShader: Callable[[Uint], Uint]
+    glShaderSource: Callable[[Uint, Int, Pointer, Pointer], None]
+    glCompileShader: Callable[[Uint], None]
+    glGetShaderiv: Callable[[Uint, Uint, Pointer], None]
+    glGetShaderInfoLog: Callable[[Uint, Int, Pointer, Pointer], None]
+    glDeleteShader: Callable[[Uint], None]
+    glCreateProgram: Callable[[], Uint]
+    glAttachShader: Callable[[Uint, Uint], None]
+    glLinkProgram: Callable[[Uint], None]
+    glGetProgramiv: Callable[[Uint, Uint, Pointer], None]
+    glGetProgramInfoLog: Callable[[Uint, Int, Pointer, Pointer], None]
+    glDeleteProgram: Callable[[Uint], None]
+    glGetUniformLocation: Callable[[Uint, Text], Int]
+    glUniform1i: Callable[[Int, Int], None]
+    glUniform2i: Callable[[Int, Int, Int], None]
+    glUniform1f: Callable[[Int, Float], None]
+    glUniform2f: Callable[[Int, Float, Float], None]
+    glUniform4f: Callable[[Int, Float, Float, Float, Float], None]
+    glObjectLabel: Callable[[Uint, Uint, Int, Text], None]
+
+    glBindFramebuffer: Callable[[Uint, Uint], None]
+    glViewport: Callable[[Int, Int, Int, Int], None]
+    glGenVertexArrays: Callable[[Int, Pointer], None]
+    glDeleteVertexArrays: Callable[[Int, Pointer], None]
+    glBindVertexArray: Callable[[Uint], None]
+    glDrawArrays: Callable[[Uint, Int, Int], None]
+    glEnable: Callable[[Uint], None]
+    glDisable: Callable[[Uint], None]
+
+    glGenQueries: Callable[[Int, Pointer], None]
+    glDeleteQueries: Callable[[Int, Pointer], None]
+    glQueryCounter: Callable[[Uint, Uint], None]
+    glGetQueryObjectui64v: Callable[[Uint, Uint, Pointer], None]
+    glGetQueryObjectiv: Callable[[Uint, Uint, Pointer], None]
+
+    glGetError: Callable[[], Uint]
+    glGetIntegerv: Callable[[Uint, Pointer], None]
+    glGetInteger64v: Callable[[Uint, Pointer], None]
+    glGetIntegeri_v: Callable[[Uint, Uint, Pointer], None]
+    glGetString: Callable[[Uint], Text | None]
+    glGetStringi: Callable[[Uint, Uint], Text | None]
+
+    def __init__(self, load: Load) -> None:
+        for name, hint in get_type_hints(GL, include_extras=True).items():
+            if name.startswith("gl"):
+                arguments, result = get_args(hint)
+                prototype = ctypes.CFUNCTYPE(_ctype(result), *map(_ctype, arguments))
+                setattr(self, name, prototype(load(name)))
+        self.multi_bind = self.version >= (4, 4) or "GL_ARB_multi_bind" in self.extensions()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """(major, minor) of the current context."""
+        return self.integer(MAJOR_VERSION), self.integer(MINOR_VERSION)
+
+    def extensions(self) -> frozenset[str]:
+        """Names of the extensions of the current context."""
+        found = (self.glGetStringi(EXTENSIONS, i) for i in range(self.integer(NUM_EXTENSIONS)))
+        return frozenset(name.decode() for name in found if name)
+
+    def integer(self, name: int, index: int | None = None) -> int:
+        """The 32-bit value of a glGet name, or of one of its indices."""
+        value = ctypes.c_int()
+        if index is None:
+            self.glGetIntegerv(name, ctypes.byref(value))
+        else:
+            self.glGetIntegeri_v(name, index, ctypes.byref(value))
+        return value.value
+
+    def integer64(self, name: int) -> int:
+        """The 64-bit value of a glGet name."""
+        value = ctypes.c_int64()
+        self.glGetInteger64v(name, ctypes.byref(value))
+        return value.value
+
+    def string(self, name: int) -> str:
+        """The text of a glGetString name."""
+        return (self.glGetString(name) or b"").decode(errors="replace")
+
+    def generate(self, kind: str) -> int:
+        """A new object's name; kind is the end of its glGen function: Buffers, Textures, VertexArrays, Queries."""
+        name = ctypes.c_uint()
+        getattr(self, "glGen" + kind)(1, ctypes.byref(name))
+        return name.value
+
+    def delete(self, kind: str, name: int) -> None:
+        """Delete one object; kind as in generate."""
+        getattr(self, "glDelete" + kind)(1, ctypes.byref(ctypes.c_uint(name)))
+
+
+def _ctype(hint: Any) -> Any:
+    """The ctypes type that an annotation carries; None for no value."""
+    if hint is None or hint is type(None):
+        return None
+    if hasattr(hint, "__metadata__"):
+        return hint.__metadata__[0]
+    return next(_ctype(part) for part in get_args(hint) if part is not type(None))

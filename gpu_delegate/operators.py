@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 import tflite
 
-from .errors import ModelError, UnsupportedError
-from .graph import (
+from gpu_delegate.errors import ModelError, UnsupportedError
+from gpu_delegate.graph import (
     Activated,
     Alpha,
     Attributes,

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from .errors import ModelError, TexelflowError, UnsupportedError
-from .graph import ABSENT, Graph, Node, Shape, Tensor
-from .operators import MAX_OPERANDS, RULES, SUPPORTED_OPS, Operator
+from gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
+from gpu_delegate.graph import ABSENT, Graph, Node, Shape, Tensor
+from gpu_delegate.operators import MAX_OPERANDS, RULES, SUPPORTED_OPS, Operator
 
 __all__ = ["SUPPORTED_OPS", "load_model", "read_model"]
 

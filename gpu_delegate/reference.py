@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from .errors import DeviceError, ModelError, UsageError
+from gpu_delegate.errors import DeviceError, ModelError, UsageError
 
 Array = npt.NDArray[np.generic]
 
@@ -165,10 +165,8 @@ class _Rewriter:
 
     def constant(self, values: npt.NDArray[np.int32]) -> int:
         """Index of a new constant int32 tensor of one dimension."""
-        self.builder.StartVector(1, values.nbytes, ALIGNMENT)
-        for byte in reversed(values.tobytes()):
-            self.builder.PrependByte(byte)
-        stored = self.builder.EndVector()
+        self.builder.Prep(ALIGNMENT, values.nbytes)
+        stored = self.builder.CreateByteVector(values.tobytes())
         tflite.BufferStart(self.builder)
         tflite.BufferAddData(self.builder, stored)
         self.buffers.append(int(tflite.BufferEnd(self.builder)))

@@ -1,7 +1,7 @@
 """The immutable graph: what the reader makes of a .tflite file, and what every pass takes and returns.
 
-Three dataclasses (Tensor, Node, Graph) and one small attribute class per family of ops. Node.op is TensorFlow Lite's own
-name of the builtin ("CONV_2D") or the custom op's name ("Convolution2DTransposeBias"). Sizes are (h, w).
+Three dataclasses (Tensor, Node, Graph) and one small attribute class per family of ops. Node.op is TensorFlow Lite's
+own name of the builtin ("CONV_2D") or the custom op's name ("Convolution2DTransposeBias"). Sizes are (h, w).
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ are resolved here. `#line N K` numbers lines by file, and a comment at the top o
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
 from gpu_delegate.errors import DeviceError
@@ -79,3 +79,25 @@ def _literal(value: Value) -> str:
             raise DeviceError(f"a shader cannot hold the value {value}")
         return repr(value)
     return str(value)
+
+
+def fill(source: str, sections: Mapping[str, Sequence[str]]) -> str:
+    """Put generated lines in place of what stands between `//@ NAME` and `//@ end`.
+
+    Raises ValueError for a section that the source does not have.
+    """
+    left: dict[str, Sequence[str]] = dict(sections)
+    lines: list[str] = []
+    skipping = False
+    for line in source.splitlines():
+        mark = line.strip().removeprefix("//@ ") if line.strip().startswith("//@ ") else None
+        if mark == "end":
+            skipping = False
+        elif mark in left:
+            lines += left.pop(mark)
+            skipping = True
+        elif not skipping:
+            lines.append(line)
+    if left:
+        raise ValueError(f"the shader has no section {', '.join(left)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,103 @@
+"""Passes that use algebra: a graph goes in, one that computes the same with less work comes out.
+
+Source of the idea: a bilinear upsampling is linear and its weights sum to one, so that it commutes with whatever acts
+on each pixel alone; and a mean is linear. What must hold of the interpolation is checked on its matrix, not assumed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpu_delegate.graph import Activated, Conv2D, Graph, Node, Padding, Reduce, Resize, Tensor
+from gpu_delegate.ops.resize import interpolation_matrix
+from gpu_delegate.rewrite import Outcome, Rewriter
+
+
+def hoist_convolution(graph: Graph) -> tuple[Graph, Outcome]:
+    """RESIZE_BILINEAR (up), CONV 1x1 -> CONV 1x1, RESIZE_BILINEAR: fewer pixels to multiply."""
+    edit = Rewriter(graph)
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        if node.op != "RESIZE_BILINEAR":
+            continue
+        small, large = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+        readers = consumers.get(large.index, [])
+        if len(readers) != 1 or not is_pointwise_convolution(graph, readers[0]) or large.index in graph.outputs:
+            edit.decline(f"{large.name} is not read by one 1x1 convolution alone")
+            continue
+        out = graph.tensors[readers[0].outputs[0]]
+        if small.shape[1] * small.shape[2] * out.shape[3] >= large.shape[1] * large.shape[2] * out.shape[3]:
+            edit.decline(f"{large.name} is not larger than {small.name}")
+            continue
+        low = edit.new_tensor(out.name + ":low", (1, small.shape[1], small.shape[2], out.shape[3]))
+        edit.replace(node, replace(readers[0], inputs=(small.index, *readers[0].inputs[1:]), outputs=(low,)))
+        edit.replace(readers[0], replace(node, inputs=(low,), outputs=(out.index,)))
+    return edit.finish()
+
+
+def is_pointwise_convolution(graph: Graph, node: Node) -> bool:
+    """A CONV_2D that reads and writes one pixel: 1x1 kernel, stride 1, no padding."""
+    conv = node.attributes
+    if node.op != "CONV_2D" or not isinstance(conv, Conv2D):
+        return False
+    return graph.tensors[node.inputs[1]].shape[1:3] == (1, 1) and conv.stride == (1, 1) and conv.padding == Padding()
+
+
+def distribute_mean(graph: Graph) -> tuple[Graph, Outcome]:
+    """ADD (read by MEAN alone), MEAN -> MEAN of each, ADD: the sum of two maps need not be made for its mean."""
+    edit = Rewriter(graph)
+    consumers, producers = graph.consumers(), graph.producers()
+    for node in graph.nodes:
+        add = producers.get(node.inputs[0]) if is_spatial_mean(graph, node) else None
+        if add is None or add.op != "ADD":
+            continue
+        total, mean = graph.tensors[add.outputs[0]], graph.tensors[node.outputs[0]]
+        if len(consumers[total.index]) != 1 or total.index in graph.outputs:
+            edit.decline(f"{total.name} is read by others too")
+            continue
+        if any(graph.tensors[i].shape != total.shape or graph.tensors[i].is_constant for i in add.inputs):
+            edit.decline(f"{total.name} is a sum with broadcast or a constant")
+            continue
+        means = [edit.new_tensor(f"{mean.name}:{side}", mean.shape) for side in ("a", "b")]
+        edit.remove(add)
+        edit.replace(
+            node,
+            *(replace(node, inputs=(i,), outputs=(m,), index=-1) for i, m in zip(add.inputs, means, strict=True)),
+            Node("ADD", (means[0], means[1]), node.outputs, Activated()),
+        )
+    return edit.finish()
+
+
+def mean_before_resize(graph: Graph) -> tuple[Graph, Outcome]:
+    """RESIZE_BILINEAR, MEAN -> MEAN of the small map, where every source pixel carries the same total weight."""
+    edit = Rewriter(graph)
+    producers = graph.producers()
+    for node in graph.nodes:
+        resize = producers.get(node.inputs[0]) if is_spatial_mean(graph, node) else None
+        if resize is None or resize.op != "RESIZE_BILINEAR":
+            continue
+        small, large = graph.tensors[resize.inputs[0]], graph.tensors[resize.outputs[0]]
+        if not keeps_mean(resize, small, large):
+            edit.decline(f"{large.name}: the interpolation does not weigh all pixels alike")
+            continue
+        edit.replace(node, replace(node, inputs=(small.index,)))
+    return edit.finish()
+
+
+def keeps_mean(resize: Node, small: Tensor, large: Tensor) -> bool:
+    """Whether a resized map has the mean of the map: the columns of both interpolation matrices sum alike."""
+    attributes = resize.attributes
+    assert isinstance(attributes, Resize)
+    for source, target in zip(small.shape[1:3], large.shape[1:3], strict=True):
+        columns = interpolation_matrix(source, target, attributes).sum(axis=0)
+        if not np.allclose(columns, target / source, rtol=1e-6):
+            return False
+    return True
+
+
+def is_spatial_mean(graph: Graph, node: Node) -> bool:
+    """A MEAN over rows and columns of a BHWC map."""
+    attributes = node.attributes
+    if node.op != "MEAN" or not isinstance(attributes, Reduce):
+        return False
+    return attributes.axes == (1, 2) and len(graph.tensors[node.inputs[0]].shape) == 4

@@ -1,0 +1,355 @@
+"""GLSL of one pixel kernel: a Body and a Tile go in, the text of main()'s body and the weights it reads come out.
+
+Ops write only their own arithmetic (gpu_delegate/ops); positions, padding, loads, stores, loops and registers belong
+here. Names in the text are ordinals (in0, out0, a1_0_2), never names from the model, so equal kernels have equal text.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpu_delegate.body import Accumulate, Body, Hold, Phase, Root, is_contraction
+from gpu_delegate.graph import Node
+from gpu_delegate.layout import MapShape, shape_of
+from gpu_delegate.ops import convolution, elementwise, resize, window
+from gpu_delegate.packing import Blob, Float32Array
+from gpu_delegate.rewrite import float_data
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a kernel is laid over threads."""
+
+    rows: int = 1  # pixels of one thread, one below the other
+    z_slices: int = 0  # output slices of one thread; 0: all of them
+    local: tuple[int, int, int] = (8, 8, 1)
+    baked: bool = False  # weights as literals in the text, loops unrolled
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A channel slice: its GLSL expression, and its number where that is known."""
+
+    text: str
+    index: int | None = None
+
+
+@dataclass
+class Scope:
+    """Values and taps that are at hand inside one pair of braces."""
+
+    values: dict[tuple[int, str], list[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+
+class Emitter:
+    """Builds the text; `lines` and `blob` are the result."""
+
+    def __init__(self, body: Body, tile: Tile, inputs: dict[int, str], vectors: dict[int, str], blob: Blob) -> None:
+        self.body = body
+        self.graph = body.graph
+        self.tile = tile
+        self.vectors = vectors  # tensors that the vector prologue left in shared memory, and their arrays
+        self.blob = blob
+        self.lines: list[str] = []
+        self.preamble: list[str] = []
+        self.rows = range(tile.rows)
+        self._scopes = [Scope()]
+        self._fresh = 0
+        self._positions: dict[str, str] = {}
+        self._held_names: dict[int, str] = {}
+        self._bases: dict[tuple[int, str], int] = {}
+        self._inputs = inputs
+        self._outputs = {tensor: f"out{k}" for k, tensor in enumerate(body.outputs)}
+
+    # Text ---------------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * len(self._scopes) + text)
+
+    def name(self, prefix: str) -> str:
+        self._fresh += 1
+        return f"{prefix}{self._fresh}"
+
+    @contextmanager
+    def block(self, head: str = "") -> Iterator[None]:
+        self.line((head + " {").lstrip())
+        self._scopes.append(Scope())
+        yield
+        self._scopes.pop()
+        self.line("}")
+
+    def once(self, key: str, prefix: str, declaration: str) -> str:
+        """Declare `declaration` (with {} for the name) unless an enclosing scope has it; the name."""
+        for scope in self._scopes:
+            if key in scope.names:
+                return scope.names[key]
+        name = self.name(prefix)
+        self.line(declaration.format(name))
+        self._scopes[-1].names[key] = name
+        return name
+
+    def position(self, key: str, prefix: str, declaration: str) -> str:
+        """Like once(), for what depends on the thread alone: declared ahead of all loops."""
+        if key not in self._positions:
+            self._positions[key] = f"{prefix}{len(self._positions)}"
+            self.preamble.append("    " + declaration.format(self._positions[key]))
+        return self._positions[key]
+
+    # Values -------------------------------------------------------------------------------------------------------
+
+    def shape(self, tensor: int) -> MapShape:
+        return shape_of(self.graph.tensors[tensor])
+
+    def value(self, tensor: int, at: Slice) -> list[str]:
+        """Slice `at` of a value for each of the thread's pixels."""
+        if tensor in self.body.held:
+            assert at.index is not None, "held values are read at constant positions"
+            return [self.held(tensor, row, at.index) for row in self.rows]
+        for scope in self._scopes:
+            if (tensor, at.text) in scope.values:
+                return scope.values[tensor, at.text]
+        node = self.body.producer(tensor)
+        found = self._load(tensor, at) if node is None else self._compute(node, at)
+        self._scopes[-1].values[tensor, at.text] = found
+        return found
+
+    def _load(self, tensor: int, at: Slice) -> list[str]:
+        shape = self.shape(tensor)
+        if tensor in self.vectors:
+            return [f"{self.vectors[tensor]}[{at.text}]"] * self.tile.rows
+        if self.graph.tensors[tensor].is_constant and shape.is_vector:
+            base = self.blob.vector(float_data(self.graph.tensors[tensor]))
+            return [
+                self.once(f"const {base} {at.text}", "c", f"vec4 {{}} = WEIGHT({base} + {at.text});")
+            ] * self.tile.rows
+        source = self._inputs[tensor]
+        if shape.is_vector:
+            return [self.once(f"{source} {at.text}", "g", f"vec4 {{}} = READ({source}, {at.text});")] * self.tile.rows
+        return [
+            self.once(f"{source} {at.text} {row}", "v", f"vec4 {{}} = READ({source}, {self.index(shape, at, row)});")
+            for row in self.rows
+        ]
+
+    def operand(self, tensor: int, at: Slice, channels: int) -> list[str]:
+        """Like value(), with one channel repeated over `channels` where the tensor has but one."""
+        if self.shape(tensor).channels == 1 and channels > 1:
+            return [v + ".xxxx" for v in self.value(tensor, Slice("0", 0))]
+        return self.value(tensor, at)
+
+    def _compute(self, node: Node, at: Slice) -> list[str]:
+        if is_contraction(node):
+            return convolution.gather(self, node, at)
+        if node.op == "DEPTHWISE_CONV_2D":
+            return window.depthwise(self, node, at)
+        if node.op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+            return window.pool(self, node, at)
+        if node.op == "RESIZE_BILINEAR":
+            return resize.bilinear(self, node, at)
+        if node.op == "RESIZE_NEAREST_NEIGHBOR":
+            return resize.nearest(self, node, at)
+        return self.declare(self._elementwise(node, at))
+
+    def declare(self, expressions: list[str], prefix: str = "t") -> list[str]:
+        names = [self.name(prefix) for _ in expressions]
+        for name, text in zip(names, expressions, strict=True):
+            self.line(f"vec4 {name} = {text};")
+        return names
+
+    def _elementwise(self, node: Node, at: Slice) -> list[str]:
+        channels = self.shape(node.outputs[0]).channels
+        operands = [self.operand(i, at, channels) for i in node.inputs]
+        texts = [elementwise.expression(node, list(row)) for row in zip(*operands, strict=True)]
+        if node.op in elementwise.NEEDS_MASK:
+            return [self.masked(text, channels, at) for text in texts]
+        return texts
+
+    def masked(self, text: str, channels: int, at: Slice) -> str:
+        """The value with zeros in the lanes past the last channel."""
+        last = channels // 4
+        if channels % 4 == 0 or at.index not in (None, last):
+            return text
+        return f"keep({text}, {channels} - 4 * ({at.text}))"
+
+    # Registers ----------------------------------------------------------------------------------------------------
+
+    def held(self, tensor: int, row: int, index: int) -> str:
+        name = self._held_names.setdefault(tensor, f"a{len(self._held_names)}")
+        return f"{name}_{row}_{index}"
+
+    def held_slices(self, tensor: int) -> range:
+        total = self.shape(tensor).slices
+        return range(self.tile.z_slices if self.splits else total)
+
+    @property
+    def splits(self) -> bool:
+        return self.tile.z_slices > 0
+
+    def output_slice(self, index: int) -> Slice:
+        """Slice `index` of those that this thread makes."""
+        return Slice("z0" if index == 0 else f"(z0 + {index})", None) if self.splits else Slice(str(index), index)
+
+    # Positions ----------------------------------------------------------------------------------------------------
+
+    def index(self, shape: MapShape, at: Slice, row: int) -> str:
+        """Texel of the thread's pixel `row` in a map of the domain's size."""
+        pixel = self.position(f"pixel {row}", "i", f"int {{}} = (y0 + {row}) * {self.body.domain.width} + x0;")
+        return self.texel(shape, at, pixel)
+
+    @staticmethod
+    def texel(shape: MapShape, at: Slice, pixel: str) -> str:
+        if at.index is not None:
+            return pixel if at.index == 0 else f"{at.index * shape.pixels} + {pixel}"
+        return f"({at.text}) * {shape.pixels} + {pixel}"
+
+    def axis(self, base: str, stride: int, offset: int, size: int, last: int) -> tuple[str, str]:
+        """Source coordinate base * stride + offset along one axis, clamped, and its validity ("" if always valid).
+
+        base runs from 0 to `last`.
+        """
+        text = f"{base} * {stride} + {offset}"
+        if offset >= 0 and last * stride + offset < size:
+            return self.position("at " + text, "p", f"int {{}} = {text};"), ""
+        at = self.position(f"at {text} {size}", "p", f"int {{}} = clamp({text}, 0, {size - 1});")
+        return at, self.position(f"in {text} {size}", "k", f"bool {{}} = uint({text}) < {size}u;")
+
+    def strided_axis(self, base: str, stride: int, offset: int, size: int) -> tuple[str, str]:
+        """Source coordinate (base + offset) / stride of a transposed convolution, clamped, and its validity."""
+        text = f"{base} + {offset}"
+        at = self.position(
+            f"over {text} {stride} {size}", "p", f"int {{}} = clamp(({text}) / {stride}, 0, {size - 1});"
+        )
+        valid = f"({text}) >= 0 && ({text}) % {stride} == 0 && ({text}) / {stride} < {size}"
+        return at, self.position(f"on {text} {stride} {size}", "k", f"bool {{}} = {valid};")
+
+    def tap(
+        self, tensor: int, at: Slice, row: tuple[str, str], column: tuple[str, str], outside: str = "vec4(0.0)"
+    ) -> str:
+        """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""
+        shape = self.shape(tensor)
+        start = self.position(f"row {row[0]} {shape.width}", "r", f"int {{}} = {row[0]} * {shape.width};")
+        load = f"READ({self._inputs[tensor]}, {self.texel(shape, at, f'{start} + {column[0]}')})"
+        valid = " && ".join(v for v in (row[1], column[1]) if v)
+        if valid:
+            valid = self.position("and " + valid, "k", f"bool {{}} = {valid};")
+            load = f"{valid} ? {load} : {outside}"
+        return self.once(f"tap {tensor} {at.text} {row[0]} {column[0]} {valid}", "v", f"vec4 {{}} = {load};")
+
+    # Phases -------------------------------------------------------------------------------------------------------
+
+    def emit(self) -> None:
+        """The whole kernel."""
+        for number, phase in enumerate(self.body.phases):
+            for root in phase.roots:
+                if isinstance(root, Accumulate):
+                    convolution.start(self, root.node)
+            self._phase(phase, first=number == 0)
+
+    def _phase(self, phase: Phase, first: bool) -> None:
+        accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
+        for root in phase.roots:
+            if isinstance(root, Hold):
+                names = ", ".join(
+                    self.held(root.tensor, row, k) for row in self.rows for k in self.held_slices(root.tensor)
+                )
+                self.line(f"vec4 {names};")
+        if self.splits and not accumulates:
+            for index in range(self.tile.z_slices):
+                with self.block():
+                    self._roots(phase, self._held_slice(index, phase))
+        elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
+            for index in range(phase.slices):
+                with self.block():
+                    self._roots(phase, Slice(str(index), index))
+        else:
+            with self.block(f"for (int s = 0; s < {phase.slices}; ++s)"):
+                self._roots(phase, Slice("s"))
+
+    def _held_slice(self, index: int, phase: Phase) -> Slice:
+        return Slice(self.output_slice(index).text, index if phase.unrolled else None)
+
+    def _has_weights(self, phase: Phase) -> bool:
+        nodes = [self.body.producer(v) for v in phase.evaluates]
+        return any(isinstance(root, Accumulate) for root in phase.roots) or any(
+            node is not None and (is_contraction(node) or node.op == "DEPTHWISE_CONV_2D") for node in nodes
+        )
+
+    def _roots(self, phase: Phase, at: Slice) -> None:
+        for root in phase.roots:
+            self._root(root, at)
+
+    def _root(self, root: Root, at: Slice) -> None:
+        if isinstance(root, Accumulate):
+            convolution.accumulate(self, root.node, at)
+        elif isinstance(root, Hold):
+            self._hold(root.tensor, at)
+        elif (node := self.body.producer(root.tensor)) is not None and node.op == "DEPTH_TO_SPACE":
+            self._store_blocks(node)
+        else:
+            self._store(root.tensor, at)
+
+    def _hold(self, tensor: int, at: Slice) -> None:
+        assert at.index is not None
+        node = self.body.producer(tensor)
+        if node is None:
+            values = self._load(tensor, at)
+        elif elementwise.is_elementwise(node):
+            values = self._elementwise(node, at)
+        else:
+            values = self._compute(node, at)
+        for row, value in enumerate(values):
+            self.line(f"{self.held(tensor, row, at.index)} = {value};")
+
+    def _store(self, tensor: int, at: Slice) -> None:
+        shape = self.shape(tensor)
+        for row, value in enumerate(self.value(tensor, at)):
+            target = self.index(shape, at if not self.splits else Slice(at.text), row)
+            self.line(f"WRITE({self._outputs[tensor]}, {target}, {self.masked(value, shape.channels, at)});")
+
+    def _store_blocks(self, node: Node) -> None:
+        """DEPTH_TO_SPACE: channel (i * block + j) * C + c of pixel (y, x) goes to c of (y*block + i, x*block + j)."""
+        shape, domain = self.shape(node.outputs[0]), self.body.domain
+        block = shape.width // domain.width
+        for row in self.rows:
+            for i in range(block):
+                for j in range(block):
+                    first = (i * block + j) * shape.channels
+                    pixel = f"((y0 + {row}) * {block} + {i}) * {shape.width} + x0 * {block} + {j}"
+                    for k in range(shape.slices):
+                        lanes = [
+                            self._lane(node.inputs[0], row, first + c, c < shape.channels)
+                            for c in range(4 * k, 4 * k + 4)
+                        ]
+                        target = self.texel(shape, Slice(str(k), k), pixel)
+                        self.line(f"WRITE({self._outputs[node.outputs[0]]}, {target}, vec4({', '.join(lanes)}));")
+
+    def _lane(self, tensor: int, row: int, channel: int, exists: bool) -> str:
+        return f"{self.held(tensor, row, channel // 4)}.{'xyzw'[channel % 4]}" if exists else "0.0"
+
+    # Weights ------------------------------------------------------------------------------------------------------
+
+    def blob_base(self, key: tuple[int, str], values: Float32Array) -> int:
+        """Position of a node's weights in the blob, which takes them at first use."""
+        if key not in self._bases:
+            self._bases[key] = self.blob.add(values)
+        return self._bases[key]
+
+    def weight(self, base: int, offset: str, values: Float32Array | None) -> str:
+        """One vec4 of weights: a literal where the values are known and the tile bakes, else a load from the blob."""
+        if values is not None:
+            return literal(values)
+        return f"WEIGHT({base} + {offset})"
+
+
+def literal(values: Float32Array) -> str:
+    """A vec4 whose float32 values survive the text exactly; what is not finite goes through its bits."""
+    lanes = []
+    for value in values.astype(np.float32):
+        if np.isfinite(value):
+            text = repr(float(value))
+            lanes.append(text if "." in text or "e" in text else text + ".0")
+        else:
+            lanes.append(f"uintBitsToFloat({int(value.view(np.uint32))}u)")
+    return f"vec4({', '.join(lanes)})"

@@ -1,0 +1,55 @@
+"""Barriers: the byte ranges that dispatches read and write go in, the barrier bits before each dispatch come out.
+
+OpenGL orders nothing between dispatches: what one writes, a later one sees only after a barrier that names the way in
+which the later one touches it. Software renderers hide a missing barrier, so the search is a pure function, and its
+judge another (`unordered`), which tests feed with each barrier deleted in turn.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+TEXTURE_FETCH = 0x8  # GL_TEXTURE_FETCH_BARRIER_BIT: reads through buffer textures
+STORAGE = 0x2000  # GL_SHADER_STORAGE_BARRIER_BIT: reads and writes through SSBOs
+
+
+@dataclass(frozen=True)
+class Access:
+    """Bytes [start, end) of one buffer, touched by a dispatch in one way."""
+
+    start: int
+    end: int
+    way: int  # TEXTURE_FETCH or STORAGE
+    writes: bool = False
+
+    def conflicts(self, other: "Access") -> bool:
+        return (self.writes or other.writes) and self.start < other.end and other.start < self.end
+
+
+def find_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, ...]:
+    """Barrier bits to issue before each dispatch, 0 for none: a bit only where no earlier barrier has settled it."""
+    bits = [0] * len(dispatches)
+    for number in range(len(dispatches)):
+        for _, access in _conflicts(dispatches, number, bits):
+            bits[number] |= access.way
+    return tuple(bits)
+
+
+def unordered(dispatches: Sequence[Sequence[Access]], bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Pairs (earlier, later) of dispatches that touch the same bytes with no barrier of the right kind between them."""
+    return tuple(
+        (earlier, number) for number in range(len(dispatches)) for earlier, _ in _conflicts(dispatches, number, bits)
+    )
+
+
+def _conflicts(
+    dispatches: Sequence[Sequence[Access]], number: int, bits: Sequence[int]
+) -> Iterator[tuple[int, Access]]:
+    """Earlier dispatches that conflict with an access of this one, and that access, given the barriers so far."""
+    for access in dispatches[number]:
+        if bits[number] & access.way:
+            continue
+        for earlier in range(number - 1, -1, -1):
+            if any(access.conflicts(other) for other in dispatches[earlier]):
+                yield earlier, access
+            if bits[earlier] & access.way:
+                break

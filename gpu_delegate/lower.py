@@ -1,0 +1,83 @@
+"""Lowering: the passes' graph goes in, a flat tuple of kernels in an order to run comes out."""
+
+from dataclasses import dataclass
+
+from gpu_delegate.body import Body
+from gpu_delegate.device import Device
+from gpu_delegate.emit import Tile
+from gpu_delegate.fusion import Groups, group_nodes
+from gpu_delegate.graph import Graph, Node
+from gpu_delegate.kernel import Kernel, pixel_kernel, vector_kernel
+from gpu_delegate.layout import ceil_div, shape_of
+from gpu_delegate.tiling import choose_tiles
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """Kernels in order, and what fusion declined."""
+
+    graph: Graph
+    kernels: tuple[Kernel, ...]
+    declined: tuple[str, ...]
+
+
+def lower(graph: Graph, device: Device, fuse: bool = True) -> Lowered:
+    """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
+    groups = group_nodes(graph, device, fuse)
+    tiles = choose_tiles(groups.bodies, device)
+    builder = _Builder(graph, device, groups, inline=fuse)
+    for body, tile in zip(groups.bodies, tiles, strict=True):
+        builder.add(body, tile)
+    builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
+    if not fuse:
+        builder.add_vectors(list(groups.vector_nodes))
+    return Lowered(graph, tuple(builder.kernels), groups.declined)
+
+
+class _Builder:
+    def __init__(self, graph: Graph, device: Device, groups: Groups, inline: bool) -> None:
+        self.graph = graph
+        self.device = device
+        self.vector_nodes = groups.vector_nodes
+        self.inline = inline
+        self.kernels: list[Kernel] = []
+        self.stored: set[int] = set()
+
+    def add(self, body: Body, tile: Tile) -> None:
+        """A body's kernel, behind the vector kernels that it needs and cannot take in as a prologue."""
+        wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
+        prologue = self._behind(wanted)
+        if prologue and not self._is_cheap(prologue, body, tile):
+            self.add_vectors(wanted)
+            prologue = []
+        self.kernels.append(pixel_kernel(body, prologue, tile, self.device))
+
+    def add_vectors(self, wanted: list[int]) -> None:
+        wanted = [tensor for tensor in wanted if tensor not in self.stored]
+        nodes = self._behind(wanted)
+        if not self.inline:
+            for node in nodes:
+                self.kernels.append(vector_kernel(self.graph, [node], node.outputs, self.device))
+                self.stored.update(node.outputs)
+        elif nodes:
+            self.kernels.append(vector_kernel(self.graph, nodes, wanted, self.device))
+            self.stored.update(wanted)
+
+    def _behind(self, wanted: list[int]) -> list[Node]:
+        """Vector nodes needed for some tensors and not stored yet, in the graph's order."""
+        needed: set[int] = set()
+        waiting = list(wanted)
+        while waiting:
+            tensor = waiting.pop()
+            if tensor in self.vector_nodes and tensor not in self.stored and tensor not in needed:
+                needed.add(tensor)
+                waiting += self.vector_nodes[tensor].inputs
+        return [node for node in self.graph.nodes if node.outputs[0] in needed]
+
+    def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
+        """Whether repeating the vector work in each work-group costs less than a dispatch of its own."""
+        if not self.inline:
+            return False
+        loads = sum(shape_of(self.graph.tensors[n.inputs[0]]).texels for n in prologue if n.op == "MEAN")
+        groups = ceil_div(body.domain.width, tile.local[0]) * ceil_div(body.domain.height, tile.local[1] * tile.rows)
+        return loads * groups <= self.device.prologue_loads

@@ -1,0 +1,119 @@
+"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: source positions as TensorFlow Lite computes them, and their GLSL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from gpu_delegate.graph import Node, Resize
+
+if TYPE_CHECKING:
+    from gpu_delegate.emit import Emitter, Slice
+
+
+def scale_of(source: int, target: int, attributes: Resize) -> float:
+    """Source pixels per target pixel along one axis."""
+    if attributes.align_corners and target > 1:
+        return (source - 1) / (target - 1)
+    return source / target
+
+
+def position(target_index: float, scale: float, attributes: Resize) -> float:
+    """Source coordinate of a target pixel, before clamping (bilinear)."""
+    return (target_index + 0.5) * scale - 0.5 if attributes.half_pixel_centers else target_index * scale
+
+
+def interpolation_matrix(source: int, target: int, attributes: Resize) -> npt.NDArray[np.float64]:
+    """The (target, source) matrix of bilinear interpolation along one axis; each row sums to one."""
+    matrix = np.zeros((target, source))
+    scale = scale_of(source, target, attributes)
+    for index in range(target):
+        at = position(index, scale, attributes)
+        low = int(np.floor(at))
+        weight = at - low
+        matrix[index, min(max(low, 0), source - 1)] += 1.0 - weight
+        matrix[index, min(max(low + 1, 0), source - 1)] += weight
+    return matrix
+
+
+def bilinear(emitter: Emitter, node: Node, at: Slice) -> list[str]:
+    """One slice of RESIZE_BILINEAR: rows of the source are mixed along x first, so that neighbours below share them."""
+    attributes = node.attributes
+    assert isinstance(attributes, Resize)
+    source, target = emitter.shape(node.inputs[0]), emitter.shape(node.outputs[0])
+    left, right, weight_x = _columns(emitter, attributes, source.width, target.width)
+    texts = []
+    for row in emitter.rows:
+        above, below, weight_y = _rows(emitter, attributes, source.height, target.height, row)
+        mixed = []
+        for line in (above, below):
+            a, b = (emitter.tap(node.inputs[0], at, (line, ""), (column, "")) for column in (left, right))
+            key = f"mix {node.inputs[0]} {at.text} {line}"
+            mixed.append(emitter.once(key, "h", f"vec4 {{}} = {a} + ({b} - {a}) * {weight_x};"))
+        texts.append(f"{mixed[0]} + ({mixed[1]} - {mixed[0]}) * {weight_y}")
+    return emitter.declare(texts)
+
+
+def nearest(emitter: Emitter, node: Node, at: Slice) -> list[str]:
+    """One slice of RESIZE_NEAREST_NEIGHBOR, positions in exact integer arithmetic."""
+    attributes = node.attributes
+    assert isinstance(attributes, Resize)
+    source, target = emitter.shape(node.inputs[0]), emitter.shape(node.outputs[0])
+    column = _nearest(emitter, "x0", attributes, source.width, target.width)
+    return [
+        emitter.tap(
+            node.inputs[0],
+            at,
+            (_nearest(emitter, f"(y0 + {row})", attributes, source.height, target.height), ""),
+            (column, ""),
+        )
+        for row in emitter.rows
+    ]
+
+
+def _nearest(emitter: Emitter, base: str, attributes: Resize, source: int, target: int) -> str:
+    if attributes.align_corners and target > 1:  # round((base * (source - 1)) / (target - 1)), halves up
+        text = f"(2 * {base} * {source - 1} + {target - 1}) / {2 * (target - 1)}"
+    elif attributes.half_pixel_centers:  # floor((base + 0.5) * source / target)
+        text = f"((2 * {base} + 1) * {source}) / {2 * target}"
+    else:
+        text = f"({base} * {source}) / {target}"
+    return emitter.position(f"nearest {text} {source}", "p", f"int {{}} = min({text}, {source - 1});")
+
+
+def _doubles(source: int, target: int, attributes: Resize) -> bool:
+    return target == 2 * source and attributes.half_pixel_centers and not attributes.align_corners
+
+
+def _columns(emitter: Emitter, attributes: Resize, source: int, target: int) -> tuple[str, str, str]:
+    return _between(emitter, "float(x0)", attributes, source, target)
+
+
+def _rows(emitter: Emitter, attributes: Resize, source: int, target: int, row: int) -> tuple[str, str, str]:
+    """Source rows above and below a pixel and the weight of the lower; whole-number offsets where the size doubles.
+
+    With an even number of rows in each thread y0 is even, and pixel y0 + row lies a quarter off a source row.
+    """
+    if not _doubles(source, target, attributes) or len(emitter.rows) % 2 or target % 2:
+        return _between(emitter, f"float(y0 + {row})", attributes, source, target)
+    first = (row - 1) // 2
+    lines = [
+        emitter.position(f"half {first + k} {source}", "p", f"int {{}} = clamp(y0 / 2 + {first + k}, 0, {source - 1});")
+        for k in (0, 1)
+    ]
+    return lines[0], lines[1], "0.75" if row % 2 == 0 else "0.25"
+
+
+def _between(emitter: Emitter, base: str, attributes: Resize, source: int, target: int) -> tuple[str, str, str]:
+    scale = repr(float(np.float32(scale_of(source, target, attributes))))
+    text = f"({base} + 0.5) * {scale} - 0.5" if attributes.half_pixel_centers else f"{base} * {scale}"
+    exact = emitter.position(f"exact {text}", "f", f"float {{}} = {text};")
+    low = emitter.position(f"floor {text}", "p", f"int {{}} = int(floor({exact}));")
+    weight = emitter.position(f"weight {text}", "f", f"float {{}} = {exact} - float({low});")
+    pair = [
+        emitter.position(f"near {low} {k} {source}", "p", f"int {{}} = clamp({low} + {k}, 0, {source - 1});")
+        for k in (0, 1)
+    ]
+    return pair[0], pair[1], weight

@@ -1,0 +1,69 @@
+"""Weights in the order in which kernels read them: OHWI and vectors go in, one array of texels per kernel comes out."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpu_delegate.layout import ceil_div
+
+Float32Array = npt.NDArray[np.float32]
+
+
+def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
+    """Zeros behind an axis until its length is a multiple of four."""
+    missing = -data.shape[axis] % 4
+    return np.pad(data, [(0, missing if k == axis else 0) for k in range(data.ndim)])
+
+
+def convolution_blocks(weights_ohwi: Float32Array) -> Float32Array:
+    """OHWI -> (S, T, N, 4 in, 4 out): a block per input slice, tap and output slice."""
+    padded = pad_lanes(pad_lanes(weights_ohwi, 0), 3)
+    out_channels, height, width, in_channels = padded.shape
+    split = padded.reshape(out_channels // 4, 4, height * width, in_channels // 4, 4)
+    return np.ascontiguousarray(split.transpose(3, 2, 0, 4, 1))
+
+
+def depthwise_taps(weights_1hwc: Float32Array) -> Float32Array:
+    """1HWC -> (S, T, 4): one vec4 per slice and tap."""
+    padded = pad_lanes(weights_1hwc, 3)
+    _, height, width, channels = padded.shape
+    return np.ascontiguousarray(padded.reshape(height * width, channels // 4, 4).transpose(1, 0, 2))
+
+
+def vector_texels(values: Float32Array) -> Float32Array:
+    """C values -> (ceil(C / 4), 4)."""
+    return pad_lanes(values.reshape(-1), 0).reshape(-1, 4)
+
+
+def phwc4(values: Float32Array) -> Float32Array:
+    """HWC -> (S, H, W, 4)."""
+    height, width, channels = values.shape
+    return np.ascontiguousarray(
+        pad_lanes(values, 2).reshape(height, width, ceil_div(channels, 4), 4).transpose(2, 0, 1, 3)
+    )
+
+
+def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:
+    """(S, H, W, 4) -> HWC."""
+    slices, height, width, _ = texels.shape
+    return np.ascontiguousarray(texels.transpose(1, 2, 0, 3).reshape(height, width, 4 * slices)[:, :, :channels])
+
+
+class Blob:
+    """All weights of one kernel, appended piece by piece; positions are in texels."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Float32Array] = []
+        self._texels = 0
+
+    def add(self, values: Float32Array) -> int:
+        """Append values (..., 4); the first texel's position."""
+        start = self._texels
+        self._pieces.append(np.ascontiguousarray(values, np.float32).reshape(-1, 4))
+        self._texels += len(self._pieces[-1])
+        return start
+
+    def vector(self, values: Float32Array) -> int:
+        return self.add(vector_texels(values))
+
+    def data(self) -> Float32Array:
+        return np.concatenate(self._pieces) if self._pieces else np.zeros((0, 4), np.float32)

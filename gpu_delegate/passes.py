@@ -1,0 +1,287 @@
+"""Graph passes: a graph as read goes in, the graph that the kernels are made from comes out, with what each pass did.
+
+PASSES is the one ordered list. Each pass is a pure function Graph -> (Graph, Outcome); an Outcome says how often the
+pass applied and, where it looked and held back, why.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpu_delegate.algebra import distribute_mean, hoist_convolution, mean_before_resize
+from gpu_delegate.graph import (
+    ABSENT,
+    Activated,
+    Concatenation,
+    Conv2D,
+    DepthwiseConv2D,
+    Graph,
+    Node,
+    Pad,
+    Padding,
+    Pool2D,
+    Reduce,
+    Resize,
+    TransposeConv2D,
+)
+from gpu_delegate.layout import map_shape
+from gpu_delegate.ops.elementwise import UNARY
+from gpu_delegate.rewrite import Outcome, Rewriter, float_data
+
+Pass = Callable[[Graph], tuple[Graph, Outcome]]
+
+
+def fold_dequantize(graph: Graph) -> tuple[Graph, Outcome]:
+    """DEQUANTIZE(fp16 constant) -> float32 constant."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        source = graph.tensors[node.inputs[0]] if node.op == "DEQUANTIZE" else None
+        if source is None:
+            continue
+        if source.data is None:
+            edit.decline(f"{source.name} is not constant")
+            continue
+        target = graph.tensors[node.outputs[0]]
+        edit.set_tensor(replace(target, data=source.data.astype(np.float32), dtype="float32"))
+        edit.remove(node)
+    return edit.finish()
+
+
+def split_activations(graph: Graph) -> tuple[Graph, Outcome]:
+    """CONV(activation=RELU) -> CONV, RELU, so that one mechanism fuses every activation."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        attributes = node.attributes
+        if not isinstance(attributes, Activated) or attributes.activation == "NONE":
+            continue
+        out = graph.tensors[node.outputs[0]]
+        linear = edit.new_tensor(out.name + ":linear", out.shape)
+        edit.replace(
+            node,
+            replace(node, outputs=(linear,), attributes=replace(attributes, activation="NONE")),
+            Node(attributes.activation, (linear,), node.outputs),
+        )
+    return edit.finish()
+
+
+def expand_depthwise_multiplier(graph: Graph) -> tuple[Graph, Outcome]:
+    """DEPTHWISE_CONV_2D with multiplier > 1 -> CONV_2D whose weights are zero across channels."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        attributes = node.attributes
+        if not isinstance(attributes, DepthwiseConv2D) or attributes.multiplier == 1:
+            continue
+        weights = graph.tensors[node.inputs[1]]
+        _, kernel_h, kernel_w, channels = weights.shape
+        source = channels // attributes.multiplier
+        dense = np.zeros((channels, kernel_h, kernel_w, source), np.float32)
+        for channel in range(channels):
+            dense[channel, :, :, channel // attributes.multiplier] = float_data(weights)[0, :, :, channel]
+        constant = edit.new_constant(weights.name + ":dense", dense)
+        conv = Conv2D(stride=attributes.stride, dilation=attributes.dilation, padding=attributes.padding)
+        edit.replace(
+            node, replace(node, op="CONV_2D", inputs=(node.inputs[0], constant, node.inputs[2]), attributes=conv)
+        )
+    return edit.finish()
+
+
+def connected_to_convolution(graph: Graph) -> tuple[Graph, Outcome]:
+    """FULLY_CONNECTED on one pixel -> 1x1 CONV_2D."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        if node.op != "FULLY_CONNECTED":
+            continue
+        source, weights = (graph.tensors[i] for i in node.inputs[:2])
+        if not map_shape(source.shape).is_vector or map_shape(source.shape).channels != weights.shape[-1]:
+            edit.decline(f"{source.name} has more than one row")
+            continue
+        data = float_data(weights)
+        constant = edit.new_constant(weights.name + ":OHWI", data.reshape(data.shape[0], 1, 1, data.shape[1]))
+        bias = node.inputs[2] if len(node.inputs) > 2 else ABSENT
+        edit.replace(node, replace(node, op="CONV_2D", inputs=(source.index, constant, bias), attributes=Conv2D()))
+    return edit.finish()
+
+
+def merge_pad(graph: Graph) -> tuple[Graph, Outcome]:
+    """PAD of rows and columns with zeros, then CONV -> CONV with more padding. Pooling would change its divisor."""
+    edit = Rewriter(graph)
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        pad = node.attributes
+        if not isinstance(pad, Pad):
+            continue
+        readers = consumers.get(node.outputs[0], [])
+        ((top, bottom), (left, right)) = pad.amounts[1:3] if len(pad.amounts) == 4 else ((0, 0), (0, 0))
+        if pad.value != 0.0 or len(pad.amounts) != 4 or any(pad.amounts[0] + pad.amounts[3]):
+            edit.decline(f"{graph.tensors[node.outputs[0]].name}: not zeros around rows and columns only")
+        elif node.outputs[0] in graph.outputs or not all(isinstance(reader.attributes, Conv2D) for reader in readers):
+            edit.decline(f"{graph.tensors[node.outputs[0]].name} is read by more than convolutions")
+        else:
+            for reader in readers:
+                conv = reader.attributes
+                assert isinstance(conv, Conv2D)
+                old = conv.padding
+                padding = Padding(old.top + top, old.bottom + bottom, old.left + left, old.right + right)
+                inputs = (node.inputs[0], *reader.inputs[1:])
+                edit.replace(reader, replace(reader, inputs=inputs, attributes=replace(conv, padding=padding)))
+            edit.remove(node)
+    return edit.finish()
+
+
+def pool_to_mean(graph: Graph) -> tuple[Graph, Outcome]:
+    """AVERAGE_POOL_2D over the whole map -> MEAN over rows and columns."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        pool = node.attributes
+        if node.op != "AVERAGE_POOL_2D" or not isinstance(pool, Pool2D):
+            continue
+        height, width = graph.tensors[node.inputs[0]].shape[1:3]
+        if (
+            pool.kernel != (height, width)
+            or pool.padding != Padding()
+            or graph.tensors[node.outputs[0]].shape[1:3] != (1, 1)
+        ):
+            edit.decline(f"{graph.tensors[node.outputs[0]].name} averages over windows")
+            continue
+        edit.replace(node, replace(node, op="MEAN", attributes=Reduce(axes=(1, 2), keep_dims=True)))
+    return edit.finish()
+
+
+def remove_identities(graph: Graph) -> tuple[Graph, Outcome]:
+    """RESIZE, RESHAPE, PAD, CONCATENATION and pooling that change nothing disappear."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        if not _is_identity(graph, node):
+            continue
+        if node.outputs[0] in graph.outputs:
+            edit.decline(f"{graph.tensors[node.outputs[0]].name} is an output of the model")
+            continue
+        edit.bypass(node)
+    return edit.finish()
+
+
+def _is_identity(graph: Graph, node: Node) -> bool:
+    if not node.inputs or graph.tensors[node.inputs[0]].shape != graph.tensors[node.outputs[0]].shape:
+        return False
+    attributes = node.attributes
+    if isinstance(attributes, Pool2D):
+        return attributes.kernel == (1, 1) and attributes.stride == (1, 1)
+    return (
+        isinstance(attributes, Resize | Pad)
+        or node.op == "RESHAPE"
+        or (isinstance(attributes, Concatenation) and len(node.inputs) == 1)
+    )
+
+
+def transpose_convolution_to_depth(graph: Graph) -> tuple[Graph, Outcome]:
+    """TRANSPOSE_CONV whose windows do not overlap -> 1x1 CONV_2D to h*w*O channels, DEPTH_TO_SPACE.
+
+    With kernel == stride and no padding each input pixel makes its own block of outputs: out[y*s+i, x*s+j, o] =
+    bias[o] + sum x[y, x, c] * w[o, i, j, c], channel (i*s + j)*O + o of a 1x1 convolution.
+    """
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        attributes = node.attributes
+        if not isinstance(attributes, TransposeConv2D):
+            continue
+        weights = float_data(graph.tensors[node.inputs[1]])
+        out_channels, kernel_h, kernel_w, channels = weights.shape
+        out = graph.tensors[node.outputs[0]]
+        _, height, width, _ = graph.tensors[node.inputs[0]].shape
+        exact = out.shape[1:3] == (height * kernel_h, width * kernel_w)
+        if (
+            attributes.stride != (kernel_h, kernel_w)
+            or kernel_h != kernel_w
+            or attributes.padding != Padding()
+            or not exact
+        ):
+            edit.decline(f"{out.name}: windows overlap or are padded")
+            continue
+        dense = weights.transpose(1, 2, 0, 3).reshape(kernel_h * kernel_w * out_channels, 1, 1, channels)
+        bias = node.inputs[2]
+        if bias != ABSENT:
+            repeated = np.tile(float_data(graph.tensors[bias]), kernel_h * kernel_w)
+            bias = edit.new_constant(graph.tensors[bias].name + ":tiled", repeated)
+        constant = edit.new_constant(graph.tensors[node.inputs[1]].name + ":1x1", dense)
+        deep = edit.new_tensor(out.name + ":deep", (1, height, width, dense.shape[0]))
+        edit.replace(
+            node,
+            Node("CONV_2D", (node.inputs[0], constant, bias), (deep,), Conv2D(), node.index),
+            Node("DEPTH_TO_SPACE", (deep,), node.outputs),
+        )
+    return edit.finish()
+
+
+def elementwise_before_depth_to_space(graph: Graph) -> tuple[Graph, Outcome]:
+    """DEPTH_TO_SPACE, LOGISTIC -> LOGISTIC, DEPTH_TO_SPACE: four channels of a pixel at once instead of one of four."""
+    edit = Rewriter(graph)
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        if node.op != "DEPTH_TO_SPACE":
+            continue
+        readers = consumers.get(node.outputs[0], [])
+        if len(readers) != 1 or node.outputs[0] in graph.outputs or readers[0].op not in UNARY:
+            continue
+        deep = graph.tensors[node.inputs[0]]
+        active = edit.new_tensor(deep.name + ":" + readers[0].op.lower(), deep.shape)
+        edit.replace(node, replace(readers[0], inputs=(deep.index,), outputs=(active,)))
+        edit.replace(readers[0], replace(node, inputs=(active,), outputs=readers[0].outputs))
+    return edit.finish()
+
+
+def drop_unused(graph: Graph) -> tuple[Graph, Outcome]:
+    """Nodes whose outputs nobody reads disappear."""
+    edit = Rewriter(graph)
+    needed = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if needed.intersection(node.outputs):
+            needed.update(node.inputs)
+        else:
+            edit.remove(node)
+    return edit.finish()
+
+
+PASSES: tuple[Pass, ...] = (
+    fold_dequantize,
+    split_activations,
+    remove_identities,
+    merge_pad,
+    expand_depthwise_multiplier,
+    connected_to_convolution,
+    pool_to_mean,
+    transpose_convolution_to_depth,
+    elementwise_before_depth_to_space,
+    hoist_convolution,
+    distribute_mean,
+    mean_before_resize,
+    drop_unused,
+)
+
+# What a program of one dispatch per op needs: nothing is moved, merged or skipped.
+UNFUSED_PASSES: tuple[Pass, ...] = (
+    fold_dequantize,
+    split_activations,
+    expand_depthwise_multiplier,
+    connected_to_convolution,
+    pool_to_mean,
+)
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """What one pass did to the graph."""
+
+    name: str
+    applied: int
+    declined: tuple[str, ...]
+    nodes_after: int
+
+
+def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> tuple[Graph, tuple[PassReport, ...]]:
+    """Run passes in order; returns the last graph and a report for each."""
+    reports = []
+    for step in passes:
+        graph, outcome = step(graph)
+        reports.append(PassReport(step.__name__, outcome.applied, outcome.declined, len(graph.nodes)))
+    return graph, tuple(reports)

@@ -1,0 +1,110 @@
+"""Compilation: a graph and a device go in, a Blueprint (everything decided, no OpenGL yet) comes out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gpu_delegate import memory
+from gpu_delegate.device import Device
+from gpu_delegate.errors import DeviceError
+from gpu_delegate.graph import Graph
+from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_barriers
+from gpu_delegate.kernel import Kernel
+from gpu_delegate.layout import shape_of
+from gpu_delegate.lower import lower
+from gpu_delegate.packing import Float32Array, phwc4, vector_texels
+from gpu_delegate.passes import PASSES, UNFUSED_PASSES, PassReport, run_passes
+from gpu_delegate.rewrite import float_data
+
+Planner = Callable[[list[memory.UsageRecord], int], memory.Plan]
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A model as a list of dispatches with their memory; the runtime only carries it out."""
+
+    source: Graph  # as read
+    graph: Graph  # after the passes
+    passes: tuple[PassReport, ...]
+    declined: tuple[str, ...]
+    kernels: tuple[Kernel, ...]
+    barriers: tuple[int, ...]  # bits before each kernel
+    records: tuple[memory.UsageRecord, ...]
+    plan: memory.Plan
+    constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Tensors that the program writes to memory, in order."""
+        return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
+
+
+def draft(source: Graph, device: Device, fuse: bool = True, keep_all: bool = False) -> Blueprint:
+    """Decide everything about a model: passes, kernels, memory, barriers.
+
+    fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
+    afterwards. Raises UnsupportedError for a model that does not run wholly, DeviceError for sizes over the limits.
+    """
+    graph, reports = run_passes(source, PASSES if fuse else UNFUSED_PASSES)
+    lowered = lower(graph, device, fuse)
+    records = usage_records(graph, lowered.kernels)
+    _check_sizes(graph, records, device)
+    planner: Planner = memory.naive if keep_all else memory.greedy_by_size
+    plan = planner(list(records), device.offset_alignment_bytes)
+    accesses = [_accesses(kernel, graph, plan) for kernel in lowered.kernels]
+    return Blueprint(
+        source, graph, reports, lowered.declined, lowered.kernels, find_barriers(accesses), records, plan,
+        {t: _constant(graph, t) for k in lowered.kernels for t in k.inputs if graph.tensors[t].is_constant},
+    )  # fmt: skip
+
+
+def usage_records(graph: Graph, kernels: tuple[Kernel, ...]) -> tuple[memory.UsageRecord, ...]:
+    """Lifetimes of all tensors in memory. Inputs and outputs of the model live all the time: others touch them."""
+    first: dict[int, int] = dict.fromkeys(graph.inputs, 0)
+    last: dict[int, int] = {}
+    for number, kernel in enumerate(kernels):
+        for tensor in kernel.outputs:
+            first.setdefault(tensor, number)
+        for tensor in (*kernel.inputs, *kernel.outputs):
+            last[tensor] = number
+    for tensor in (*graph.inputs, *graph.outputs):
+        first[tensor], last[tensor] = 0, len(kernels)
+    return tuple(
+        memory.UsageRecord(tensor, shape_of(graph.tensors[tensor]).size_bytes, first[tensor], last[tensor])
+        for tensor in first
+    )
+
+
+def accesses_of(blueprint: Blueprint) -> list[list[Access]]:
+    """The byte ranges that each dispatch touches in the arena, in order."""
+    return [_accesses(kernel, blueprint.graph, blueprint.plan) for kernel in blueprint.kernels]
+
+
+def _accesses(kernel: Kernel, graph: Graph, plan: memory.Plan) -> list[Access]:
+    def access(tensor: int, way: int, writes: bool) -> Access:
+        start = plan.offsets[tensor]
+        return Access(start, start + shape_of(graph.tensors[tensor]).size_bytes, way, writes)
+
+    reads = [
+        access(tensor, STORAGE if storage else TEXTURE_FETCH, writes=False)
+        for tensor, storage in zip(kernel.inputs, kernel.through_storage, strict=True)
+        if tensor in plan.offsets
+    ]
+    return reads + [access(tensor, STORAGE, writes=True) for tensor in kernel.outputs]
+
+
+def _check_sizes(graph: Graph, records: tuple[memory.UsageRecord, ...], device: Device) -> None:
+    for record in records:
+        if record.size_bytes > device.max_storage_bytes:
+            name, shape = graph.tensors[record.tensor].name, list(graph.tensors[record.tensor].shape)
+            limit = device.max_storage_bytes >> 20
+            raise DeviceError(
+                f"{name} {shape} takes {record.size_bytes >> 20} MiB, this device allows {limit} MiB a tensor"
+            )
+
+
+def _constant(graph: Graph, tensor: int) -> Float32Array:
+    shape = shape_of(graph.tensors[tensor])
+    values = float_data(graph.tensors[tensor])
+    return (
+        vector_texels(values) if shape.is_vector else phwc4(values.reshape(shape.height, shape.width, shape.channels))
+    )

@@ -1,0 +1,82 @@
+"""Editing a graph inside a pass: marks (replace, remove, bypass) go in, a new graph and the pass's outcome come out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpu_delegate.graph import Graph, Node, Shape, Tensor
+
+Float32Array = npt.NDArray[np.float32]
+
+
+def float_data(tensor: Tensor) -> Float32Array:
+    """A constant's values as float32."""
+    assert tensor.data is not None, f"{tensor.name} is not constant"
+    return tensor.data.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How often a pass applied, and why it held back elsewhere."""
+
+    applied: int
+    declined: tuple[str, ...] = ()
+
+
+class Rewriter:
+    """Collects the edits of one pass over one graph; nothing changes until finish()."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._replacements: dict[int, list[Node]] = {}
+        self._renamed: dict[int, int] = {}
+        self._tensors: dict[int, Tensor] = {}
+        self._next = max(graph.tensors, default=-1) + 1
+        self._applied = 0
+        self._declined: list[str] = []
+        self._position = {id(node): number for number, node in enumerate(graph.nodes)}
+
+    def decline(self, reason: str) -> None:
+        self._declined.append(reason)
+
+    def new_tensor(self, name: str, shape: Shape) -> int:
+        return self.set_tensor(Tensor(self._next, name, shape))
+
+    def new_constant(self, name: str, data: Float32Array) -> int:
+        return self.set_tensor(Tensor(self._next, name, data.shape, "float32", np.ascontiguousarray(data, np.float32)))
+
+    def set_tensor(self, tensor: Tensor) -> int:
+        self._tensors[tensor.index] = tensor
+        self._next = max(self._next, tensor.index + 1)
+        return tensor.index
+
+    def replace(self, node: Node, *others: Node) -> None:
+        """Put other nodes in a node's place; replacing a node twice keeps the last."""
+        self._replacements[self._position[id(node)]] = list(others)
+        self._applied += 1
+
+    def remove(self, node: Node) -> None:
+        self.replace(node)
+
+    def bypass(self, node: Node) -> None:
+        """Remove a node and let the readers of its output read its first input."""
+        self._renamed[node.outputs[0]] = node.inputs[0]
+        self.remove(node)
+
+    def finish(self) -> tuple[Graph, Outcome]:
+        nodes: list[Node] = []
+        for number, node in enumerate(self._graph.nodes):
+            nodes += self._replacements.get(number, [node])
+        if self._renamed:
+            nodes = [self._with_renamed_inputs(node) for node in nodes]
+        outcome = Outcome(self._applied, tuple(self._declined))
+        return self._graph.with_changes(tuple(nodes), self._tensors), outcome
+
+    def _with_renamed_inputs(self, node: Node) -> Node:
+        def final(tensor: int) -> int:
+            while tensor in self._renamed:
+                tensor = self._renamed[tensor]
+            return tensor
+
+        return Node(node.op, tuple(map(final, node.inputs)), node.outputs, node.attributes, node.index)

@@ -1,0 +1,268 @@
+"""The runtime: a Blueprint and a context go in, a Program that runs it with one short loop comes out."""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from types import TracebackType
+
+import numpy as np
+
+from gpu_delegate import opengl
+from gpu_delegate.context import Context, compile_compute
+from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.errors import DeviceError
+from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH
+from gpu_delegate.kernel import WEIGHTS_UNIT
+from gpu_delegate.layout import TEXEL_BYTES, MapShape, shape_of
+from gpu_delegate.memory import aligned
+from gpu_delegate.packing import Float32Array, from_phwc4, phwc4
+from gpu_delegate.program import Blueprint
+
+Progress = Callable[[int, int], None]  # (programs compiled, programs in all)
+
+
+def device_of(context: Context) -> Device:
+    """The limits of a context's driver with the tastes of its kind."""
+    limits, tastes = context.limits, SOFTWARE if context.is_software else HARDWARE
+    return replace(
+        tastes,
+        max_texture_texels=limits.texture_buffer_texels,
+        offset_alignment_bytes=max(limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, TEXEL_BYTES),
+        max_storage_bytes=limits.storage_block_bytes,
+        max_storage_bindings=limits.storage_bindings,
+        max_texture_bindings=limits.compute_textures,
+        max_group_invocations=limits.work_group_invocations,
+        max_shared_bytes=limits.shared_memory_bytes,
+    )
+
+
+@dataclass(frozen=True)
+class TensorRange:
+    """Where a tensor lies: a GL buffer, the bytes in it, and a buffer texture (RGBA32F) over them."""
+
+    buffer: int
+    offset_bytes: int
+    size_bytes: int
+    texture: int
+    shape: MapShape
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One dispatch with everything that the loop passes to OpenGL."""
+
+    program: int
+    grid: tuple[int, int, int]
+    barrier: int
+    units: ctypes.Array[ctypes.c_uint]
+    weights: int
+    buffers: ctypes.Array[ctypes.c_uint]
+    offsets: ctypes.Array[ctypes.c_ssize_t]
+    sizes: ctypes.Array[ctypes.c_ssize_t]
+
+
+class Program:
+    """A compiled model. Belongs to the context's thread; release() or leave its with-block to free it."""
+
+    def __init__(self, context: Context, blueprint: Blueprint, progress: Progress | None = None) -> None:
+        """Compile, allocate, upload the weights, and run once, since drivers finish compiling at the first run."""
+        context.check_thread()
+        self.context = context
+        self.blueprint = blueprint
+        self._gl = context.gl
+        self._buffers: list[int] = []
+        self._textures: list[int] = []
+        self._programs: dict[str, int] = {}
+        try:
+            self._arena = self._buffer(blueprint.plan.total_bytes, None)
+            self._ranges = self._allocate()
+            self._weights = self._upload_weights()
+            self._compile(progress)
+            self._steps = tuple(map(self._step, range(len(blueprint.kernels))))
+            self.run()
+            self._gl.glFinish()
+            context.check_errors("compiling the model")
+        except BaseException:
+            self.release()
+            raise
+
+    # Running ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """One inference: the input tensor as it is in memory to the output tensor. Returns before the GPU is done.
+
+        The caller orders what comes before and after: barriers for what wrote the input and for what reads the output.
+        """
+        gl = self._gl
+        for step in self._steps:
+            if step.barrier:
+                gl.glMemoryBarrier(step.barrier)
+            self._bind(step)
+            gl.glDispatchCompute(*step.grid)
+
+    def _bind(self, step: _Step) -> None:
+        gl = self._gl
+        gl.glUseProgram(step.program)
+        if gl.multi_bind:
+            gl.glBindTextures(0, len(step.units), step.units)
+            gl.glBindBuffersRange(
+                opengl.SHADER_STORAGE_BUFFER, 0, len(step.buffers), step.buffers, step.offsets, step.sizes
+            )
+        else:
+            for unit, texture in enumerate(step.units):
+                gl.glActiveTexture(opengl.TEXTURE0 + unit)
+                gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
+            for k, buffer in enumerate(step.buffers):
+                gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, k, buffer, step.offsets[k], step.sizes[k])
+        if step.weights:
+            gl.glActiveTexture(opengl.TEXTURE0 + WEIGHTS_UNIT)
+            gl.glBindTexture(opengl.TEXTURE_BUFFER, step.weights)
+
+    def profile(self, runs: int = 10) -> tuple[float, ...]:
+        """Milliseconds of each dispatch, the least of several runs, waiting for the GPU after each one."""
+        best = [float("inf")] * len(self._steps)
+        for _ in range(runs):
+            for number, step in enumerate(self._steps):
+                self._bind(step)
+                self._gl.glMemoryBarrier(TEXTURE_FETCH | STORAGE)
+                start = perf_counter()
+                self._gl.glDispatchCompute(*step.grid)
+                self._gl.glFinish()
+                best[number] = min(best[number], (perf_counter() - start) * 1e3)
+        return tuple(best)
+
+    # Tensors ------------------------------------------------------------------------------------------------------
+
+    def range_of(self, tensor: int) -> TensorRange:
+        """Where a stored tensor lies. Raises KeyError for one that only ever exists in registers."""
+        return self._ranges[tensor]
+
+    @property
+    def input(self) -> TensorRange:
+        return self._ranges[self.blueprint.graph.inputs[0]]
+
+    @property
+    def output(self) -> TensorRange:
+        return self._ranges[self.blueprint.graph.outputs[0]]
+
+    def write(self, tensor: int, values_hwc: Float32Array) -> None:
+        """Upload a tensor from RAM, any shape of the right size; for tests and checks, not for frames."""
+        place = self._ranges[tensor]
+        shape = place.shape
+        texels = phwc4(np.asarray(values_hwc, np.float32).reshape(shape.height, shape.width, shape.channels))
+        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
+        self._gl.glBufferSubData(
+            opengl.COPY_WRITE_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)
+        )
+
+    def read(self, tensor: int) -> Float32Array:
+        """Read a stored tensor back as float32 in its own shape (BHWC); waits for the GPU."""
+        place = self._ranges[tensor]
+        texels = np.empty((place.shape.slices, place.shape.height, place.shape.width, 4), np.float32)
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
+        self._gl.glGetBufferSubData(
+            opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)
+        )
+        return from_phwc4(texels, place.shape.channels).reshape(self.blueprint.graph.tensors[tensor].shape)
+
+    # Building -----------------------------------------------------------------------------------------------------
+
+    def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
+        name = ctypes.c_uint()
+        self._gl.glGenBuffers(1, ctypes.byref(name))
+        self._buffers.append(name.value)
+        self._gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, name.value)
+        address = None if data is None else data.ctypes.data_as(ctypes.c_void_p)
+        self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, max(size_bytes, TEXEL_BYTES), address, opengl.DYNAMIC_COPY)
+        self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
+        return name.value
+
+    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int) -> int:
+        """A buffer texture over a range, 0 where it has too many texels (the kernels then read an SSBO)."""
+        if size_bytes // TEXEL_BYTES > self.context.limits.texture_buffer_texels:
+            return 0
+        name = ctypes.c_uint()
+        self._gl.glGenTextures(1, ctypes.byref(name))
+        self._textures.append(name.value)
+        self._gl.glBindTexture(opengl.TEXTURE_BUFFER, name.value)
+        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, opengl.RGBA32F, buffer, offset_bytes, size_bytes)
+        return name.value
+
+    def _allocate(self) -> dict[int, TensorRange]:
+        graph, ranges = self.blueprint.graph, {}
+        for tensor, offset in self.blueprint.plan.offsets.items():
+            shape = shape_of(graph.tensors[tensor])
+            texture = self._texture(self._arena, offset, shape.size_bytes)
+            ranges[tensor] = TensorRange(self._arena, offset, shape.size_bytes, texture, shape)
+        for tensor, texels in self.blueprint.constants.items():
+            buffer = self._buffer(texels.nbytes, texels)
+            texture = self._texture(buffer, 0, texels.nbytes)
+            ranges[tensor] = TensorRange(buffer, 0, texels.nbytes, texture, shape_of(graph.tensors[tensor]))
+        return ranges
+
+    def _upload_weights(self) -> list[int]:
+        """One buffer for the weights of all kernels; a buffer texture for each kernel that has some."""
+        alignment = max(self.context.limits.texture_buffer_alignment_bytes, TEXEL_BYTES)
+        offsets, end = [], 0
+        for kernel in self.blueprint.kernels:
+            offsets.append(end)
+            end = aligned(end + kernel.weights.nbytes, alignment)
+        packed = np.zeros(end // 4, np.float32)
+        for kernel, offset in zip(self.blueprint.kernels, offsets, strict=True):
+            packed[offset // 4 : offset // 4 + kernel.weights.size] = kernel.weights.reshape(-1)
+            if len(kernel.weights) > self.context.limits.texture_buffer_texels:
+                raise DeviceError(f"{kernel.name} has more weights than a buffer texture of this driver holds")
+        buffer = self._buffer(packed.nbytes, packed)
+        return [
+            self._texture(buffer, offset, kernel.weights.nbytes) if kernel.weights.size else 0
+            for kernel, offset in zip(self.blueprint.kernels, offsets, strict=True)
+        ]
+
+    def _compile(self, progress: Progress | None) -> None:
+        sources = {kernel.source: kernel.name for kernel in self.blueprint.kernels}
+        for number, (source, name) in enumerate(sources.items()):
+            if progress:
+                progress(number, len(sources))
+            self._programs[source] = compile_compute(self.context, source, name)
+        if progress:
+            progress(len(sources), len(sources))
+
+    def _step(self, number: int) -> _Step:
+        kernel = self.blueprint.kernels[number]
+        pairs = list(zip((self._ranges[t] for t in kernel.inputs), kernel.through_storage, strict=True))
+        bound = [self._ranges[t] for t in kernel.outputs]
+        units = [place.texture for place, _ in pairs]
+        for place, storage in pairs:  # SSBO bindings follow the inputs' numbers, so unused ones repeat the range
+            bound.append(place)
+            if storage:
+                units[pairs.index((place, storage))] = 0
+        if not any(storage for _, storage in pairs):
+            bound = bound[: len(kernel.outputs)]
+        count = len(bound)
+        return _Step(
+            self._programs[kernel.source], kernel.grid, self.blueprint.barriers[number],
+            (ctypes.c_uint * len(units))(*units), self._weights[number],
+            (ctypes.c_uint * count)(*(place.buffer for place in bound)),
+            (ctypes.c_ssize_t * count)(*(place.offset_bytes for place in bound)),
+            (ctypes.c_ssize_t * count)(*(place.size_bytes for place in bound)),
+        )  # fmt: skip
+
+    def release(self) -> None:
+        """Free all GL objects; a second call does nothing."""
+        for program in self._programs.values():
+            self._gl.glDeleteProgram(program)
+        for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
+            if names:
+                delete(len(names), (ctypes.c_uint * len(names))(*names))
+            names.clear()
+        self._programs.clear()
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

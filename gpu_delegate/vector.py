@@ -1,0 +1,144 @@
+"""GLSL of vector work: nodes on 1x1xC tensors go in, steps that one work-group runs in shared memory come out.
+
+Squeeze-and-excite blocks are this: a mean over a map, two small matrix products, their activations. The same text
+serves as a dispatch of its own and as the prologue of a pixel kernel, in which every work-group repeats it.
+"""
+
+from collections.abc import Sequence
+
+from gpu_delegate.algebra import is_pointwise_convolution, is_spatial_mean
+from gpu_delegate.graph import Graph, Node
+from gpu_delegate.layout import shape_of
+from gpu_delegate.ops import elementwise
+from gpu_delegate.ops.convolution import bias_of
+from gpu_delegate.packing import Blob, convolution_blocks
+from gpu_delegate.rewrite import float_data
+
+
+def is_vector_node(graph: Graph, node: Node) -> bool:
+    """A node that vector work can do: its output is one pixel, and so are its inputs unless it is a mean."""
+    if not shape_of(graph.tensors[node.outputs[0]]).is_vector:
+        return False
+    if is_spatial_mean(graph, node):
+        return True
+    if not all(shape_of(graph.tensors[i]).is_vector for i in node.inputs[:1]):
+        return False
+    if is_pointwise_convolution(graph, node):
+        return True
+    return elementwise.is_elementwise(node) and all(shape_of(graph.tensors[i]).is_vector for i in node.inputs)
+
+
+class VectorEmitter:
+    """Steps in order; arrays in shared memory are named g0, g1, ... in the order of the nodes."""
+
+    def __init__(self, graph: Graph, nodes: Sequence[Node], threads: int, inputs: dict[int, str], blob: Blob) -> None:
+        self.graph = graph
+        self.threads = threads
+        self.inputs = inputs
+        self.blob = blob
+        self.arrays = {node.outputs[0]: f"g{k}" for k, node in enumerate(nodes)}
+        self.lines: list[str] = []
+        self.shared = [f"shared vec4 {self.arrays[n.outputs[0]]}[{self._slices(n.outputs[0])}];" for n in nodes]
+        if any(is_spatial_mean(graph, node) for node in nodes):
+            self.shared.append(f"shared vec4 partial_sums[{threads}];")
+        for node in nodes:
+            self._node(node)
+
+    @property
+    def shared_bytes(self) -> int:
+        sums = self.threads if len(self.shared) > len(self.arrays) else 0
+        return 16 * (sums + sum(self._slices(tensor) for tensor in self.arrays))
+
+    def _slices(self, tensor: int) -> int:
+        return shape_of(self.graph.tensors[tensor]).slices
+
+    def _line(self, text: str) -> None:
+        self.lines.append("    " + text)
+
+    def _node(self, node: Node) -> None:
+        if is_spatial_mean(self.graph, node):
+            self._mean(node)
+        elif elementwise.is_elementwise(node):
+            self._elementwise(node)
+        else:
+            self._matrix(node)
+        self._line("barrier();")
+
+    def _value(self, tensor: int, at: str, slices: int) -> str:
+        """Slice `at` of a vector, or its one channel repeated where `slices` says that more are wanted."""
+        data = self.graph.tensors[tensor]
+        channels = shape_of(data).channels
+        index = "0" if channels == 1 and slices > 0 else at
+        if tensor in self.arrays:
+            text = f"{self.arrays[tensor]}[{index}]"
+        elif data.is_constant:
+            text = f"WEIGHT({self.blob.vector(float_data(data))} + {index})"
+        else:
+            text = f"READ({self.inputs[tensor]}, {index})"
+        return text + ".xxxx" if channels == 1 and slices > 0 else text
+
+    def _mean(self, node: Node) -> None:
+        """Each thread adds every n-th pixel of one slice; a thread for each slice adds those."""
+        shape = shape_of(self.graph.tensors[node.inputs[0]])
+        source, target = self.inputs[node.inputs[0]], self.arrays[node.outputs[0]]
+        together = min(shape.slices, self.threads)
+        chunks = self.threads // together
+        for first in range(0, shape.slices, together):
+            count = min(together, shape.slices - first)
+            body = [
+                f"if (thread < {count * chunks}) {{",
+                "    vec4 sum = vec4(0.0);",
+                f"    for (int i = thread % {chunks}; i < {shape.pixels}; i += {chunks})",
+                f"        sum += READ({source}, ({first} + thread / {chunks}) * {shape.pixels} + i);",
+                "    partial_sums[thread] = sum;",
+                "}",
+                "barrier();",
+                f"if (thread < {count}) {{",
+                "    vec4 sum = vec4(0.0);",
+                f"    for (int i = 0; i < {chunks}; ++i) sum += partial_sums[thread * {chunks} + i];",
+                f"    {target}[{first} + thread] = sum * {1.0 / shape.pixels!r};",
+                "}",
+            ]
+            if first:
+                body.insert(0, "barrier();")
+            for text in body:
+                self._line(text)
+
+    def _each(self, slices: int, body: list[str]) -> None:
+        if slices <= self.threads:
+            self._line(f"if (thread < {slices}) {{")
+            self._line("    int o = thread;")
+        else:
+            self._line(f"for (int o = thread; o < {slices}; o += {self.threads}) {{")
+        for text in body:
+            self._line("    " + text)
+        self._line("}")
+
+    def _elementwise(self, node: Node) -> None:
+        shape = shape_of(self.graph.tensors[node.outputs[0]])
+        repeat = shape.channels if shape.channels > 1 else 0
+        text = elementwise.expression(node, [self._value(i, "o", repeat) for i in node.inputs])
+        if node.op in elementwise.NEEDS_MASK and shape.channels % 4:
+            text = f"keep({text}, {shape.channels} - 4 * o)"
+        self._each(shape.slices, [f"{self.arrays[node.outputs[0]]}[o] = {text};"])
+
+    def _matrix(self, node: Node) -> None:
+        """A 1x1 convolution: one thread for each output slice, weights so that neighbours read neighbouring texels."""
+        blocks = convolution_blocks(float_data(self.graph.tensors[node.inputs[1]]))[:, 0]  # (S, N, 4 in, 4 out)
+        slices, outputs = blocks.shape[:2]
+        weights = self.blob.add(blocks.transpose(0, 2, 1, 3))  # (S, 4 in, N, 4 out)
+        bias = self.blob.add(bias_of(self.graph, node))
+        terms = " + ".join(
+            f"v.{lane} * WEIGHT({weights} + (4 * i + {k}) * {outputs} + o)" for k, lane in enumerate("xyzw")
+        )
+        self._each(
+            outputs,
+            [
+                f"vec4 sum = WEIGHT({bias} + o);",
+                f"for (int i = 0; i < {slices}; ++i) {{",
+                f"    vec4 v = {self._value(node.inputs[0], 'i', 0)};",
+                f"    sum += {terms};",
+                "}",
+                f"{self.arrays[node.outputs[0]]}[o] = sum;",
+            ],
+        )

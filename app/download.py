@@ -1,4 +1,4 @@
-"""A pinned requirement goes in, the path of its wheel comes out, fetched by pip with the user's own pip configuration."""
+"""A pinned requirement goes in, the path of its wheel comes out, fetched by pip as the user has configured it."""
 
 import errno
 import os
@@ -28,7 +28,17 @@ def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: 
     temporary, target, messages = work / "tmp", work / "wheel", work / "messages"
     temporary.mkdir()
     target.mkdir()
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-input", *_ANY_WHEEL, f"--dest={target}", requirement]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-input",
+        *_ANY_WHEEL,
+        f"--dest={target}",
+        requirement,
+    ]
     # pip downloads into its temporary folder first: ours is on the disk where there must be room, and can be watched
     places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
     environment = {**os.environ, **places, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -83,7 +93,9 @@ def _raise_failure(requirement: str, lines: Sequence[str]) -> None:
         raise CatalogueError(f"{requirement} cannot be fetched: this Python has no pip; add it: python -m ensurepip")
     broken = re.search(r"connection broken by .*?: (?:\[Errno -?\d+\] )?([^:'\"]+)['\")]", text)
     if broken:
-        raise CatalogueError(f"{requirement} cannot be fetched: no connection to the package index ({broken[1].strip()})")
+        raise CatalogueError(
+            f"{requirement} cannot be fetched: no connection to the package index ({broken[1].strip()})"
+        )
     said = [line.strip() for line in lines if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in said if line.startswith("ERROR:")]
     last = (errors or said or ["pip said nothing"])[-1]

@@ -123,7 +123,9 @@ def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedMode
         return ResolvedModel(path, next((e for e in CATALOGUE.values() if _holds(path, e)), None))
     if found:
         raise CatalogueError(f"{path}: no permission to read this file")
-    raise CatalogueError(f"{name_or_path!r} is neither a .tflite file nor a model of the catalogue; {_hint(name_or_path)}")
+    raise CatalogueError(
+        f"{name_or_path!r} is neither a .tflite file nor a model of the catalogue; {_hint(name_or_path)}"
+    )
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
@@ -195,7 +197,7 @@ def _member(archive: zipfile.ZipFile, entry: ModelEntry) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != entry.sha256:
         raise CatalogueError(
-            f"{entry.name}: wrong checksum (sha256 {found[:16]}…, expected {entry.sha256[:16]}…); nothing was stored"
+            f"{entry.name}: wrong checksum (sha256 {found[:16]}, not {entry.sha256[:16]}); nothing was stored"
         )
     return content
 

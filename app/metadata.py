@@ -1,0 +1,194 @@
+"""The bytes of a .tflite file go in; what its metadata says about input range, activation and classes comes out."""
+
+import io
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpu_delegate.errors import ModelError
+from gpu_delegate.reader import printable
+
+__all__ = ["ModelMetadata", "read_metadata"]
+
+_MAX_ENTRIES = 1024  # of any list: a hostile file may claim billions
+_MAX_TEXT_BYTES = 1 << 16
+_ACTIVATIONS = ("none", "sigmoid", "softmax")  # by their number in MediaPipe's ImageSegmenterOptions
+_NORMALIZATION = 1  # of the union ProcessUnitOptions
+_AXIS_LABELS = (2, 4)  # of AssociatedFileType: labels of an axis' entries, or of values
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What a model says about itself; None or empty where it says nothing."""
+
+    name: str = ""
+    description: str = ""
+    input_range: tuple[float, float] | None = None  # what 0 and 255 become
+    activation: str | None = None  # what the output still needs: none, sigmoid or softmax
+    labels: tuple[str, ...] = ()  # of the output's channels
+
+
+def read_metadata(data: bytes, name: str = "model") -> ModelMetadata:
+    """The TFLITE_METADATA of a model's bytes, empty if there is none. Raises ModelError if it is damaged."""
+    try:
+        found = _metadata_bytes(data)
+        return ModelMetadata() if found is None else _parse(_Table.root(found), data)
+    except _OutOfBoundsError as error:
+        raise ModelError(f"{printable(name)}: its metadata is damaged ({error}); get the file again") from error
+
+
+class _OutOfBoundsError(Exception):
+    """The flatbuffer points outside of itself."""
+
+
+class _Table:
+    """A flatbuffer table. Fields go by their number in the schema; no access leaves the buffer, whatever it says."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self.data = data
+        self.position = position
+        self.fields = position - self.number("<i", position)
+        self.fields_bytes = self.number("<H", self.fields)
+
+    @classmethod
+    def root(cls, data: bytes) -> "_Table":
+        """The table that a whole flatbuffer is."""
+        if len(data) < 8:
+            raise _OutOfBoundsError(f"{len(data)} bytes")
+        return cls(data, struct.unpack_from("<I", data)[0])
+
+    def number(self, form: str, at: int) -> int:
+        """One integer at an absolute position."""
+        if not 0 <= at <= len(self.data) - struct.calcsize(form):
+            raise _OutOfBoundsError(f"position {at} of {len(self.data)}")
+        return int(struct.unpack_from(form, self.data, at)[0])
+
+    def at(self, field: int) -> int | None:
+        """Where the field stands, None if the table lacks it."""
+        slot = 4 + 2 * field
+        offset = self.number("<H", self.fields + slot) if slot + 2 <= self.fields_bytes else 0
+        return self.position + offset if offset else None
+
+    def small(self, field: int) -> int:
+        """An unsigned byte, 0 by default."""
+        at = self.at(field)
+        return 0 if at is None else self.number("<B", at)
+
+    def integer(self, field: int) -> int:
+        """An unsigned 32-bit integer, 0 by default."""
+        at = self.at(field)
+        return 0 if at is None else self.number("<I", at)
+
+    def target(self, field: int) -> int | None:
+        """Where the offset in this field points."""
+        at = self.at(field)
+        return None if at is None else at + self.number("<I", at)
+
+    def table(self, field: int) -> "_Table | None":
+        """The table that the field points to."""
+        at = self.target(field)
+        return None if at is None else _Table(self.data, at)
+
+    def items(self, field: int, item_bytes: int) -> tuple[int, int]:
+        """(where the first item stands, how many there are) of the vector in this field."""
+        at = self.target(field)
+        if at is None:
+            return 0, 0
+        count = self.number("<I", at)
+        if at + 4 + count * item_bytes > len(self.data):
+            raise _OutOfBoundsError(f"{count} items at {at} of {len(self.data)}")
+        return at + 4, count
+
+    def tables(self, field: int) -> Iterator["_Table"]:
+        """The tables of a vector, the first 1024 at most."""
+        start, count = self.items(field, 4)
+        for at in range(start, start + 4 * min(count, _MAX_ENTRIES), 4):
+            yield _Table(self.data, at + self.number("<I", at))
+
+    def floats(self, field: int) -> tuple[float, ...]:
+        """The numbers of a vector of float32, the first 1024 at most."""
+        start, count = self.items(field, 4)
+        return struct.unpack_from(f"<{min(count, _MAX_ENTRIES)}f", self.data, start)
+
+    def content(self, field: int) -> bytes:
+        """The bytes of a vector of bytes."""
+        start, count = self.items(field, 1)
+        return self.data[start : start + count]
+
+    def text(self, field: int) -> str:
+        """A string, fit for a terminal."""
+        return printable(self.content(field)[:_MAX_TEXT_BYTES])
+
+
+def _metadata_bytes(data: bytes) -> bytes | None:
+    """The flatbuffer that hides in one of the model's buffers (schema.fbs: Model, Metadata, Buffer)."""
+    model = _Table.root(data)
+    for entry in model.tables(6):
+        if entry.content(0) == b"TFLITE_METADATA":
+            start, count = model.items(4, 4)
+            index = entry.integer(1)
+            if index >= count:
+                raise _OutOfBoundsError(f"buffer {index} of {count}")
+            at = start + 4 * index
+            return _Table(data, at + model.number("<I", at)).content(0)
+    return None
+
+
+def _parse(metadata: _Table, data: bytes) -> ModelMetadata:
+    """What is of use (metadata_schema.fbs: ModelMetadata, SubGraphMetadata, TensorMetadata)."""
+    name, description = metadata.text(0), metadata.text(1)
+    subgraph = next(metadata.tables(3), None)
+    if subgraph is None:
+        return ModelMetadata(name, description)
+    first_input, first_output = next(subgraph.tables(2), None), next(subgraph.tables(3), None)
+    return ModelMetadata(
+        name,
+        description,
+        None if first_input is None else _input_range(first_input),
+        _activation(subgraph),
+        () if first_output is None else _labels(first_output, data),
+    )
+
+
+def _input_range(tensor: _Table) -> tuple[float, float] | None:
+    """What 0 and 255 become by (value - mean) / std; None if that is not said, or differs from channel to channel."""
+    for unit in tensor.tables(4):
+        options = unit.table(1)
+        if unit.small(0) == _NORMALIZATION and options is not None:
+            means, stds = set(options.floats(0)), set(options.floats(1))
+            if len(means) != 1 or len(stds) != 1:
+                return None
+            mean, std = means.pop(), stds.pop()
+            if math.isfinite(mean) and math.isfinite(std) and std > 0:
+                return (0 - mean) / std, (255 - mean) / std
+    return None
+
+
+def _activation(subgraph: _Table) -> str | None:
+    """What MediaPipe's ImageSegmenterOptions, a flatbuffer of its own among the custom metadata, ask for."""
+    for custom in subgraph.tables(9):
+        if custom.content(0) == b"SEGMENTER_METADATA":
+            number = _Table.root(custom.content(1)).small(0)
+            return _ACTIVATIONS[number] if number < len(_ACTIVATIONS) else None
+    return None
+
+
+def _labels(tensor: _Table, data: bytes) -> tuple[str, ...]:
+    """The lines of the output's label file, which stands in a zip archive behind the model; none if unreadable."""
+    for file in tensor.tables(6):
+        if file.small(2) not in _AXIS_LABELS:
+            continue
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                entry = archive.getinfo(file.text(0))
+                if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    return ()  # other methods may ask for gigabytes of working memory
+                with archive.open(entry) as stream:
+                    lines = stream.read(_MAX_TEXT_BYTES).decode("utf-8", "replace").splitlines()
+        except (zipfile.BadZipFile, zlib.error, KeyError, OSError, ValueError, RuntimeError, EOFError, struct.error):
+            return ()
+        return tuple(printable(line.strip()) for line in lines[:_MAX_ENTRIES])
+    return ()

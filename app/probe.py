@@ -16,7 +16,7 @@ _MAX_BOXES = 1_000_000
 
 @dataclass(frozen=True)
 class Layout:
-    """What the outermost boxes tell: kind is 'mp4', 'matroska' or 'other'; cut_off says how much is there of a torso."""
+    """What the outermost boxes tell: kind is 'mp4', 'matroska' or 'other'; cut_off says where a file ends early."""
 
     kind: str
     has_index: bool = True

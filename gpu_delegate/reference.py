@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from gpu_delegate.errors import DeviceError, ModelError, UsageError
+from gpu_delegate.errors import DeviceError, ModelError, UnsupportedError, UsageError
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 
 CUSTOM_TRANSPOSE = b"Convolution2DTransposeBias"
 TRANSPOSE_WITH_BIAS_VERSION = 3
@@ -40,22 +40,23 @@ class Reference:
     def __init__(self, data: bytes, threads: int | None = None, keep_all_tensors: bool = False) -> None:
         """Loads the bytes of a .tflite file; ones from a stranger should have passed read_model() before.
 
-        With keep_all_tensors no delegate hides the inner tensors, and tensor() gives each of them; that is slower.
+        With keep_all_tensors no delegate hides the inner tensors and tensor() gives each of them; that is slower.
         Raises ModelError where TensorFlow Lite refuses the model, DeviceError where there is no TensorFlow Lite.
         """
         module = load_interpreter_module()
         options: dict[str, Any] = {"num_threads": threads or min(MOST_THREADS, _usable_cpus())}
         if keep_all_tensors:
             options["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-            options["experimental_preserve_all_tensors"] = True
         try:
-            self._interpreter = module.Interpreter(model_content=rewrite_custom_ops(data), **options)
+            model = _rewrite(data, every_output=keep_all_tensors)
+            self._interpreter = module.Interpreter(model_content=model, **options)
             self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ModelError(f"TensorFlow Lite cannot run this model on the CPU: {reason}") from error
         self._keeps_all = keep_all_tensors
-        inputs, outputs = self._interpreter.get_input_details(), self._interpreter.get_output_details()
+        inputs = self._interpreter.get_input_details()
+        outputs = self._interpreter.get_output_details()[: _count_outputs(data)]
         self.input_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in inputs)
         self.output_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in outputs)
         # Views of the interpreter's own memory: made anew for each use, because one that lives would forbid invoke().
@@ -89,12 +90,21 @@ class Reference:
 def rewrite_custom_ops(data: bytes) -> bytes:
     """A copy of the model in which Convolution2DTransposeBias is the builtin TRANSPOSE_CONV, version 3.
 
-    Tensor indices stay; new ones are appended. A model without that op comes back as it is. Raises ModelError.
+    Tensor indices stay; new ones are appended. A model without that op comes back as it is.
+    Raises ModelError, UnsupportedError.
     """
+    return _rewrite(data, every_output=False)
+
+
+def _rewrite(data: bytes, every_output: bool) -> bytes:
     try:
-        return _Rewriter(data).rewritten()
+        return _Rewriter(data).rewritten(every_output)
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelError("the model's custom op cannot be rewritten: the file is damaged, get it again") from error
+
+
+def _count_outputs(data: bytes) -> int:
+    return int(tflite.Model.GetRootAs(data, 0).Subgraphs(0).OutputsLength())
 
 
 def _usable_cpus() -> int:
@@ -119,10 +129,16 @@ class _Rewriter:
         self.tensors = [-self.subgraph.Tensors(i)._tab.Pos for i in range(self.subgraph.TensorsLength())]
         self.buffers = [-self.model.Buffers(i)._tab.Pos for i in range(self.model.BuffersLength())]
 
-    def rewritten(self) -> bytes:
+    def rewritten(self, every_output: bool) -> bytes:
+        """The new file; with every_output what any operator writes becomes an output, behind the model's own.
+
+        TensorFlow Lite 2.14 computes in place even where it is asked to preserve all tensors; outputs it leaves alone.
+        """
         names = [self.model.OperatorCodes(i).CustomCode() for i in range(self.model.OperatorCodesLength())]
-        if CUSTOM_TRANSPOSE not in names:
+        if CUSTOM_TRANSPOSE not in names and not every_output:
             return self.data
+        if any(self.model.Buffers(i).Offset() > 1 for i in range(self.model.BuffersLength())):
+            raise UnsupportedError("constants after the flatbuffer in a model with MediaPipe's custom op")
         codes = [
             self.transpose_code() if name == CUSTOM_TRANSPOSE else -self.model.OperatorCodes(i)._tab.Pos
             for i, name in enumerate(names)
@@ -132,8 +148,16 @@ class _Rewriter:
             operator = self.subgraph.Operators(i)
             custom = names[operator.OpcodeIndex()] == CUSTOM_TRANSPOSE
             operators.append(self.transpose_operator(operator) if custom else -operator._tab.Pos)
-        self.builder.Finish(self.root(codes, operators), b"TFL3")
+        outputs = self.every_output() if every_output else _old(self.subgraph, slot=2)
+        self.builder.Finish(self.root(codes, operators, outputs), b"TFL3")
         return bytes(self.builder.Output()) + self.data
+
+    def every_output(self) -> int:
+        """A new vector of outputs: the model's own, then every other tensor that an operator writes."""
+        found = dict.fromkeys(int(i) for i in self.subgraph.OutputsAsNumpy())
+        for i in range(self.subgraph.OperatorsLength()):
+            found |= dict.fromkeys(int(output) for output in self.subgraph.Operators(i).OutputsAsNumpy())
+        return int(self.builder.CreateNumpyVector(np.array(list(found), np.int32)))
 
     def transpose_code(self) -> int:
         tflite.OperatorCodeStart(self.builder)
@@ -178,13 +202,13 @@ class _Rewriter:
         self.tensors.append(int(tflite.TensorEnd(self.builder)))
         return len(self.tensors) - 1
 
-    def root(self, codes: list[int], operators: list[int]) -> int:
+    def root(self, codes: list[int], operators: list[int], outputs: int) -> int:
         """The model's table: new vectors where something changed, the old file's where nothing did."""
         new_tensors, new_operators = self.vector(self.tensors), self.vector(operators)
         tflite.SubGraphStart(self.builder)
         tflite.SubGraphAddTensors(self.builder, new_tensors)
         tflite.SubGraphAddInputs(self.builder, _old(self.subgraph, slot=1))
-        tflite.SubGraphAddOutputs(self.builder, _old(self.subgraph, slot=2))
+        tflite.SubGraphAddOutputs(self.builder, outputs)
         tflite.SubGraphAddOperators(self.builder, new_operators)
         subgraphs = self.vector([int(tflite.SubGraphEnd(self.builder))])
         new_codes, new_buffers = self.vector(codes), self.vector(self.buffers)

@@ -204,6 +204,8 @@ def _options(builder: Any, table: str, options: dict[str, Any]) -> int:
             fields["FusedActivationFunction"] = getattr(tflite.ActivationFunctionType, value)
         else:
             fields[key.title().replace("_", "")] = value
+    if "NewShape" in fields:
+        fields["NewShape"] = _integers(builder, fields["NewShape"])
     getattr(tflite, f"{table}Start")(builder)
     for name, value in fields.items():
         getattr(tflite, f"{table}Add{name}")(builder, value)

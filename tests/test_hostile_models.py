@@ -1,0 +1,208 @@
+"""Impossible, damaged and hostile .tflite files: each is refused in one line, whatever is wrong with it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
+from gpu_delegate.reader import load_model, read_model
+from gpu_delegate.reference import rewrite_custom_ops
+from tests.model_builder import ModelBuilder
+
+X = (1, 7, 9, 5)
+
+
+def zeros(*shape: int) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+def ints(*values: Any) -> Any:
+    return np.array(values, np.int32)
+
+
+def one(op: str, out: tuple[int, ...], *constants: Any, x: tuple[int, ...] = X, **options: Any) -> ModelBuilder:
+    """A model of one op on an input of shape x and constants behind it."""
+    model = ModelBuilder()
+    inputs = [model.input(x), *(model.constant(value, str(value.dtype)) for value in constants)]
+    model.output(model.op(op, inputs, out, **options))
+    return model
+
+
+def computed_size() -> ModelBuilder:
+    model = ModelBuilder()
+    size = model.input((2,), "int32")
+    model.output(model.op("RESIZE_BILINEAR", [model.input(X), size], (1, 3, 4, 5)))
+    return model
+
+
+def open_width() -> ModelBuilder:
+    model = ModelBuilder()
+    x = model.tensor(X, signature=(1, 7, -1, 5))
+    model.inputs.append(x)
+    model.output(model.op("RELU", [x], X))
+    return model
+
+
+def cycle() -> ModelBuilder:
+    model = ModelBuilder()
+    later = model.tensor(X)
+    first = model.op("ADD", [model.input(X), later], X)
+    model.ops.append(type(model.ops[0])("RELU", (first,), (later,), {}))
+    model.output(later)
+    return model
+
+
+def written_twice() -> ModelBuilder:
+    model = ModelBuilder()
+    first = model.op("RELU", [model.input(X)], X)
+    model.ops.append(model.ops[0])
+    model.output(first)
+    return model
+
+
+def short_constant() -> ModelBuilder:
+    model = ModelBuilder()
+    model.output(model.op("ADD", [model.input(X), model.tensor(X, data=bytes(100))], X))
+    return model
+
+
+def out_of_range() -> ModelBuilder:
+    model = ModelBuilder()
+    model.output(model.op("ADD", [model.input(X), 77], X))
+    return model
+
+
+def nothing_written() -> ModelBuilder:
+    model = one("RELU", X)
+    model.output(model.tensor(X))
+    return model
+
+
+HUGE = (1, 1 << 20, 1 << 20, 1 << 20)
+REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
+    (lambda: one("ROUND", X), UnsupportedError, "operator 0 (ROUND) is not supported; `texelflow inspect --ops`"),
+    (lambda: one("Evil\x1b[2J\n", X), UnsupportedError, "operator 0 (Evil?[2J?) is not supported"),
+    (lambda: one("WHILE", X), UnsupportedError, "(WHILE)"),
+    (lambda: one("RELU", X, x=(1, -1, 9, 5)), UnsupportedError, "dynamic shapes"),
+    (lambda: one("RELU", X, x=(0, 7, 9, 5)), UnsupportedError, "dynamic shapes"),
+    (lambda: one("RELU", X, x=(1, -7, 9, 5)), ModelError, "[1, -7, 9, 5]"),
+    (lambda: one("RELU", HUGE, x=HUGE), ModelError, "at most 268435456"),
+    (lambda: one("RELU", (1, 7, 9, 6)), ModelError, "the output's shape is [1, 7, 9, 6]"),
+    (lambda: one("RELU", X, x=(1,) * 9), ModelError, "9 dimensions"),
+    (lambda: one("RELU", X, dtype="int8"), UnsupportedError, "is int8, only float32"),
+    (lambda: one("RELU", X, dtype="string"), UnsupportedError, "holds STRING"),
+    (lambda: one("RELU", X, zeros(1)), ModelError, "2 inputs"),
+    (lambda: one("ADD", X), ModelError, "1 inputs"),
+    (lambda: one("ADD", X, zeros(4)), ModelError, "do not broadcast"),
+    (lambda: one("CONV_2D", X, zeros(5, 1, 1, 4), stride=(1, 1)), ModelError, "weights for 4 channels"),
+    (lambda: one("CONV_2D", X, zeros(5, 1, 1, 1), stride=(1, 1)), UnsupportedError, "grouped convolution (5 groups)"),
+    (lambda: one("CONV_2D", X, zeros(5, 1, 1, 5), zeros(4), stride=(1, 1)), ModelError, "a bias of shape [4]"),
+    (lambda: one("CONV_2D", X, zeros(5, 1, 1, 5)), ModelError, "stride 0x0"),
+    (lambda: one("CONV_2D", X, zeros(5, 1, 1, 5), stride=(-1, 1)), ModelError, "stride -1x1"),
+    (lambda: one("CONV_2D", X, zeros(5, 1, 1, 5), stride=(2, 1)), ModelError, "but the inputs make it [1, 4, 9, 5]"),
+    (lambda: one("CONV_2D", X, zeros(5, 9, 1, 5), stride=(1, 1), padding="VALID"), ModelError, "does not fit"),
+    (lambda: one("CONV_2D", X, zeros(5, 5), stride=(1, 1)), ModelError, "input 1 has 2 dimensions instead of 4"),
+    (lambda: one("DEPTHWISE_CONV_2D", X, zeros(1, 3, 3, 7), stride=(1, 1)), ModelError, "weights of shape"),
+    (lambda: one("ADD", X, zeros(5), activation="SIGN_BIT"), UnsupportedError, "fused activation 5"),
+    (lambda: one("MEAN", (1, 7, 9), ints(4)), ModelError, "axes [4] of 4 dimensions"),
+    (lambda: one("PAD", X, ints([0, 0], [0, -1])), ModelError, "paddings"),
+    (lambda: one("RESIZE_BILINEAR", X, zeros(2)), ModelError, "not a short list of integers"),
+    (lambda: one("CONCATENATION", X, axis=4), ModelError, "axis 4"),
+    (lambda: one("CONCATENATION", X, zeros(1, 6, 9, 5), axis=3), ModelError, "do not fit together"),
+    (lambda: one("RESHAPE", (1, 314), new_shape=(1, 314)), ModelError, "cannot make"),
+    (lambda: one("RESHAPE", (1, 315)), ModelError, "into []"),
+    (lambda: one("RESHAPE", (1, 315), ints(315, 1)), ModelError, "cannot make"),
+    (lambda: one("FULLY_CONNECTED", (1, 3), zeros(3, 4)), ModelError, "weights for 4 channels"),
+    (computed_size, UnsupportedError, "dynamic shapes: input 1 is not a constant"),
+    (open_width, UnsupportedError, "dynamic shapes"),
+    (cycle, ModelError, "operator 0 (ADD) reads tensor 0 before anything has written it"),
+    (written_twice, ModelError, "writes tensor 1, which has a value already"),
+    (short_constant, ModelError, "tensor 1 of 1260 bytes has a constant of 100 bytes"),
+    (out_of_range, ModelError, "tensor 77 of 2"),
+    (nothing_written, ModelError, "nothing writes output tensor 2"),
+    (lambda: ModelBuilder(inputs=[]), ModelError, "lacks an input or an output"),
+]
+
+
+@pytest.mark.parametrize(("build", "error", "text"), REFUSED, ids=[text for _, _, text in REFUSED])
+def test_refuses(build: Callable[[], ModelBuilder], error: type[TexelflowError], text: str) -> None:
+    with pytest.raises(error) as caught:
+        read_model(build().build(), "odd")
+    assert text in str(caught.value)
+    assert str(caught.value).startswith("odd: ")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"TFL3", b"\x00\x00\x00\x00TFL3", b"\xff" * 64, b"x" * 4096, b"\xff\xff\xff\xffTFL3"]
+)
+def test_refuses_what_is_no_model(data: bytes) -> None:
+    with pytest.raises(ModelError):
+        read_model(data)
+
+
+@pytest.mark.parametrize("name", ["missing.tflite", "", "a\0b"])
+def test_refuses_paths(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        load_model(str(tmp_path / name))
+    assert str(caught.value).isprintable()
+
+
+def small_network() -> bytes:
+    """Several ops in a file small enough to be cut at every byte."""
+    model = ModelBuilder()
+    x = model.op(
+        "CONV_2D", [model.input(X), model.half(zeros(2, 1, 1, 5)), -1], (1, 4, 5, 2), padding="SAME", stride=(2, 2)
+    )
+    pool = model.op("MEAN", [x, model.constant((1, 2), "int32")], (1, 1, 1, 2), keep_dims=True)
+    x = model.op("MUL", [x, pool], (1, 4, 5, 2), activation="RELU")
+    x = model.op("RESIZE_BILINEAR", [x, model.constant((8, 8), "int32")], (1, 8, 8, 2))
+    weights, bias = model.half(zeros(1, 2, 2, 2)), model.half(zeros(1))
+    model.output(model.op("Convolution2DTransposeBias", [x, weights, bias], (1, 16, 16, 1), stride=(2, 2)))
+    return model.build()
+
+
+SMALL = small_network()
+
+
+def survives(data: bytes) -> None:
+    """Both parsers take the file or refuse it in one line; any other exception fails the test."""
+    for parse in (read_model, rewrite_custom_ops):
+        refusal = ""
+        try:
+            parse(data)
+        except TexelflowError as error:
+            refusal = str(error)
+        assert refusal.isprintable()
+
+
+def test_survives_every_truncation() -> None:
+    assert len(read_model(SMALL).nodes) == 8
+    for length in range(len(SMALL)):
+        survives(SMALL[:length])
+
+
+WORDS = st.sampled_from((0, 1, 4, 0x7F, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFC, 0x10000000, len(SMALL)))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), min_size=1, max_size=6))
+def test_survives_changed_bytes(changes: list[tuple[int, int]]) -> None:
+    data = bytearray(SMALL)
+    for position, value in changes:
+        data[position] = value
+    survives(bytes(data))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(SMALL) // 4 - 1), WORDS), min_size=1, max_size=3))
+def test_survives_changed_words(changes: list[tuple[int, int]]) -> None:
+    data = bytearray(SMALL)
+    for position, word in changes:
+        data[4 * position : 4 * position + 4] = word.to_bytes(4, "little")
+    survives(bytes(data))

@@ -1,0 +1,140 @@
+"""The CPU path: the rewritten custom op against NumPy, tensor indices, and clear refusals."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_delegate.errors import DeviceError, ModelError, UsageError
+from gpu_delegate.reader import read_model
+from gpu_delegate.reference import Reference, load_interpreter_module, rewrite_custom_ops
+from tests.model_builder import ModelBuilder, selfie_like
+
+Array = Any
+RECOMPUTED: dict[str, Callable[..., Array]] = {  # ops that TensorFlow Lite may compute in place
+    "RELU": lambda x: np.maximum(x, 0),
+    "ADD": np.add,
+    "MUL": np.multiply,
+    "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
+}
+
+
+def transposed(
+    x: Array, weights: Array, bias: Array, stride: tuple[int, int], out: tuple[int, int], before: int
+) -> Array:
+    """out[y * stride + ky - before] += x[y] * weights[ky], in float64."""
+    _, height, width, _ = x.shape
+    channels, kernel_h, kernel_w, _ = weights.shape
+    full = np.zeros((1, out[0] + 2 * kernel_h, out[1] + 2 * kernel_w, channels))
+    for ky in range(kernel_h):
+        for kx in range(kernel_w):
+            rows, columns = slice(ky, ky + height * stride[0], stride[0]), slice(kx, kx + width * stride[1], stride[1])
+            full[:, rows, columns] += np.einsum("bhwi,oi->bhwo", x.astype(float), weights[:, ky, kx].astype(float))
+    return full[:, before : before + out[0], before : before + out[1]] + bias
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "out", "before", "padding"),
+    [
+        ((2, 2), (2, 2), (14, 10), 0, "SAME"),
+        ((3, 3), (2, 2), (14, 10), 0, "SAME"),
+        ((3, 3), (2, 2), (13, 9), 1, "SAME"),
+        ((3, 2), (2, 3), (15, 14), 0, "VALID"),
+        ((4, 4), (2, 2), (14, 10), 1, "SAME"),
+    ],
+)
+def test_custom_op_equals_numpy(
+    kernel: tuple[int, int], stride: tuple[int, int], out: tuple[int, int], before: int, padding: str
+) -> None:
+    rng = np.random.default_rng(7)
+    x, weights = rng.standard_normal((1, 7, 5, 5)).astype(np.float32), rng.standard_normal((3, *kernel, 5))
+    bias = rng.standard_normal(3)
+    model = ModelBuilder()
+    inputs = [model.input(x.shape), model.constant(weights), model.constant(bias)]
+    model.output(model.op("Convolution2DTransposeBias", inputs, (1, *out, 3), stride=stride, padding=padding))
+    (result,) = Reference(model.build()).run(x)
+    np.testing.assert_allclose(result, transposed(x, weights, bias, stride, out, before), atol=1e-5)
+    node = read_model(model.build()).nodes[0]
+    assert (node.attributes.padding.top, node.attributes.padding.left) == (before, before)  # type: ignore[attr-defined]
+
+
+def test_rewrites_each_custom_op_and_keeps_the_rest() -> None:
+    model = ModelBuilder()
+    x = model.op("RELU", [model.input((1, 3, 5, 5))], (1, 3, 5, 5))
+    weights = [model.half(np.ones((3, 2, 2, 5))), model.constant(np.ones((1, 2, 2, 3)))]
+    x = model.op("Convolution2DTransposeBias", [x, weights[0], model.constant(np.ones(3))], (1, 6, 10, 3))
+    x = model.op("Convolution2DTransposeBias", [x, weights[1], model.constant(np.ones(1))], (1, 12, 20, 1))
+    model.output(model.op("RELU6", [x], (1, 12, 20, 1)))
+    data = model.build()
+    before, after = read_model(data), read_model(rewrite_custom_ops(data))
+    assert [node.op for node in after.nodes] == ["RELU", "DEQUANTIZE", "TRANSPOSE_CONV", "TRANSPOSE_CONV", "RELU6"]
+    assert (before.inputs, before.outputs) == (after.inputs, after.outputs)
+    assert before.tensors.keys() == after.tensors.keys()
+    for old, new in zip(before.nodes, after.nodes, strict=True):
+        assert (old.inputs, old.outputs, old.attributes) == (new.inputs, new.outputs, new.attributes)
+    for index, tensor in before.tensors.items():
+        assert str(tensor) == str(after.tensors[index])
+
+
+def test_leaves_other_models_alone() -> None:
+    model = ModelBuilder()
+    model.output(model.op("RELU", [model.input((1, 3))], (1, 3)))
+    data = model.build()
+    assert rewrite_custom_ops(data) is data
+
+
+def test_every_tensor_by_its_original_index() -> None:
+    data = selfie_like(2)
+    graph, fast, slow = read_model(data), Reference(data), Reference(data, threads=1, keep_all_tensors=True)
+    x = np.random.default_rng(3).random(fast.input_shape, dtype=np.float32)
+    (mask,), (kept,) = fast.run(x), slow.run([x])
+    np.testing.assert_allclose(mask, kept, atol=1e-5)
+    np.testing.assert_array_equal(slow.tensor(graph.outputs[0]), kept)
+    np.testing.assert_array_equal(slow.tensor(graph.inputs[0]), x)
+    for node in graph.nodes:
+        value = slow.tensor(node.outputs[0])
+        assert value.shape == graph.tensors[node.outputs[0]].shape
+        again = RECOMPUTED.get(node.op)
+        if again:
+            np.testing.assert_allclose(value, again(*map(slow.tensor, node.inputs)), atol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, {"size": (96, 64)}, {"global_pool": "MEAN", "fused": True, "half": False}])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_family_has_a_mask_that_can_go_wrong(seed: int, changes: dict[str, Any]) -> None:
+    reference = Reference(selfie_like(seed, **changes))
+    (mask,) = reference.run(np.random.default_rng(seed).random(reference.input_shape, dtype=np.float32))
+    assert mask.std() > 0.03
+    assert 1e-3 < mask.min() < mask.max() < 1 - 1e-3
+
+
+def test_results_are_copies() -> None:
+    model = ModelBuilder()
+    model.output(model.op("RELU", [model.input((1, 3))], (1, 3)))
+    reference = Reference(model.build())
+    (first,) = reference.run(np.full((1, 3), 2, np.float32))
+    reference.run(np.full((1, 3), 5, np.float32))
+    np.testing.assert_array_equal(first, [[2, 2, 2]])
+
+
+def test_refuses_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ModelBuilder()
+    model.output(model.op("NoSuchOp", [model.input((1, 3))], (1, 3)))
+    for data in (model.build(), b"x" * 100, b""):
+        with pytest.raises(ModelError) as caught:
+            Reference(data)
+        assert str(caught.value).isprintable()
+    model.ops[0] = type(model.ops[0])(
+        "RELU", *(getattr(model.ops[0], name) for name in ("inputs", "outputs", "options"))
+    )
+    reference = Reference(model.build())
+    with pytest.raises(UsageError, match="shapes"):
+        reference.run(np.zeros((1, 4), np.float32))
+    with pytest.raises(UsageError, match="keep_all_tensors"):
+        reference.tensor(0)
+    for name in ("tflite_runtime.interpreter", "ai_edge_litert.interpreter"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(DeviceError, match="not installed"):
+        load_interpreter_module()

@@ -8,7 +8,7 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -189,21 +189,30 @@ def compile_compute(context: Context, source: str, label: str) -> int:
 
     Raises DeviceError with the driver's first complaints by file and line.
     """
+    return compile_program(context, {opengl.COMPUTE_SHADER: source}, label)
+
+
+def compile_program(context: Context, sources: Mapping[int, str], label: str) -> int:
+    """Compile and link the shaders of a program, sources by OpenGL's name of their stage; raises as compile_compute."""
     gl = context.gl
-    shader, program = gl.glCreateShader(opengl.COMPUTE_SHADER), gl.glCreateProgram()
+    program = gl.glCreateProgram()
+    shaders = []
     try:
-        text = ctypes.c_char_p(source.encode())
-        gl.glShaderSource(shader, 1, ctypes.byref(text), None)
-        gl.glCompileShader(shader)
-        _check_log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shader, opengl.COMPILE_STATUS, source, label)
-        gl.glAttachShader(program, shader)
+        for stage, source in sources.items():
+            shaders.append(gl.glCreateShader(stage))
+            text = ctypes.c_char_p(source.encode())
+            gl.glShaderSource(shaders[-1], 1, ctypes.byref(text), None)
+            gl.glCompileShader(shaders[-1])
+            _check_log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shaders[-1], opengl.COMPILE_STATUS, source, label)
+            gl.glAttachShader(program, shaders[-1])
         gl.glLinkProgram(program)
-        _check_log(gl.glGetProgramiv, gl.glGetProgramInfoLog, program, opengl.LINK_STATUS, source, label)
+        _check_log(gl.glGetProgramiv, gl.glGetProgramInfoLog, program, opengl.LINK_STATUS, "", label)
     except DeviceError:
         gl.glDeleteProgram(program)
         raise
     finally:
-        gl.glDeleteShader(shader)
+        for shader in shaders:
+            gl.glDeleteShader(shader)
     gl.glObjectLabel(opengl.PROGRAM, program, -1, label.encode())
     return program
 

@@ -6,6 +6,7 @@ Every call releases the interpreter's lock while the driver works. Names are Ope
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
 Load = Callable[[str], int]  # name of an entry point to its address, 0 if there is none
@@ -43,6 +44,15 @@ UNIFORM_BARRIER_BIT, FRAMEBUFFER_BARRIER_BIT, ALL_BARRIER_BITS = 0x4, 0x400, 0xF
 VENDOR, RENDERER, VERSION, EXTENSIONS, NUM_EXTENSIONS = 0x1F00, 0x1F01, 0x1F02, 0x1F03, 0x821D
 MAJOR_VERSION, MINOR_VERSION = 0x821B, 0x821C
 BUFFER, PROGRAM, TEXTURE = 0x82E0, 0x82E2, 0x1702  # for glObjectLabel
+
+
+@dataclass(frozen=True)
+class BufferRange:
+    """Part of a buffer object: a tensor, or the whole buffer."""
+
+    buffer: int
+    offset_bytes: int
+    size_bytes: int
 
 
 class GL:

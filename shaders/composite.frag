@@ -1,0 +1,56 @@
+#version 430
+// The frame's texture and the network's output tensor go in, the picture with its effect comes out.
+// A target larger than the frame repeats the frame's last row and column.
+#define FRAME_W 640
+#define FRAME_H 480
+#define X_STEP 512
+#define X_START -384
+#define X_DEN 1280
+#define Y_STEP 512
+#define Y_START -224
+#define Y_DEN 960
+// Whether parts of the frame were cropped away.
+#define UNSEEN 0
+#define MASK_UNIT 1
+#include "sampling.glsl"
+#include "mask.glsl"
+
+#define TINT 0
+#define REPLACE 1
+#define COLOR 2
+#define MASK 3
+
+layout(binding = 0) uniform sampler2D frame;
+layout(binding = 2) uniform sampler2D background;  // of the frame's size
+uniform int effect;
+uniform vec4 color;  // a is the strength of a tint
+uniform int height;  // of a target whose first row is the lowest, else 0
+out vec4 picture;
+
+float clamped(int x, int y) {
+    return mask_at(clamp(x, 0, MASK_W - 1), clamp(y, 0, MASK_H - 1));
+}
+
+float mask_over(ivec2 at) {
+#if UNSEEN
+    if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W) || !is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;
+#endif
+    int x, y;
+    float x_part, y_part;
+    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
+    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
+    return mix(mix(clamped(x, y), clamped(x + 1, y), x_part), mix(clamped(x, y + 1), clamped(x + 1, y + 1), x_part), y_part);
+}
+
+void main() {
+    ivec2 at = ivec2(gl_FragCoord.xy);
+    if (height > 0) at.y = height - 1 - at.y;
+    at = min(at, ivec2(FRAME_W, FRAME_H) - 1);
+    vec3 pixel = texelFetch(frame, at, 0).rgb;
+    float person = clamp(mask_over(at), 0.0, 1.0);
+    if (effect == TINT) pixel = mix(pixel, color.rgb, color.a * person);
+    else if (effect == REPLACE) pixel = mix(texelFetch(background, at, 0).rgb, pixel, person);
+    else if (effect == COLOR) pixel = mix(color.rgb, pixel, person);
+    else pixel = vec3(person);
+    picture = vec4(pixel, 1.0);
+}

@@ -1,0 +1,26 @@
+// Reads the network's mask out of its output tensor, whatever that tensor's layout, activation and class.
+#define MASK_W 256
+#define MASK_H 256
+// Floats per pixel: 4 in PHWC4 (the buffer is read as RGBA32F), 1 where a tensor of one channel is stored plainly (R32F).
+#define STRIDE 4
+#define CHANNELS 1
+#define CHANNEL 0
+// What is still to be done to the value: 0 nothing, 1 sigmoid, 2 softmax over the channels.
+#define ACTIVATION 0
+
+layout(binding = MASK_UNIT) uniform samplerBuffer mask_tensor;
+
+float mask_at(int x, int y) {
+    int pixel = y * MASK_W + x;
+    float value = texelFetch(mask_tensor, CHANNEL / STRIDE * MASK_W * MASK_H + pixel)[CHANNEL % STRIDE];
+#if ACTIVATION == 1
+    return 1.0 / (1.0 + exp(-value));
+#elif ACTIVATION == 2
+    float sum = 0.0;
+    for (int i = 0; i < CHANNELS; i++)
+        sum += exp(texelFetch(mask_tensor, i / STRIDE * MASK_W * MASK_H + pixel)[i % STRIDE] - value);
+    return 1.0 / sum;
+#else
+    return value;
+#endif
+}

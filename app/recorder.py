@@ -229,7 +229,9 @@ def _count_frames(path: str) -> int:
     """How many frames a file holds that was not finished."""
     try:
         with av.open(f"file:{path}") as container:
-            return sum(packet.size > 0 for packet in container.demux(container.streams.video[0]))
+            return sum(
+                packet.size > 0 and not packet.is_corrupt for packet in container.demux(container.streams.video[0])
+            )
     except (av.FFmpegError, IndexError):
         return 0
 

@@ -146,10 +146,13 @@ class FileSource:
     def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:
         """Each frame with its pts and its seconds since the first; stamps missing or running backwards are made up."""
         step = max(1, round(1 / (self.info.average_rate * self.info.time_base)))
-        in_decoding_order = self._container.format.name == "avi"  # and dts, in even steps, are all that AVI knows
+        # AVI knows no times of display: its frames, in the order of display, take the times of decoding.
+        decoding_start = self._first_frame.dts if self._container.format.name == "avi" else None
         start = previous = None
         for frame in chain([self._first_frame], self._decoded):
-            pts = frame.dts if in_decoding_order else frame.pts
+            pts = frame.pts
+            if decoding_start is not None:
+                pts = None if frame.dts is None else frame.dts - decoding_start
             if previous is not None:
                 pts = previous + step if pts is None else max(pts, previous + 1)
             previous = pts = pts or 0

@@ -68,9 +68,12 @@ def write_clip(path: Path, frames: Sequence[Rgb], recipe: Recipe = Recipe()) -> 
         context.colorspace, context.color_range = matrix or 2, levels
         sound = _Sound(container, recipe.sound) if recipe.sound else None
         for index, rgb in enumerate(frames):
-            frame = av.VideoFrame.from_ndarray(rgb, "rgb24").reformat(
+            picture = av.VideoFrame.from_ndarray(rgb, "rgb24")
+            picture.colorspace = (
+                matrix or 5
+            )  # the scaler's target: its own option lacks BT.2020 in some versions of PyAV
+            frame = picture.reformat(
                 format=recipe.pixel_format,
-                dst_colorspace=matrix or 5,
                 src_color_range=2,
                 dst_color_range=levels or 1,
                 interpolation=0x46004,

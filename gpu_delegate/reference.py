@@ -8,7 +8,7 @@ import contextlib
 import importlib
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import flatbuffers
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import tflite
 
 from gpu_delegate.errors import DeviceError, ModelError, UnsupportedError, UsageError
+from gpu_delegate.reader import printable
 
 Array = npt.NDArray[Any]
 
@@ -47,16 +48,13 @@ class Reference:
         options: dict[str, Any] = {"num_threads": threads or min(MOST_THREADS, _usable_cpus())}
         if keep_all_tensors:
             options["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        try:
-            model = _rewrite(data, every_output=keep_all_tensors)
+        model = _rewrite(data, every_output=keep_all_tensors)
+        with _refusals_in_one_line():
             self._interpreter = module.Interpreter(model_content=model, **options)
             self._interpreter.allocate_tensors()
-        except (ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise ModelError(f"TensorFlow Lite cannot run this model on the CPU: {reason}") from error
+            inputs = self._interpreter.get_input_details()
+            outputs = self._interpreter.get_output_details()[: _count_outputs(data)]
         self._keeps_all = keep_all_tensors
-        inputs = self._interpreter.get_input_details()
-        outputs = self._interpreter.get_output_details()[: _count_outputs(data)]
         self.input_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in inputs)
         self.output_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in outputs)
         # Views of the interpreter's own memory: made anew for each use, because one that lives would forbid invoke().
@@ -76,7 +74,8 @@ class Reference:
             raise UsageError(f"the model takes inputs of shapes {self.input_shapes}, not {shapes}")
         for view, array in zip(self._inputs, arrays, strict=True):
             np.copyto(view(), array)
-        self._interpreter.invoke()
+        with _refusals_in_one_line():
+            self._interpreter.invoke()
         return tuple(view().copy() for view in self._outputs)
 
     def tensor(self, index: int) -> Array:
@@ -100,7 +99,17 @@ def _rewrite(data: bytes, every_output: bool) -> bytes:
     try:
         return _Rewriter(data).rewritten(every_output)
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise ModelError("the model's custom op cannot be rewritten: the file is damaged, get it again") from error
+        raise ModelError("the model's file is damaged or cut off, get it again") from error
+
+
+@contextlib.contextmanager
+def _refusals_in_one_line() -> Iterator[None]:
+    """TensorFlow Lite's own errors as a ModelError."""
+    try:
+        yield
+    except (ValueError, RuntimeError) as error:
+        reason = printable(" ".join(str(error).split()), 200)
+        raise ModelError(f"TensorFlow Lite cannot run this model on the CPU: {reason}") from error
 
 
 def _count_outputs(data: bytes) -> int:
@@ -154,10 +163,10 @@ class _Rewriter:
 
     def every_output(self) -> int:
         """A new vector of outputs: the model's own, then every other tensor that an operator writes."""
-        found = dict.fromkeys(int(i) for i in self.subgraph.OutputsAsNumpy())
-        for i in range(self.subgraph.OperatorsLength()):
-            found |= dict.fromkeys(int(output) for output in self.subgraph.Operators(i).OutputsAsNumpy())
-        return int(self.builder.CreateNumpyVector(np.array(list(found), np.int32)))
+        own = [int(i) for i in self.subgraph.OutputsAsNumpy()]
+        operators = (self.subgraph.Operators(i) for i in range(self.subgraph.OperatorsLength()))
+        written = dict.fromkeys(int(i) for operator in operators for i in operator.OutputsAsNumpy())
+        return int(self.builder.CreateNumpyVector(np.array([*own, *(i for i in written if i not in own)], np.int32)))
 
     def transpose_code(self) -> int:
         tflite.OperatorCodeStart(self.builder)

@@ -156,9 +156,8 @@ def test_refuses_paths(name: str, tmp_path: Path) -> None:
 def small_network() -> bytes:
     """Several ops in a file small enough to be cut at every byte."""
     model = ModelBuilder()
-    x = model.op(
-        "CONV_2D", [model.input(X), model.half(zeros(2, 1, 1, 5)), -1], (1, 4, 5, 2), padding="SAME", stride=(2, 2)
-    )
+    inputs = [model.input(X), model.half(zeros(2, 1, 1, 5)), model.half(zeros(2))]
+    x = model.op("CONV_2D", inputs, (1, 4, 5, 2), padding="SAME", stride=(2, 2))
     pool = model.op("MEAN", [x, model.constant((1, 2), "int32")], (1, 1, 1, 2), keep_dims=True)
     x = model.op("MUL", [x, pool], (1, 4, 5, 2), activation="RELU")
     x = model.op("RESIZE_BILINEAR", [x, model.constant((8, 8), "int32")], (1, 8, 8, 2))
@@ -182,7 +181,7 @@ def survives(data: bytes) -> None:
 
 
 def test_survives_every_truncation() -> None:
-    assert len(read_model(SMALL).nodes) == 8
+    assert len(read_model(SMALL).nodes) == 9
     for length in range(len(SMALL)):
         survives(SMALL[:length])
 

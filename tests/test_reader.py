@@ -135,6 +135,7 @@ CASES = [
         after=(zeros(3, 5), zeros(3)),
         node_inputs=3,
     ),
+    Case("FULLY_CONNECTED", (63, 3), Activated(), {}, after=(zeros(3, 5),), node_inputs=3),
     Case("AVERAGE_POOL_2D", (1, 3, 4, 5), Pool2D("NONE", (3, 2), (2, 2), Padding()), VALID | {"kernel": (3, 2)}),
     Case("MAX_POOL_2D", (1, 4, 9, 5), Pool2D("NONE", (3, 2), (2, 1), Padding(1, 1, 0, 1)), SAME | {"kernel": (3, 2)}),
     Case("MEAN", (1, 1, 1, 5), Reduce((1, 2), True), {"keep_dims": True}, after=(ints(-2, 1),)),

@@ -23,6 +23,7 @@ from gpu_delegate.opengl import GL, Load
 from gpu_delegate.shader import explain_log
 
 REQUIRED = (4, 3)
+MOST_LABEL_BYTES = 255  # what every driver takes; a longer label is an error
 _SOFTWARE = re.compile(
     r"llvmpipe|softpipe|swrast|SwiftShader|Software Rasterizer|Microsoft Basic Render|GDI Generic", re.I
 )
@@ -213,7 +214,7 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
     finally:
         for shader in shaders:
             gl.glDeleteShader(shader)
-    gl.glObjectLabel(opengl.PROGRAM, program, -1, label.encode())
+    gl.glObjectLabel(opengl.PROGRAM, program, -1, label.encode()[:MOST_LABEL_BYTES])
     return program
 
 

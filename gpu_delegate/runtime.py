@@ -174,7 +174,7 @@ class Program:
         self._gl.glGenBuffers(1, ctypes.byref(name))
         self._buffers.append(name.value)
         self._gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, name.value)
-        address = None if data is None else data.ctypes.data_as(ctypes.c_void_p)
+        address = None if data is None or not data.size else data.ctypes.data_as(ctypes.c_void_p)
         self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, max(size_bytes, TEXEL_BYTES), address, opengl.DYNAMIC_COPY)
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return name.value

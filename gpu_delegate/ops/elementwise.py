@@ -39,8 +39,8 @@ BINARY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Zeros in the padding lanes would become infinite or NaN, and a zero weight would not stop them.
-NEEDS_MASK = frozenset({"DIV", "LOG", "RSQRT"})
+# What stands in the padding lanes may become infinite or NaN here, and a zero weight would not stop that.
+NEEDS_MASK = frozenset({"DIV", "EXP", "LOG", "RSQRT", "SQRT"})
 
 ACTIVATIONS = frozenset({"RELU", "RELU6", "RELU_N1_TO_1", "TANH"})  # what TensorFlow Lite fuses into other ops
 

@@ -127,7 +127,7 @@ class Emitter:
             ] * self.tile.rows
         source = self._inputs[tensor]
         if shape.is_vector:
-            return [self.once(f"{source} {at.text}", "g", f"vec4 {{}} = READ({source}, {at.text});")] * self.tile.rows
+            return [self.once(f"{source} {at.text}", "u", f"vec4 {{}} = READ({source}, {at.text});")] * self.tile.rows
         return [
             self.once(f"{source} {at.text} {row}", "v", f"vec4 {{}} = READ({source}, {self.index(shape, at, row)});")
             for row in self.rows

@@ -16,9 +16,12 @@ from dataclasses import dataclass, field
 
 from gpu_delegate.algebra import is_pointwise_convolution
 from gpu_delegate.device import Device
-from gpu_delegate.graph import Graph, Node
+from gpu_delegate.graph import Graph, Node, Pool2D
 from gpu_delegate.layout import MapShape, shape_of
 from gpu_delegate.ops.elementwise import is_elementwise
+
+MOST_INPUTS = 15  # texture units 0 to 14; the last of the 16 that OpenGL promises holds the weights
+MOST_TAPS = 512  # of a window: all of them stand in the shader's text
 
 STENCILS = frozenset(
     {"DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"}
@@ -84,6 +87,16 @@ def is_contraction(node: Node) -> bool:
     return node.op in ("CONV_2D", "TRANSPOSE_CONV", "Convolution2DTransposeBias")
 
 
+def too_many_inputs(graph: Graph, inputs: Sequence[int], outputs: int, device: Device) -> str | None:
+    """Why a kernel cannot have these inputs, or None: texture units, and SSBOs where an input is too large for one."""
+    if len(inputs) > MOST_INPUTS:
+        return f"{len(inputs)} inputs, {MOST_INPUTS} are allowed"
+    large = any(shape_of(graph.tensors[tensor]).texels > device.max_texture_texels for tensor in inputs)
+    if large and len(inputs) + outputs > device.max_storage_bindings:
+        return f"{len(inputs)} inputs, some too large for textures, and {outputs} outputs: too many storage buffers"
+    return None
+
+
 def plan_body(graph: Graph, nodes: Sequence[Node], stored: Iterable[int], device: Device) -> Body:
     """Loops for a group of nodes, in an order in which they can run.
 
@@ -124,6 +137,7 @@ class _Planner:
 
     def add(self, node: Node) -> None:
         out = node.outputs[0]
+        self._check_window(node)
         if node.op == "DEPTH_TO_SPACE":
             self._hold(node.inputs[0])
         elif is_contraction(node):
@@ -137,10 +151,26 @@ class _Planner:
             if node.inputs[0] in self.producers:
                 raise Decline("a window over a value that the same kernel makes")
         elif is_elementwise(node):
+            self._check_broadcast(node)
             if any(i in self.held for i in node.inputs):
                 self._hold(out)
         else:
             raise Decline(f"{node.op} is not part of pixel kernels")
+
+    def _check_window(self, node: Node) -> None:
+        taps = 1
+        if isinstance(node.attributes, Pool2D):
+            taps = node.attributes.kernel[0] * node.attributes.kernel[1]
+        elif is_contraction(node) or node.op == "DEPTHWISE_CONV_2D":
+            _, height, width, _ = self.graph.tensors[node.inputs[1]].shape
+            taps = height * width
+        if taps > MOST_TAPS:
+            raise Decline(f"a window of {taps} pixels, {MOST_TAPS} are allowed")
+
+    def _check_broadcast(self, node: Node) -> None:
+        for shape in map(self.shape, node.inputs):
+            if not shape.is_vector and (shape.height, shape.width) != (self.domain.height, self.domain.width):
+                raise Decline("an operand repeated along rows or columns alone")
 
     def _hold(self, tensor: int) -> None:
         if tensor not in self.held:
@@ -199,6 +229,8 @@ class _Planner:
             raise Decline(f"{live} slices in registers, {self.device.held_slices} are allowed")
         if len(self.outputs) > self.device.max_storage_bindings - 2:
             raise Decline("too many outputs")
+        if reason := too_many_inputs(self.graph, tuple(self.inputs), len(self.outputs), self.device):
+            raise Decline(reason)
         return Body(
             self.graph, self.nodes, self.domain, tuple(self.phases), frozenset(self.held),
             tuple(self.inputs), tuple(self.outputs), split,

@@ -1,11 +1,11 @@
 """One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_delegate.body import Body
+from gpu_delegate.body import MOST_INPUTS, Body
 from gpu_delegate.cost import macs_of
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Emitter, Tile
@@ -15,7 +15,8 @@ from gpu_delegate.packing import Blob, Float32Array
 from gpu_delegate.shader import fill, load
 from gpu_delegate.vector import VectorEmitter
 
-WEIGHTS_UNIT = 15  # texture unit of the weights, behind those of the inputs
+WEIGHTS_UNIT = MOST_INPUTS  # texture unit of the weights, behind those of the inputs
+VECTOR_THREADS = 256  # of the one work-group of a vector kernel
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, device: Devic
 
 
 def vector_kernel(
-    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], device: Device, threads: int = 256
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], device: Device, threads: int = VECTOR_THREADS
 ) -> Kernel:
     """GLSL for vector nodes alone: one work-group, whose results are stored."""
     inputs = input_names(graph, (), nodes)
@@ -137,7 +138,3 @@ def _bindings(graph: Graph, inputs: tuple[int, ...], outputs: int, device: Devic
     return lines + [
         f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ vec4 out{k}[]; }};" for k in range(outputs)
     ]
-
-
-def with_name(kernel: Kernel, name: str) -> Kernel:
-    return replace(kernel, name=name)

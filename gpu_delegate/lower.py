@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
-from gpu_delegate.body import Body
+from gpu_delegate.body import Body, too_many_inputs
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Tile
 from gpu_delegate.fusion import Groups, group_nodes
 from gpu_delegate.graph import Graph, Node
-from gpu_delegate.kernel import Kernel, pixel_kernel, vector_kernel
+from gpu_delegate.kernel import VECTOR_THREADS, Kernel, input_names, pixel_kernel, vector_kernel
 from gpu_delegate.layout import ceil_div, shape_of
 from gpu_delegate.tiling import choose_tiles
+from gpu_delegate.vector import shared_bytes
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class _Builder:
     def add_vectors(self, wanted: list[int]) -> None:
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
-        if not self.inline:
+        if not self.inline or not self._fits(nodes, (), len(wanted), VECTOR_THREADS):
             for node in nodes:
                 self.kernels.append(vector_kernel(self.graph, [node], node.outputs, self.device))
                 self.stored.update(node.outputs)
@@ -74,9 +75,16 @@ class _Builder:
                 waiting += self.vector_nodes[tensor].inputs
         return [node for node in self.graph.nodes if node.outputs[0] in needed]
 
+    def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, threads: int) -> bool:
+        """Whether one kernel can do vector work, besides what reads the inputs `others`."""
+        inputs = tuple(input_names(self.graph, others, nodes))
+        room = shared_bytes(self.graph, nodes, threads) <= self.device.max_shared_bytes
+        return room and not too_many_inputs(self.graph, inputs, outputs, self.device)
+
     def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
         """Whether repeating the vector work in each work-group costs less than a dispatch of its own."""
-        if not self.inline:
+        threads = tile.local[0] * tile.local[1] * tile.local[2]
+        if not self.inline or not self._fits(prologue, body.inputs, len(body.outputs), threads):
             return False
         loads = sum(shape_of(self.graph.tensors[n.inputs[0]]).texels for n in prologue if n.op == "MEAN")
         groups = ceil_div(body.domain.width, tile.local[0]) * ceil_div(body.domain.height, tile.local[1] * tile.rows)

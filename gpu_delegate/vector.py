@@ -8,16 +8,19 @@ from collections.abc import Sequence
 
 from gpu_delegate.algebra import is_pointwise_convolution, is_spatial_mean
 from gpu_delegate.graph import Graph, Node
-from gpu_delegate.layout import shape_of
+from gpu_delegate.layout import TEXEL_BYTES, shape_of
 from gpu_delegate.ops import elementwise
 from gpu_delegate.ops.convolution import bias_of
 from gpu_delegate.packing import Blob, convolution_blocks
 from gpu_delegate.rewrite import float_data
 
+MOST_SLICES = 1024  # of a vector that is kept in shared memory
+
 
 def is_vector_node(graph: Graph, node: Node) -> bool:
     """A node that vector work can do: its output is one pixel, and so are its inputs unless it is a mean."""
-    if not shape_of(graph.tensors[node.outputs[0]]).is_vector:
+    out = shape_of(graph.tensors[node.outputs[0]])
+    if not out.is_vector or out.slices > MOST_SLICES:
         return False
     if is_spatial_mean(graph, node):
         return True
@@ -26,6 +29,12 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
     if is_pointwise_convolution(graph, node):
         return True
     return elementwise.is_elementwise(node) and all(shape_of(graph.tensors[i]).is_vector for i in node.inputs)
+
+
+def shared_bytes(graph: Graph, nodes: Sequence[Node], threads: int) -> int:
+    """Shared memory that vector work takes: its values, and a sum for each thread where there is a mean."""
+    sums = threads if any(is_spatial_mean(graph, node) for node in nodes) else 0
+    return TEXEL_BYTES * (sums + sum(shape_of(graph.tensors[node.outputs[0]]).slices for node in nodes))
 
 
 class VectorEmitter:
@@ -43,11 +52,6 @@ class VectorEmitter:
             self.shared.append(f"shared vec4 partial_sums[{threads}];")
         for node in nodes:
             self._node(node)
-
-    @property
-    def shared_bytes(self) -> int:
-        sums = self.threads if len(self.shared) > len(self.arrays) else 0
-        return 16 * (sums + sum(self._slices(tensor) for tensor in self.arrays))
 
     def _slices(self, tensor: int) -> int:
         return shape_of(self.graph.tensors[tensor]).slices

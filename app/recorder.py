@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.convert import FromRgba, Rgba
-from app.sound import SoundCopy
+from app.sound import SoundCopy, fits
 from gpu_delegate.errors import MediaError
 
 # delay_moov lets the muxer write edit lists, without which sound that starts before the pictures shifts against them.
@@ -93,7 +93,9 @@ class Recorder:
             )
         self._convert = FromRgba()
         self._first_pts = self._last_pts = 0
-        self._sound = None if audio_from is None else SoundCopy(os.fspath(audio_from), audio_cut)
+        self._format, options = _FORMATS[os.path.splitext(self._path)[1].lower()]
+        self._options = _COMMON_OPTIONS | options
+        self._sound = None if audio_from is None else self._open_sound(os.fspath(audio_from), audio_cut)
         self._container: av.container.OutputContainer | None
         self._container, self._stream = self._open()
 
@@ -161,21 +163,8 @@ class Recorder:
             container.close()
 
     def _open(self) -> tuple[av.container.OutputContainer, av.VideoStream]:
-        """Write the header; without sound where the container does not take the sound's codec."""
-        try:
-            return self._start()
-        except av.FFmpegError as error:
-            if self._sound is None or isinstance(error, OSError):
-                raise self._failure(error) from error
-            self._drop_sound(f"{self._sound.codec} cannot be copied into this kind of file; try .mkv")
-        try:
-            return self._start()
-        except av.FFmpegError as error:
-            raise self._failure(error) from error
-
-    def _start(self) -> tuple[av.container.OutputContainer, av.VideoStream]:
-        name, options = _FORMATS[os.path.splitext(self._path)[1].lower()]
-        container = av.open(f"file:{self._path}", "w", format=name, container_options=_COMMON_OPTIONS | options)
+        """Open the file and write its header."""
+        container = av.open(f"file:{self._path}", "w", format=self._format, container_options=self._options)
         try:
             stream = container.add_stream("libx264", rate=self._rate, options=_X264_OPTIONS)
             stream.width, stream.height = self._even_size
@@ -188,10 +177,19 @@ class Recorder:
             if self._sound:
                 self._sound.attach(container)
             container.start_encoding()
-        except av.FFmpegError:
-            container.close()
-            raise
+        except av.FFmpegError as error:
+            with contextlib.suppress(av.FFmpegError):
+                container.close()
+            raise self._failure(error) from error
         return container, stream
+
+    def _open_sound(self, path: str, cut: bool) -> SoundCopy | None:
+        sound = SoundCopy(path, cut)
+        if not sound.codec or fits(path, self._format, self._options):
+            return sound
+        sound.close()
+        self.warnings.append(f"the sound is left out: {sound.codec} of this kind does not fit this file; try .mkv")
+        return None
 
     def _encode(self, container: av.container.OutputContainer, frame: av.VideoFrame | None) -> None:
         for packet in self._stream.encode(frame):
@@ -208,21 +206,19 @@ class Recorder:
         except (av.FFmpegError, OverflowError) as error:
             if isinstance(error, OSError):
                 raise
-            self._drop_sound(f"it is damaged from frame {self.frames} on")
-
-    def _drop_sound(self, reason: str) -> None:
-        if self._sound:
             self._sound.close()
             self._sound = None
-        self.warnings.append(f"the sound is left out: {reason}")
+            self.warnings.append(f"the sound is left out from frame {self.frames} on: it is damaged there")
 
     def _failure(self, error: Exception) -> MediaError:
         """What to tell of an error of FFmpeg's, with how much of the file can be played."""
         number = getattr(error, "errno", None)
-        reason = "the disk is full" if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else error
-        reason = getattr(error, "strerror", None) or str(error) if reason is error else reason
         kept = f"; {_count_frames(self._path)} of {self.frames} frames were kept" if self.frames else ""
-        return MediaError(f"'{self._path}' cannot be written: {reason}{kept}; check the disk, or choose another place")
+        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return MediaError(f"'{self._path}' cannot be written: the disk is full{kept}; choose another place")
+        reason = getattr(error, "strerror", None) or error
+        advice = "choose another place" if isinstance(error, OSError) else "the time stamps of the input may be absurd"
+        return MediaError(f"'{self._path}' cannot be written ({reason}){kept}; {advice}")
 
 
 def _count_frames(path: str) -> int:

@@ -1,7 +1,9 @@
 """The sound of a recording goes in; its packets, unchanged but for their times, come out for the recorder to mux."""
 
+import io
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import islice
 from typing import TypeAlias
 
 import av
@@ -72,3 +74,18 @@ class SoundCopy:
             if self._target:
                 filtered.stream = self._target
                 yield filtered
+
+
+def fits(path: str, container_format: str, options: dict[str, str]) -> bool:
+    """Whether such a container takes the sound of the file: its first packets are muxed in memory."""
+    sound = SoundCopy(path, cut=False)
+    try:
+        with av.open(io.BytesIO(), "w", format=container_format, container_options=options) as container:
+            sound.attach(container)
+            for packet in islice(sound.packets(Fraction(0), None), 2):
+                container.mux(packet)
+    except (av.FFmpegError, OverflowError):
+        return False
+    finally:
+        sound.close()
+    return True

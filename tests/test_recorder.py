@@ -174,6 +174,14 @@ def test_sound_that_the_container_does_not_take_is_dropped_with_a_warning(tmp_pa
     assert copy(clip, tmp_path / "out.mkv") == []
 
 
+def test_sound_with_a_damaged_header_is_dropped_and_the_pictures_are_kept(tmp_path: Path) -> None:
+    clip = write_clip(tmp_path / "in.mkv", moving(10), Recipe(sound="libopus"))
+    clip.write_bytes(clip.read_bytes().replace(b"OpusHead", bytes(8)))
+    (warning,) = copy(clip, tmp_path / "out.mp4")
+    assert "opus" in warning
+    assert len(times(tmp_path / "out.mp4")) == 10
+
+
 def test_sound_ends_where_a_stopped_recording_ends(tmp_path: Path) -> None:
     clip = write_clip(tmp_path / "in.mp4", moving(60), Recipe(sound="aac"))
 

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.convert import Orientation, Rgba
-from app.probe import examine
 from app.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
 from gpu_delegate.errors import MediaError, UsageError
 from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
@@ -388,13 +387,6 @@ def test_flipped_bytes_never_cause_anything_but_a_media_error(tmp_path: Path, da
     with contextlib.suppress(MediaError), FileSource(broken) as source:
         pts = [frame.pts for frame in source]
         assert pts == sorted(set(pts))
-
-
-def test_layout_of_whole_files_is_whole(tmp_path: Path) -> None:
-    for name in ("a.mp4", "a.mkv", "a.avi"):
-        layout = examine(str(write_clip(tmp_path / name, numbered(3))))
-        assert layout.cut_off is None
-        assert layout.has_index
 
 
 def test_ffmpeg_itself_prints_nothing(tmp_path: Path) -> None:

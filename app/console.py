@@ -1,0 +1,103 @@
+"""Messages, progress and tables go in; text for a person comes out: results on stdout, everything else on stderr.
+
+Progress is drawn on terminals only; a log file gets warnings and nothing that moves.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import rich.console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+Report = Callable[[int, int], None]  # (done so far, in all)
+
+
+class FrameRate(ProgressColumn):
+    """Frames per second of a running task."""
+
+    def render(self, task: Any) -> Text:
+        """The rate over the last seconds, nothing before there is one."""
+        return Text(f"{task.speed:.1f} frames/s" if task.speed else "", style="progress.data.speed")
+
+
+class Console:
+    """Where a verb speaks. `quiet` keeps tables back, for output that a machine reads."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._out = rich.console.Console(highlight=False)
+        self._err = rich.console.Console(stderr=True, highlight=False)
+
+    def warn(self, line: str) -> None:
+        """One line that starts with the program's name, on stderr."""
+        self._err.print(f"texelflow: {line}", style="yellow", markup=False, soft_wrap=True)
+
+    def note(self, line: str) -> None:
+        """One line about what is being done, on stderr."""
+        self._err.print(line, style="dim", markup=False, soft_wrap=True)
+
+    def say(self, line: str) -> None:
+        """One line of the result, on stdout."""
+        if not self.quiet:
+            self._out.print(line, markup=False, soft_wrap=True)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A table on stdout; columns are aligned left where they hold text, right where they hold numbers."""
+        if self.quiet:
+            return
+        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+        numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
+        for column, right in zip(columns, numeric, strict=True):
+            table.add_column(column, justify="right" if right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(f"{cell:.2f}" if isinstance(cell, float) else str(cell)) for cell in row))
+        self._out.print(table)
+
+    def json(self, value: Mapping[str, Any]) -> None:
+        """One JSON object as one line on stdout."""
+        print(json.dumps(value), flush=True)
+
+    @contextlib.contextmanager
+    def compilation(self) -> Iterator[Report]:
+        """Shows how many shaders are compiled, for as long as that takes."""
+        with self._progress("compiling shaders", MofNCompleteColumn(), transient=True) as report:
+            yield report
+
+    @contextlib.contextmanager
+    def download(self) -> Iterator[Report]:
+        """Shows how many bytes of a model have come, once the first one has."""
+        with self._progress("fetching the model", DownloadColumn(), TimeRemainingColumn(), transient=True) as report:
+            yield report
+
+    @contextlib.contextmanager
+    def frames(self, what: str) -> Iterator[Report]:
+        """Shows frames, frames per second and the time left; 0 in all means that nobody knows."""
+        columns = MofNCompleteColumn(), FrameRate(), TextColumn("left"), TimeRemainingColumn()
+        with self._progress(what, *columns, transient=False) as report:
+            yield report
+
+    @contextlib.contextmanager
+    def _progress(self, what: str, *columns: ProgressColumn, transient: bool) -> Iterator[Report]:
+        shown = Progress(
+            TextColumn("{task.description}"), BarColumn(), *columns,
+            console=self._err, transient=transient, disable=not self._err.is_terminal,
+        )  # fmt: skip
+        task = shown.add_task(what, total=None, visible=False)
+
+        def report(done: int, total: int) -> None:
+            shown.update(task, completed=done, total=total or None, visible=True)
+
+        with shown:
+            yield report

@@ -1,0 +1,63 @@
+"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job that compares this engine with others."""
+
+from typing import Protocol
+
+from app.convert import Rgba
+from app.cpu_path import CpuPath
+from app.gl_path import GlPath
+from app.loading import SegmentationModel
+from app.preprocess import Floats, ImageSize
+from app.readback import frame_mask, read_buffer
+from app.resample import MaskToFrame
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+from gpu_delegate.opengl import BufferRange
+from gpu_delegate.runtime import Progress
+
+
+class FrameJob(Protocol):
+    """The frame job on one backend, for frames of one size, stretched to the network's input."""
+
+    renderer: str
+    dispatches: int
+
+    def run(self, rgba: Rgba) -> Floats:
+        """The mask (h, w) of a frame (h, w, 4)."""
+
+
+class CpuFrameJob:
+    """The frame job on the CPU."""
+
+    renderer = "TensorFlow Lite on the CPU"
+    dispatches = 0
+
+    def __init__(self, model: SegmentationModel, size: ImageSize) -> None:
+        self.run = CpuPath(model, size).run
+
+
+class GlFrameJob:
+    """The frame job on the GPU; the only reading back is the mask at the end, and run() waits for it."""
+
+    def __init__(
+        self, context: Context, model: SegmentationModel, size: ImageSize, progress: Progress | None = None
+    ) -> None:
+        self._context, self._size = context, size
+        self._path = GlPath(context, model, size, "stretch", progress)
+        self._to_frame = MaskToFrame(context, size, self._path.layout, "stretch")
+        gl = context.gl
+        buffer = gl.generate("Buffers")
+        gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, buffer)
+        gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, self._to_frame.size_bytes, None, opengl.DYNAMIC_COPY)
+        context.check_errors(f"allocating a mask of {size[0]}x{size[1]} pixels")
+        self._mask = BufferRange(buffer, 0, self._to_frame.size_bytes)
+        self._output = self._path.mask
+        self.renderer = context.renderer
+        self.dispatches = self._path.dispatches + 1
+
+    def run(self, rgba: Rgba) -> Floats:
+        path = self._path
+        path.upload(rgba)
+        path.image_to_tensor()
+        path.network()
+        self._to_frame.run(self._output, self._mask)
+        return frame_mask(read_buffer(self._context, self._mask), self._size)

@@ -93,12 +93,11 @@ def _raise_failure(requirement: str, lines: Sequence[str]) -> None:
             raise OSError(code, os.strerror(code))
     if "No module named pip" in text:
         raise CatalogueError(f"{requirement} cannot be fetched: this Python has no pip; add it: python -m ensurepip")
-    broken = re.search(r"connection broken by .*?: (?:\[Errno -?\d+\] )?([^:'\"]+)['\")]", text)
-    if broken:
-        raise CatalogueError(
-            f"{requirement} cannot be fetched: no connection to the package index ({broken[1].strip()})"
-        )
     said = [line.strip() for line in lines if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in said if line.startswith("ERROR:")]
     last = (errors or said or ["pip said nothing"])[-1]
+    # pip also says "No matching distribution" when it could not ask the index at all; only its warnings tell why
+    broken = re.search(r"connection broken by .*?: (?:\[Errno -?\d+\] )?([^:'\"()]+?)[ .]*['\"()]", text)
+    if broken and last.startswith("No matching distribution"):
+        last = f"no connection to the package index ({broken[1]})"
     raise CatalogueError(f"{requirement} cannot be fetched: {last}")

@@ -17,7 +17,7 @@ from app.frame_job import CpuFrameJob, FrameJob, GlFrameJob
 from app.frames import clip_frames, parse_size, read_frames
 from app.loading import SegmentationModel, load_segmentation
 from app.preprocess import ImageSize
-from app.recorder import _check_writable as check_writable
+from app.recorder import check_writable
 from app.stats import summarize
 from gpu_delegate.context import open_context
 from gpu_delegate.errors import MediaError, UsageError
@@ -123,7 +123,8 @@ def _means(job: FrameJob, frames: Sequence[Rgba], masks: Path | None) -> list[fl
     try:
         stored = None
         if masks is not None:
-            stored = np.lib.format.open_memmap(masks, mode="w+", dtype=np.float32, shape=shape)
+            open_memmap: Any = np.lib.format.open_memmap
+            stored = open_memmap(masks, mode="w+", dtype=np.float32, shape=shape)
         means = []
         for number, frame in enumerate(frames):
             mask = job.run(np.array(frame))

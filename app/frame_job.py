@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job that compares this engine with others."""
+"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared."""
 
 from typing import Protocol
 

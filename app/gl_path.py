@@ -1,5 +1,7 @@
 """A frame in RAM goes in, its mask on the GPU comes out: upload, image_to_tensor and the network, nothing read back."""
 
+from typing import Any
+
 from app.convert import Rgba
 from app.loading import SegmentationModel
 from app.preprocess import Fit, ImageSize
@@ -7,7 +9,7 @@ from app.resample import ImageToTensor, MaskLayout
 from app.upload import FrameUploader
 from gpu_delegate.context import Context
 from gpu_delegate.program import draft
-from gpu_delegate.runtime import Progress, Program, TensorRange, device_of
+from gpu_delegate.runtime import Program, Progress, TensorRange, device_of
 
 
 class GlPath:
@@ -40,8 +42,9 @@ class GlPath:
     def layout(self) -> MaskLayout:
         """How the mask lies in that tensor."""
         spec = self.model.spec
+        activation: Any = spec.activation
         channels = self.program.output.shape.channels
-        return MaskLayout(self.model.output_size, channels, spec.channel, activation=spec.activation)
+        return MaskLayout(self.model.output_size, channels, spec.channel, activation=activation)
 
     @property
     def frame(self) -> int:

@@ -40,13 +40,14 @@ def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str]) 
     name = os.fspath(path)
     if os.path.splitext(name)[1].lower() not in _FORMATS:
         raise MediaError(f"'{name}' cannot be written: its name must end in {', '.join(_FORMATS)}")
-    _check_writable(name)
+    check_writable(name)
     for other in inputs:
         if os.path.exists(name) and os.path.exists(other) and os.path.samefile(name, other):
             raise MediaError(f"'{name}' is the input itself; choose another name for the output")
 
 
-def _check_writable(name: str) -> None:
+def check_writable(name: str) -> None:
+    """Raise MediaError if no file of this name can be written. Touches nothing."""
     folder = os.path.dirname(name) or "."
     if os.path.isdir(name):
         raise MediaError(f"'{name}' is a folder; give the name of a file")
@@ -235,7 +236,7 @@ def _count_frames(path: str) -> int:
 def write_png(path: str | os.PathLike[str], image: npt.NDArray[np.uint8]) -> None:
     """Write grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4) as PNG, wholly or not at all. Raises MediaError."""
     name = os.fspath(path)
-    _check_writable(name)
+    check_writable(name)
     if image.ndim == 3:
         image = image[..., [2, 1, 0, 3][: image.shape[2]]]  # OpenCV's order
     part = f"{name}.part"

@@ -17,12 +17,25 @@ class Device:
     max_shared_bytes: int = 32768
     held_slices: int = 16  # vec4 values that one pixel may keep in registers
     min_fused_threads: int = 16  # a kernel that holds whole pixels needs so many threads to be worth it
-    bake_pixels: int = 1024  # weights used by at least so many pixels may become literals ...
+    rows: int = 8  # pixels of one thread, one below the other: they share loads of weights and of neighbours
+    whole_slices: int = 8  # a lone convolution makes so many output slices in one thread, more are shared out
+    group_width: int = 32  # of a work-group, in threads
+    group_threads: int = 64
+    bake_pixels: int = 4096  # weights used by at least so many pixels may become literals ...
     bake_weights: int = 24000  # ... as long as the whole program has no more of them than this
     prologue_loads: int = 40000  # vec4 loads that a vector prologue may cost, summed over all work-groups
 
 
 SOFTWARE = Device()
 HARDWARE = Device(
-    software=False, held_slices=8, min_fused_threads=16384, bake_pixels=1 << 62, bake_weights=0, prologue_loads=0
+    software=False,
+    held_slices=8,
+    rows=1,
+    whole_slices=0,
+    group_width=8,
+    group_threads=64,
+    min_fused_threads=16384,
+    bake_pixels=1 << 62,
+    bake_weights=0,
+    prologue_loads=0,
 )

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from gpu_delegate.body import Body, is_contraction
+from gpu_delegate.algebra import is_pointwise_convolution
+from gpu_delegate.body import STENCILS, Body, is_contraction
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Tile
-from gpu_delegate.layout import shape_of
+from gpu_delegate.layout import ceil_div, shape_of
 
 
 def choose_tiles(bodies: Sequence[Body], device: Device) -> list[Tile]:
@@ -31,21 +32,40 @@ def weight_count(body: Body) -> int:
 
 
 def choose_tile(body: Body, baked: bool, device: Device) -> Tile:
+    """Rows, slices and work-group of one body."""
     height, width = body.domain.height, body.domain.width
-    contractions = sum(is_contraction(node) for node in body.nodes)
-    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    rows, z_slices = 1, 0
-    if not device.software:
-        z_slices = 1 if body.split and contractions == 0 else (min(4, slices) if body.split else 0)
-    elif baked:
-        rows = 1
-    elif contractions == 0 and body.split:
-        rows, z_slices = 4, 1
-    elif body.split and contractions == 1 and slices > 8:
-        rows, z_slices = 4, 4
-    else:
-        rows = 4
-    rows = max(r for r in (1, 2, 4, 8) if r <= max(rows, 1) and r <= height)
-    local_x = max(8, min(32, 1 << (width - 1).bit_length())) if width > 1 else 1
-    local_y = max(1, min(128 // local_x, height // rows))
+    rows = _fit(device.rows if not baked else 2 if _shares_loads(body) else 1, height)
+    z_slices = _z_slices(body, device)
+    local_x = min(device.group_width, max(8, power_of_two_from(width))) if width > 1 else 1
+    local_y = max(1, min(device.group_threads // local_x, ceil_div(height, rows)))
     return Tile(rows, z_slices, (local_x, local_y, 1), baked)
+
+
+def _z_slices(body: Body, device: Device) -> int:
+    """Output slices of one thread; 0 for all of them, where they depend on each other or are few."""
+    if not body.split:
+        return 0
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    if not any(is_contraction(node) for node in body.nodes):
+        return 1
+    return 0 if slices <= device.whole_slices else min(4, slices)
+
+
+def _shares_loads(body: Body) -> bool:
+    """Whether pixels below each other read some of the same texels: windows, and resizing."""
+    return any(
+        node.op in STENCILS or (is_contraction(node) and not is_pointwise_convolution(body.graph, node))
+        for node in body.nodes
+    )
+
+
+def _fit(rows: int, height: int) -> int:
+    """The most rows, halving, that a map has at all."""
+    while rows > height:
+        rows //= 2
+    return rows
+
+
+def power_of_two_from(value: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << (value - 1).bit_length()

@@ -16,6 +16,8 @@ from gpu_delegate.rewrite import float_data
 
 MOST_SLICES = 1024  # of a vector that is kept in shared memory
 
+UNROLL = 8  # loads of one turn of a mean's loop
+
 
 def is_vector_node(graph: Graph, node: Node) -> bool:
     """A node that vector work can do: its output is one pixel, and so are its inputs unless it is a mean."""
@@ -91,9 +93,12 @@ class VectorEmitter:
             count = min(together, shape.slices - first)
             body = [
                 f"if (thread < {count * chunks}) {{",
+                f"    int base = ({first} + thread / {chunks}) * {shape.pixels};",
+                f"    int i = thread % {chunks};",
                 "    vec4 sum = vec4(0.0);",
-                f"    for (int i = thread % {chunks}; i < {shape.pixels}; i += {chunks})",
-                f"        sum += READ({source}, ({first} + thread / {chunks}) * {shape.pixels} + i);",
+                f"    for (; i < {shape.pixels - (UNROLL - 1) * chunks}; i += {UNROLL * chunks})",
+                "        sum += " + " + ".join(f"READ({source}, base + i + {k * chunks})" for k in range(UNROLL)) + ";",
+                f"    for (; i < {shape.pixels}; i += {chunks}) sum += READ({source}, base + i);",
                 "    partial_sums[thread] = sum;",
                 "}",
                 "barrier();",

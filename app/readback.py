@@ -17,7 +17,7 @@ from app.preprocess import ImageSize
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
-from gpu_delegate.opengl import BufferRange
+from gpu_delegate.opengl import BufferSpan
 
 Tag = TypeVar("Tag")
 Bytes = npt.NDArray[np.uint8]
@@ -66,7 +66,7 @@ class ReadbackRing(Generic[Tag]):
         gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, 0)
         self._fence(tag, buffer, size[0] * size[1] * 4)
 
-    def request_buffer(self, tag: Tag, source: BufferRange) -> None:
+    def request_buffer(self, tag: Tag, source: BufferSpan) -> None:
         """Begin to read part of a buffer. Raises ValueError if full or too small."""
         gl, buffer = self._context.gl, self._take(source.size_bytes)
         gl.glBindBuffer(opengl.COPY_READ_BUFFER, source.buffer)
@@ -130,7 +130,7 @@ class ReadbackRing(Generic[Tag]):
         return request.tag, data
 
 
-def read_buffer(context: Context, source: BufferRange) -> Bytes:
+def read_buffer(context: Context, source: BufferSpan) -> Bytes:
     """The bytes of part of a buffer, now: waits for all that was asked of the device before."""
     data = np.empty(source.size_bytes, np.uint8)
     context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)

@@ -8,7 +8,7 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -79,7 +79,7 @@ def check_limits(limits: Limits, renderer: str) -> None:
 
 
 class _Loader:
-    """What moderngl asks of a context, over ours: entry points that count, and scopes that nest."""
+    """What moderngl asks of a context: here, entry points that count."""
 
     def __init__(self, native: Any, counting: CountingLoader) -> None:
         self._native = native
@@ -147,11 +147,10 @@ class Context:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
             raise DeviceError(f"OpenGL failed while {where}: {', '.join(names)} ({self.renderer}){advice}")
 
-    @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
-        """Make the context current for a while and then the one that was current before."""
-        with self._loader:
-            yield
+    def make_current(self) -> None:
+        """Make it the thread's current context again, after another one was; a window's is left to the window."""
+        if self._native is not None:
+            self._native.__enter__()
 
     def release(self) -> None:
         """Free the context and all that lives in it; a second call does nothing."""

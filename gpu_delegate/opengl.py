@@ -7,7 +7,7 @@ Every call releases the interpreter's lock while the driver works. Names are Ope
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, Protocol, get_args, get_type_hints
 
 Load = Callable[[str], int]  # name of an entry point to its address, 0 if there is none
 
@@ -46,9 +46,20 @@ MAJOR_VERSION, MINOR_VERSION = 0x821B, 0x821C
 BUFFER, PROGRAM, TEXTURE = 0x82E0, 0x82E2, 0x1702  # for glObjectLabel
 
 
+class BufferSpan(Protocol):
+    """Part of a buffer object, whatever else is known of it."""
+
+    @property
+    def buffer(self) -> int: ...
+    @property
+    def offset_bytes(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class BufferRange:
-    """Part of a buffer object: a tensor, or the whole buffer."""
+    """Part of a buffer object and nothing else."""
 
     buffer: int
     offset_bytes: int

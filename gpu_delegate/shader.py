@@ -1,7 +1,8 @@
 """A shader's name and its parameters go in, complete GLSL comes out; a driver's log comes back with files and lines.
 
 Shaders are valid GLSL as they stand: `#define NAME default` lines say what a parameter is when nobody sets it. Includes
-are resolved here. `#line N K` numbers lines by file, and a comment at the top of the text lists the files by K.
+are resolved here. Lines of the file number K are numbered from K * 10000 on, since drivers lose the file's own number,
+and a comment at the top of the text lists the files.
 """
 
 import re
@@ -15,7 +16,8 @@ Value = str | int | float
 _INCLUDE = re.compile(r'\s*#include\s+"([\w.]+)"')
 _DEFINE = re.compile(r"(\s*#define\s+)(\w+)(?!\()\b.*")
 _FILE = re.compile(r"^// file (\d+): (\S+)$", re.M)
-_COMPLAINT = re.compile(r"(?:ERROR:\s*)?(\d+)[:(](\d+)\)?(?:\(\d+\))?\s*:?\s*(?:error\b)?\s*(.*)", re.I)
+_FILE_LINES = 10000
+_COMPLAINT = re.compile(r"(?:ERROR:\s*)?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:?\s*(?:error\b)?\s*(.*)", re.I)
 
 
 def load(name: str, defines: Mapping[str, Value] | None = None) -> str:
@@ -30,7 +32,7 @@ def load(name: str, defines: Mapping[str, Value] | None = None) -> str:
         raise ValueError(f"shader {name} has no parameter {', '.join(sorted(left))}")
     listing = "".join(f"// file {number}: {file}\n" for number, file in enumerate(files))
     version, _, rest = body.partition("\n") if body.startswith("#version") else ("#version 430", "", body)
-    return f"{version}\n{listing}#line {2 if rest is not body else 1} 0\n{rest}"
+    return f"{version}\n{listing}#line {2 if rest is not body else 1}\n{rest}"
 
 
 def explain_log(log: str, source: str, most: int = 3) -> str:
@@ -39,8 +41,8 @@ def explain_log(log: str, source: str, most: int = 3) -> str:
     complaints = []
     for line in filter(None, map(str.strip, log.splitlines())):
         if found := _COMPLAINT.fullmatch(line):
-            file, number, text = found.groups()
-            complaints.append(f"{files.get(file, file)}:{number}: {text.lstrip(': ')}")
+            file, line_number = divmod(int(found[1]), _FILE_LINES)
+            complaints.append(f"{files.get(str(file), file)}:{line_number}: {found[2].lstrip(': ')}")
         elif not complaints:
             complaints.append(line)
     return "; ".join(complaints[:most]) or "the driver gives no reason"
@@ -55,7 +57,11 @@ def _expand(name: str, literals: Mapping[str, str], files: list[str], left: dict
         if include := _INCLUDE.match(line):
             if include[1] not in files:
                 inner = _expand(include[1], literals, files, left)
-                lines += [f"#line 1 {files.index(include[1])}", inner, f"#line {at + 1} {number}"]
+                lines += [
+                    f"#line {files.index(include[1]) * _FILE_LINES + 1}",
+                    inner,
+                    f"#line {number * _FILE_LINES + at + 1}",
+                ]
             else:
                 lines.append("")
         elif (define := _DEFINE.fullmatch(line)) and define[2] in literals:

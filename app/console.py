@@ -5,10 +5,12 @@ Progress is drawn on terminals only; a log file gets warnings and nothing that m
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import rich.console
+from rich.console import RenderableType
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -20,6 +22,8 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
+
+FILE_COLUMNS = 120  # the width of tables that go into a file or a pipe
 
 Report = Callable[[int, int], None]  # (done so far, in all)
 
@@ -38,6 +42,8 @@ class Console:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self._out = rich.console.Console(highlight=False)
+        if not self._out.is_terminal and "COLUMNS" not in os.environ:
+            self._out.width = FILE_COLUMNS
         self._err = rich.console.Console(stderr=True, highlight=False)
 
     def warn(self, line: str) -> None:
@@ -52,6 +58,17 @@ class Console:
         """One line of the result, on stdout."""
         if not self.quiet:
             self._out.print(line, markup=False, soft_wrap=True)
+
+    @property
+    def columns(self) -> int:
+        """The width of what stdout shows."""
+        return self._out.width
+
+    def show(self, *parts: RenderableType) -> None:
+        """Tables and styled text on stdout; plain strings are taken as they are."""
+        if not self.quiet:
+            for part in parts:
+                self._out.print(Text(part) if isinstance(part, str) else part)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table on stdout; columns are aligned left where they hold text, right where they hold numbers."""

@@ -22,7 +22,7 @@ _GROUP = 64  # threads of a work-group
 _ROUND_MACS = 48  # of one thread in peak_macs.comp: 4 steps of 3 vectors of 4
 _ROUNDS = 256
 _MAC_GROUPS = 256  # of the first kind of run; slow devices take 10 ms for them
-_COPY_BYTES = 32 << 20  # beyond the caches of most devices
+_COPY_BYTES = 4 << 20  # a large tensor: caches help the copy as much as they help the kernels
 _LEAST_S = 0.005  # a shorter run says more about the driver than about the device
 _REPEATS = 4
 

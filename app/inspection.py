@@ -1,0 +1,167 @@
+"""A drafted model and the machine's peaks go in; what `texelflow inspect` tells of it comes out, as plain values."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpu_delegate import memory, passes
+from gpu_delegate.graph import Graph
+from gpu_delegate.kernel import Kernel
+from gpu_delegate.program import Blueprint
+from gpu_delegate.roofline import Peaks, cost_of
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_FREE = "·"
+
+
+@dataclass(frozen=True)
+class PassLine:
+    """One pass: what it does, how often it did, why it did not elsewhere (reason to how often)."""
+
+    name: str
+    what: str
+    applied: int
+    nodes_after: int
+    declined: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One dispatch, with what it costs at least. roof and least_ms are None where no peaks were measured."""
+
+    number: int
+    name: str
+    program: int  # equal shaders are one program
+    grid: tuple[int, int, int]
+    work_group: tuple[int, int, int]
+    operators: tuple[int, ...]  # of the file
+    mmac: float
+    moved_bytes: int
+    mac_per_byte: float
+    roof: str | None
+    least_ms: float | None
+    barrier: bool  # before it
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of the intermediate tensors under several plans, and of the weights."""
+
+    tensors: int
+    naive_bytes: int
+    planned_bytes: int
+    lower_bound_bytes: int
+    weights_bytes: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All of it. Shapes are (B, H, W, C), as in the file."""
+
+    name: str
+    inputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[tuple[int, ...], ...]
+    operators: Mapping[str, int]
+    passes: tuple[PassLine, ...]
+    fusion_declined: Mapping[str, int]
+    dispatches: tuple[Dispatch, ...]
+    memory: Memory
+    peaks: Peaks | None
+
+    @property
+    def programs(self) -> int:
+        return len({dispatch.program for dispatch in self.dispatches})
+
+    @property
+    def barriers(self) -> int:
+        return sum(dispatch.barrier for dispatch in self.dispatches)
+
+
+def inspect_blueprint(blueprint: Blueprint, peaks: Peaks | None, alignment_bytes: int) -> Inspection:
+    """Everything to tell about a model. alignment_bytes is that of the device which it was drafted for."""
+    source = blueprint.source
+    return Inspection(
+        name=source.name,
+        inputs=_shapes(source, source.inputs),
+        outputs=_shapes(source, source.outputs),
+        operators=dict(Counter(node.op for node in source.nodes).most_common()),
+        passes=tuple(
+            PassLine(r.name, _first_line(getattr(passes, r.name)), r.applied, r.nodes_after, _counted(r.declined))
+            for r in blueprint.passes
+        ),
+        fusion_declined=_counted(reason.partition(": ")[2] for reason in blueprint.declined),
+        dispatches=_dispatches(blueprint, peaks),
+        memory=_memory(blueprint, alignment_bytes),
+        peaks=peaks,
+    )
+
+
+def arena_picture(blueprint: Blueprint, columns: int = 100, rows: int = 12) -> list[str]:
+    """The arena as text: addresses downward, dispatches to the right, a letter for each tensor, a dot for free bytes.
+
+    Few dispatches are drawn several columns wide; of more than there are columns every n-th is drawn.
+    """
+    count, total = len(blueprint.kernels), max(blueprint.plan.total_bytes, 1)
+    step, width = -(-count // columns), max(1, min(4, columns // max(count, 1)))
+    letters = {record.tensor: _LETTERS[i % len(_LETTERS)] for i, record in enumerate(blueprint.records)}
+    picture = [[_FREE] * len(range(0, count, step)) for _ in range(rows)]
+    for record in sorted(blueprint.records, key=lambda record: -record.size_bytes):
+        start = blueprint.plan.offsets[record.tensor]
+        top = start * rows // total
+        bottom = max(top + 1, round((start + record.size_bytes) * rows / total))
+        for row in picture[top:bottom]:
+            for column, number in enumerate(range(0, count, step)):
+                if record.first_task <= number <= record.last_task:
+                    row[column] = letters[record.tensor]
+    return ["".join(cell * width for cell in row) for row in picture]
+
+
+def _dispatches(blueprint: Blueprint, peaks: Peaks | None) -> tuple[Dispatch, ...]:
+    programs: dict[str, int] = {}
+    for kernel in blueprint.kernels:
+        programs.setdefault(kernel.source, len(programs) + 1)
+    return tuple(
+        _dispatch(number, kernel, blueprint, programs[kernel.source], peaks)
+        for number, kernel in enumerate(blueprint.kernels)
+    )
+
+
+def _dispatch(number: int, kernel: Kernel, blueprint: Blueprint, program: int, peaks: Peaks | None) -> Dispatch:
+    cost = cost_of(blueprint.graph, kernel)
+    return Dispatch(
+        number=number,
+        name=kernel.name,
+        program=program,
+        grid=kernel.grid,
+        work_group=kernel.local,
+        operators=tuple(sorted({node.index for node in kernel.nodes if node.index >= 0})),
+        mmac=cost.macs / 1e6,
+        moved_bytes=cost.moved_bytes,
+        mac_per_byte=cost.intensity,
+        roof=peaks.roof(cost) if peaks else None,
+        least_ms=peaks.least_ms(cost) if peaks else None,
+        barrier=bool(blueprint.barriers[number]),
+    )
+
+
+def _memory(blueprint: Blueprint, alignment_bytes: int) -> Memory:
+    records = blueprint.records
+    return Memory(
+        len(records),
+        memory.naive(records, alignment_bytes).total_bytes,
+        blueprint.plan.total_bytes,
+        memory.lower_bound_bytes(records),
+        sum(kernel.weights.nbytes for kernel in blueprint.kernels),
+    )
+
+
+def _shapes(graph: Graph, tensors: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    return tuple(graph.tensors[tensor].shape for tensor in tensors)
+
+
+def _counted(reasons: Iterable[str]) -> Mapping[str, int]:
+    return dict(Counter(reasons).most_common())
+
+
+def _first_line(function: object) -> str:
+    return (function.__doc__ or "").partition("\n")[0].strip()

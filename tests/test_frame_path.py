@@ -1,0 +1,406 @@
+"""The frame path on this machine's real OpenGL, against NumPy in double precision and app/preprocess.py."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.background import cover, read_image
+from app.preprocess import Fit, ImageSize, Preprocessor, sampling
+from app.readback import ReadbackRing, frame_mask, read_buffer
+from app.render import EFFECTS, Compositor, Effect, Look, OffscreenTarget
+from app.resample import ImageToTensor, MaskLayout, MaskToFrame
+from app.upload import FrameUploader
+from gpu_delegate.context import Context, open_context
+from gpu_delegate.errors import DeviceError, MediaError, UsageError
+from gpu_delegate.opengl import BufferRange
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Image = npt.NDArray[np.uint8]
+
+FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
+SIZES = [(640, 480), (641, 479), (1, 1), (3, 1000), (1000, 3), (65, 40)]
+
+
+@pytest.fixture(scope="module")
+def gl_context() -> Iterator[Context]:
+    with open_context() as context:
+        yield context
+        context.check_errors("testing the frame path")
+
+
+def noise(size: ImageSize, seed: int = 0) -> Image:
+    """Random pixels: neighbours differ as much as they can, so that a wrong tap or weight shows."""
+    rgba = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 4), np.uint8)
+    rgba[..., 3] = 255
+    return rgba
+
+
+def noise_mask(size: ImageSize, channels: int | None = None, seed: int = 1) -> Floats:
+    shape = (size[1], size[0]) if channels is None else (size[1], size[0], channels)
+    return np.random.default_rng(seed).random(shape, np.float32)
+
+
+class TestDefinition:
+    """What app/preprocess.py does, against its docstring written out in doubles."""
+
+    @staticmethod
+    def scales(frame: ImageSize, tensor: ImageSize, fit: Fit) -> tuple[Doubles, Doubles]:
+        ratio = np.array(frame) / np.array(tensor)
+        scale = {"stretch": ratio, "crop": np.full(2, ratio.min()), "letterbox": np.full(2, ratio.max())}[fit]
+        return scale, (np.array(frame) - np.array(tensor) * scale) / 2
+
+    @staticmethod
+    def bilinear(image: Doubles, xs: Doubles, ys: Doubles) -> Doubles:
+        height, width = image.shape[:2]
+        x, y = np.floor(xs).astype(int), np.floor(ys).astype(int)
+        right, below = (xs - x)[None, :, None], (ys - y)[:, None, None]
+
+        def at(rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Doubles:
+            return image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+
+        top = at(y, x) * (1 - right) + at(y, x + 1) * right
+        bottom = at(y + 1, x) * (1 - right) + at(y + 1, x + 1) * right
+        return np.asarray(top * (1 - below) + bottom * below)
+
+    @classmethod
+    def tensor(cls, rgba: Image, size: ImageSize, fit: Fit, low: float, high: float) -> Doubles:
+        frame = (rgba.shape[1], rgba.shape[0])
+        scale, offset = cls.scales(frame, size, fit)
+        centres = [(np.arange(n) + 0.5) * s + o for n, s, o in zip(size, scale, offset, strict=True)]
+        values = low + (high - low) * cls.bilinear(rgba[..., :3] / 255.0, *(c - 0.5 for c in centres))
+        inside = [(c > -1e-9) & (c < n + 1e-9) for c, n in zip(centres, frame, strict=True)]
+        values[~(inside[1][:, None] & inside[0])] = low
+        return values
+
+    @classmethod
+    def mask(cls, mask: Floats, frame: ImageSize, fit: Fit) -> Doubles:
+        size = (mask.shape[1], mask.shape[0])
+        scale, offset = cls.scales(frame, size, fit)
+        centres = [(np.arange(n) + 0.5 - o) / s for n, s, o in zip(frame, scale, offset, strict=True)]
+        values = cls.bilinear(mask[..., None].astype(np.float64), *(c - 0.5 for c in centres))[..., 0]
+        inside = [(c > -1e-9) & (c < n + 1e-9) for c, n in zip(centres, size, strict=True)]
+        values[~(inside[1][:, None] & inside[0])] = 0
+        return values
+
+    @pytest.mark.parametrize("fit", FITS)
+    @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.parametrize("tensor_size", [(256, 256), (256, 144), (13, 7)])
+    def test_both_directions_do_what_is_written(self, size: ImageSize, tensor_size: ImageSize, fit: Fit) -> None:
+        work = Preprocessor(size, tensor_size, fit, (-1, 1))
+        rgba, mask = noise(size), noise_mask(tensor_size)
+        tensor = work.image_to_tensor(rgba)
+        assert tensor.shape == (1, tensor_size[1], tensor_size[0], 3)
+        assert tensor.dtype == np.float32
+        np.testing.assert_allclose(tensor[0], self.tensor(rgba, tensor_size, fit, -1, 1), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(work.mask_to_frame(mask), self.mask(mask, size, fit), rtol=0, atol=1e-6)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.tuples(*[st.integers(1, 90)] * 2), st.tuples(*[st.integers(1, 40)] * 2), st.sampled_from(FITS))
+    def test_holds_for_any_sizes(self, size: ImageSize, tensor_size: ImageSize, fit: Fit) -> None:
+        work = Preprocessor(size, tensor_size, fit)
+        rgba, mask = noise(size), noise_mask(tensor_size)
+        expected = self.tensor(rgba, tensor_size, fit, 0, 1)
+        np.testing.assert_allclose(work.image_to_tensor(rgba)[0], expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(work.mask_to_frame(mask), self.mask(mask, size, fit), rtol=0, atol=1e-6)
+
+    def test_the_way_back_inverts_the_way_there(self) -> None:
+        there = sampling((641, 479), (256, 144), "letterbox")
+        assert there.inverse().inverse() == there
+
+    def test_letterbox_leaves_black_bars_and_crop_leaves_an_unseen_part(self) -> None:
+        white = np.full((20, 40, 4), 255, np.uint8)
+        boxed = Preprocessor((40, 20), (8, 8), "letterbox", (-1, 1)).image_to_tensor(white)[0, :, 0, 0]
+        assert boxed.tolist() == [-1, -1, 1, 1, 1, 1, -1, -1]
+        seen = Preprocessor((40, 20), (8, 8), "crop").mask_to_frame(np.ones((8, 8), np.float32))
+        assert seen[:, :10].max() == seen[:, 30:].max() == 0
+        assert seen[:, 10:30].min() == 1
+
+    @pytest.mark.parametrize(("size", "fit"), [((0, 5), "stretch"), ((5, 5), "squeeze")])
+    def test_nonsense_is_refused(self, size: ImageSize, fit: Fit) -> None:
+        with pytest.raises(UsageError):
+            sampling(size, (8, 8), fit)
+
+
+class Bench:
+    """Textures and buffers of one test."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def texture(self, rgba: Image) -> int:
+        return FrameUploader(self.context, (rgba.shape[1], rgba.shape[0])).upload(rgba)
+
+    def place(self, size_bytes: int, data: Floats | None = None, offset_bytes: int = 512) -> BufferRange:
+        """A range that begins inside its buffer, so that an ignored offset shows."""
+        buffer = self.context.mgl.buffer(bytes(offset_bytes) + (bytes(size_bytes) if data is None else data.tobytes()))
+        return BufferRange(buffer.glo, offset_bytes, size_bytes)
+
+    def tensor(self, values_hwc: Floats, stride: int = 4) -> BufferRange:
+        """An output tensor as the engine stores it: slices of four channels; or plain floats."""
+        height, width, channels = values_hwc.shape
+        if stride == 1:
+            return self.place(values_hwc.nbytes, values_hwc)
+        slices = np.zeros((-(-channels // 4), height, width, 4), np.float32)
+        for channel in range(channels):
+            slices[channel // 4, :, :, channel % 4] = values_hwc[..., channel]
+        return self.place(slices.nbytes, slices)
+
+
+@pytest.fixture
+def bench(gl_context: Context) -> Bench:
+    return Bench(gl_context)
+
+
+class TestImageToTensor:
+    @pytest.mark.parametrize("fit", FITS)
+    @pytest.mark.parametrize("size", SIZES)
+    def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
+        tensor_size, rgba = (48, 32), noise(size)
+        there = ImageToTensor(bench.context, size, tensor_size, fit, (-1, 1))
+        tensor = bench.place(there.size_bytes)
+        there.run(bench.texture(rgba), tensor)
+        found = read_buffer(bench.context, tensor).view(np.float32).reshape(32, 48, 4)
+        expected = Preprocessor(size, tensor_size, fit, (-1, 1)).image_to_tensor(rgba)[0]
+        np.testing.assert_allclose(found[..., :3], expected, rtol=0, atol=1e-5)
+        assert not found[..., 3].any()
+
+    @pytest.mark.parametrize(("size", "tensor_size"), [((640, 480), (256, 256)), ((3840, 2160), (256, 144))])
+    def test_equals_numpy_in_the_sizes_of_the_models(
+        self, bench: Bench, size: ImageSize, tensor_size: ImageSize
+    ) -> None:
+        rgba = noise(size)
+        there = ImageToTensor(bench.context, size, tensor_size)
+        tensor = bench.place(there.size_bytes)
+        there.run(bench.texture(rgba), tensor)
+        found = read_buffer(bench.context, tensor).view(np.float32).reshape(*tensor_size[::-1], 4)
+        expected = Preprocessor(size, tensor_size).image_to_tensor(rgba)[0]
+        np.testing.assert_allclose(found[..., :3], expected, rtol=0, atol=1e-6)
+
+
+class TestMaskToFrame:
+    @staticmethod
+    def run(bench: Bench, values_hwc: Floats, size: ImageSize, layout: MaskLayout, fit: Fit = "stretch") -> Floats:
+        back = MaskToFrame(bench.context, size, layout, fit)
+        place = bench.place(back.size_bytes)
+        back.run(bench.tensor(values_hwc, layout.stride), place)
+        return frame_mask(read_buffer(bench.context, place), size)
+
+    @pytest.mark.parametrize("fit", FITS)
+    @pytest.mark.parametrize("size", [*SIZES, (256, 256), (100, 60)])
+    def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
+        mask = noise_mask((256, 144))
+        found = self.run(bench, mask[..., None], size, MaskLayout((256, 144)), fit)
+        np.testing.assert_allclose(found, Preprocessor(size, (256, 144), fit).mask_to_frame(mask), rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize("stride", [1, 4])
+    def test_reads_both_layouts(self, bench: Bench, stride: int) -> None:
+        mask = noise_mask((9, 5))
+        layout = MaskLayout((9, 5), stride=1 if stride == 1 else 4)
+        found = self.run(bench, mask[..., None], (22, 13), layout)
+        np.testing.assert_allclose(found, Preprocessor((22, 13), (9, 5)).mask_to_frame(mask), rtol=0, atol=1e-6)
+
+    @pytest.mark.parametrize("channel", [0, 3, 4, 5])
+    def test_applies_softmax_and_takes_the_class(self, bench: Bench, channel: int) -> None:
+        logits = noise_mask((9, 5), 6) * 60 - 30
+        powers = np.exp(logits.astype(np.float64))
+        expected = (powers / powers.sum(-1, keepdims=True))[..., channel].astype(np.float32)
+        layout = MaskLayout((9, 5), channels=6, channel=channel, activation="softmax")
+        np.testing.assert_allclose(self.run(bench, logits, (9, 5), layout), expected, rtol=0, atol=1e-5)
+
+    def test_applies_sigmoid(self, bench: Bench) -> None:
+        logits = noise_mask((9, 5), 1) * 200 - 100
+        expected = (1 / (1 + np.exp(-logits[..., 0].astype(np.float64)))).astype(np.float32)
+        layout = MaskLayout((9, 5), activation="sigmoid")
+        np.testing.assert_allclose(self.run(bench, logits, (9, 5), layout), expected, rtol=0, atol=1e-6)
+
+
+class TestComposite:
+    COLOR = (0.9, 0.2, 0.4)
+
+    @classmethod
+    def expected(cls, effect: Effect, rgba: Image, mask: Floats, background: Image) -> Doubles:
+        frame, person = rgba[..., :3].astype(np.float64), mask[..., None].astype(np.float64)
+        color = np.array(cls.COLOR) * 255
+        return {
+            "tint": frame + person * 0.5 * (color - frame),
+            "replace": background[..., :3] + person * (frame - background[..., :3]),
+            "color": color + person * (frame - color),
+            "mask": 255 * np.repeat(person, 3, -1),
+        }[effect]
+
+    @staticmethod
+    def picture(context: Context, target: OffscreenTarget) -> Image:
+        with_one = ReadbackRing[int](context, target.size[0] * target.size[1] * 4)
+        with_one.request_picture(0, target.framebuffer, target.size)
+        ((_, data),) = with_one.drain()
+        with_one.release()
+        return data.reshape(target.size[1], target.size[0], 4)
+
+    @pytest.mark.parametrize("fit", FITS)
+    @pytest.mark.parametrize("size", [(641, 479), (1, 1), (64, 48)])
+    def test_equals_numpy_and_effects_switch_while_it_runs(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
+        rgba, mask, background = noise(size), noise_mask((32, 18)), noise(size, seed=7)
+        texture, tensor = bench.texture(rgba), bench.tensor(mask[..., None])
+        target = OffscreenTarget(bench.context, size)
+        over_frame = Preprocessor(size, (32, 18), fit).mask_to_frame(mask)
+        with Compositor(bench.context, size, MaskLayout((32, 18)), fit, Look(color=self.COLOR)) as compositor:
+            compositor.set_background(background)
+            for effect in EFFECTS:
+                compositor.look.effect = effect
+                compositor.draw(texture, tensor, target)
+                found = self.picture(bench.context, target)
+                expected = self.expected(effect, rgba, over_frame, background)
+                assert np.abs(found[..., :3] - expected).max() <= 1
+                assert found[..., 3].min() == 255
+
+    def test_a_larger_target_repeats_the_edge(self, bench: Bench) -> None:
+        rgba = noise((5, 3))
+        target = OffscreenTarget(bench.context, (6, 4))
+        with Compositor(bench.context, (5, 3), MaskLayout((2, 2)), look=Look("color")) as compositor:
+            compositor.draw(bench.texture(rgba), bench.tensor(np.ones((2, 2, 1), np.float32)), target)
+        assert np.array_equal(self.picture(bench.context, target), np.pad(rgba, ((0, 1), (0, 1), (0, 0)), "edge"))
+
+    def test_a_target_whose_first_row_is_the_lowest_gets_the_frame_upright(self, bench: Bench) -> None:
+        class Window(OffscreenTarget):
+            is_top_down = False
+
+        rgba, target = noise((5, 3)), Window(bench.context, (5, 3))
+        with Compositor(bench.context, (5, 3), MaskLayout((2, 2)), look=Look("color")) as compositor:
+            compositor.draw(bench.texture(rgba), bench.tensor(np.ones((2, 2, 1), np.float32)), target)
+        assert np.array_equal(self.picture(bench.context, target), rgba[::-1])
+
+    def test_replacing_without_a_background_is_refused(self, bench: Bench) -> None:
+        with (
+            Compositor(bench.context, (5, 3), MaskLayout((2, 2)), look=Look("replace")) as compositor,
+            pytest.raises(ValueError, match="background"),
+        ):
+            compositor.draw(0, BufferRange(0, 0, 64), OffscreenTarget(bench.context, (5, 3)))
+
+    def test_nothing_is_read_back_between_upload_and_picture(self, bench: Bench) -> None:
+        size, context = (64, 48), bench.context
+        uploader, target = FrameUploader(context, size), OffscreenTarget(context, size)
+        there = ImageToTensor(context, size, (32, 32))
+        tensor = bench.place(there.size_bytes)
+        with Compositor(context, size, MaskLayout((32, 32))) as compositor:
+            before = replace(context.readback)
+            for frame in range(3):
+                texture = uploader.upload(noise(size, frame))
+                there.run(texture, tensor)
+                compositor.draw(texture, tensor, target)
+            context.gl.glFinish()
+        assert context.readback == before
+        assert uploader.uploaded_bytes == 3 * 64 * 48 * 4
+
+
+class TestUploader:
+    def test_keeps_pixels_and_rows_as_they_are(self, bench: Bench) -> None:
+        rgba = noise((7, 5))
+        texture = bench.context.mgl.external_texture(bench.texture(rgba), (7, 5), 4, 0, "f1")
+        assert texture.read() == rgba.tobytes()
+
+    def test_refuses_what_the_device_cannot_hold(self, gl_context: Context) -> None:
+        side = gl_context.limits.texture_size + 1
+        with pytest.raises(DeviceError, match=f"{side}x1 pixels are too many"):
+            FrameUploader(gl_context, (side, 1))
+        with pytest.raises(DeviceError, match=f"1x{side} pixels are too many"):
+            OffscreenTarget(gl_context, (1, side))
+
+    def test_refuses_another_shape(self, gl_context: Context) -> None:
+        with FrameUploader(gl_context, (4, 4)) as uploader, pytest.raises(ValueError, match="4x4"):
+            uploader.upload(noise((4, 5)))
+
+
+class TestReadbackRing:
+    def test_a_frame_is_mapped_only_after_the_next_was_submitted(self, bench: Bench) -> None:
+        context = bench.context
+        values = [np.full(16, number, np.float32) for number in range(5)]
+        places = [bench.place(64, value) for value in values]
+        ring = ReadbackRing[int](context, 64)
+        arrived: list[tuple[int, float]] = []
+        for number, place in enumerate(places):
+            before = context.readback.bytes
+            ring.request_buffer(number, place)
+            context.gl.glFinish()  # every fence has signalled now, yet the newest must stay
+            batch = [(tag, float(data.view(np.float32).mean())) for tag, data in ring.collect()]
+            assert [tag for tag, _ in batch] == ([number - 1] if number else [])
+            assert context.readback.bytes - before == 64 * len(batch)
+            arrived += batch
+        arrived += [(tag, float(data.view(np.float32).mean())) for tag, data in ring.drain()]
+        assert arrived == [(number, float(number)) for number in range(5)]
+        ring.release()
+
+    def test_gives_the_same_bytes_as_a_read_that_waits(self, bench: Bench) -> None:
+        target = OffscreenTarget(bench.context, (33, 17))
+        ring = ReadbackRing[str](bench.context, 33 * 17 * 4, depth=2)
+        with Compositor(bench.context, (33, 17), MaskLayout((4, 4))) as compositor:
+            mask = bench.tensor(noise_mask((4, 4), 1))
+            expected = {}
+            for tag in "abc":
+                compositor.draw(bench.texture(noise((33, 17), ord(tag))), mask, target)
+                ring.request_picture(tag, target.framebuffer, target.size)
+                expected[tag] = bench.context.mgl.detect_framebuffer(target.framebuffer).read(components=4)
+                for found, data in ring.collect():
+                    assert data.tobytes() == expected.pop(found)
+            for found, data in ring.drain():
+                assert data.tobytes() == expected.pop(found)
+        assert not expected
+        ring.release()
+
+    def test_refuses_more_than_it_holds(self, bench: Bench) -> None:
+        ring = ReadbackRing[int](bench.context, 64, depth=2)
+        with pytest.raises(ValueError, match="do not fit"):
+            ring.request_buffer(0, bench.place(80))
+        ring.request_buffer(0, bench.place(64))
+        ring.request_buffer(1, bench.place(64))
+        assert ring.full
+        with pytest.raises(ValueError, match="full"):
+            ring.request_buffer(2, bench.place(64))
+        ring.release()
+
+
+class TestBackground:
+    @pytest.mark.parametrize("suffix", [".png", ".jpg"])
+    def test_reads_what_was_written(self, tmp_path: Path, suffix: str) -> None:
+        path = tmp_path / ("picture" + suffix)
+        assert cv2.imwrite(str(path), np.full((6, 9, 3), (10, 120, 240), np.uint8))
+        rgba = read_image(path)
+        assert rgba.shape == (6, 9, 4)
+        assert np.abs(rgba.reshape(-1, 4) - np.array([240, 120, 10, 255.0])).max() <= 2
+
+    def test_covers_the_frame_from_the_middle(self) -> None:
+        wide = np.zeros((10, 40, 4), np.uint8)
+        wide[:, 15:25] = 255
+        assert cover(wide, (5, 5)).min() == 255
+        assert cover(wide, (7, 300)).shape == (300, 7, 4)
+
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            (None, "cannot read image"),
+            (b"", "not an image"),
+            (b"GIF89a nothing", "not an image"),
+            (b"\x89PNG\r\n\x1a\n" + bytes(8) + b"\x00\x00\x00\x05\x00\x00\x00\x05" + bytes(20), "damaged"),
+            (b"\x89PNG\r\n\x1a\n" + bytes(8) + b"\x00\x01\x00\x00\x00\x01\x00\x00" + bytes(20), "65536x65536"),
+            (b"\xff\xd8\xff\xe0\x00\x04\x00\x00\xff\xc0\x00\x11\x08\xff\xff\xff\xff", "65535x65535"),
+            (b"\xff\xd8\xff\xe0\x00\x00", "not an image"),
+        ],
+    )
+    def test_says_in_one_line_what_is_wrong(self, tmp_path: Path, content: bytes | None, expected: str) -> None:
+        path = tmp_path / "bad.png"
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(MediaError, match=expected) as caught:
+            read_image(path)
+        assert "\n" not in str(caught.value)
+
+    def test_a_folder_is_no_image(self, tmp_path: Path) -> None:
+        with pytest.raises(MediaError, match="cannot read image"):
+            read_image(tmp_path)

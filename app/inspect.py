@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
@@ -87,18 +88,13 @@ def _print_head(console: Console, graph: Graph, found: Inspection, machine: _Mac
             f"so arithmetic bounds from {peaks.ridge:.1f} MAC per byte on"
         )
     _title(console, "Operators")
-    console.show(", ".join(f"{count}\N{NO-BREAK SPACE}{op}" for op, count in found.operators.items()))
+    console.show(Columns([Text(f"{count:4} {op}") for op, count in found.operators.items()], padding=(0, 2)))
 
 
 def _print_passes(console: Console, found: Inspection) -> None:
     _title(console, "Passes")
-    columns = [
-        ("pass", "left"),
-        ("applied", "right"),
-        ("ops left", "right"),
-        ("what it does; where it held back", "left"),
-    ]
-    table = _table(*columns)
+    what = "what it does; where it held back"
+    table = _table(("pass", "left"), ("applied", "right"), ("ops left", "right"), (what, "left"))
     for line in found.passes:
         text = Text(line.what)
         for reason, count in line.declined.items():

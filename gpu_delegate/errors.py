@@ -1,12 +1,12 @@
 """What can go wrong, as exceptions whose text is the one line that a person reads.
 
-    TexelflowError          exit code 2: bad input or a machine that lacks something
-    ├── ModelError          the .tflite file is damaged or says something impossible
-    ├── UnsupportedError    the model is sound, but asks for an op or a form that is not supported
-    ├── DeviceError         no OpenGL, one that is too old, a limit exceeded, a driver's refusal
-    ├── MediaError          a video, an image or an output file that cannot be read or written
-    ├── CatalogueError      a model cannot be found, fetched, verified or stored
-    └── UsageError          option values that make no sense
+TexelflowError          exit code 2: bad input or a machine that lacks something
+├── ModelError          the .tflite file is damaged or says something impossible
+├── UnsupportedError    the model is sound, but asks for an op or a form that is not supported
+├── DeviceError         no OpenGL, one that is too old, a limit exceeded, a driver's refusal
+├── MediaError          a video, an image or an output file that cannot be read or written
+├── CatalogueError      a model cannot be found, fetched, verified or stored
+└── UsageError          option values that make no sense
 """
 
 

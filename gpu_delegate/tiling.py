@@ -35,20 +35,20 @@ def choose_tile(body: Body, baked: bool, device: Device) -> Tile:
     """Rows, slices and work-group of one body."""
     height, width = body.domain.height, body.domain.width
     rows = _fit(device.rows if not baked else 2 if _shares_loads(body) else 1, height)
-    z_slices = _z_slices(body, device)
+    z_slices = _z_slices(body, baked, device)
     local_x = min(device.group_width, max(8, power_of_two_from(width))) if width > 1 else 1
     local_y = max(1, min(device.group_threads // local_x, ceil_div(height, rows)))
     return Tile(rows, z_slices, (local_x, local_y, 1), baked)
 
 
-def _z_slices(body: Body, device: Device) -> int:
-    """Output slices of one thread; 0 for all of them, where they depend on each other or are few."""
+def _z_slices(body: Body, baked: bool, device: Device) -> int:
+    """Output slices of one thread; 0 for all of them, where they depend on each other, are few, or have literals."""
     if not body.split:
         return 0
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     if not any(is_contraction(node) for node in body.nodes):
         return 1
-    return 0 if slices <= device.whole_slices else min(4, slices)
+    return 0 if baked or slices <= device.whole_slices else min(4, slices)
 
 
 def _shares_loads(body: Body) -> bool:

@@ -109,7 +109,7 @@ class TestDefinition:
         rgba, mask = noise(size), noise_mask(tensor_size)
         expected = self.tensor(rgba, tensor_size, fit, 0, 1)
         np.testing.assert_allclose(work.image_to_tensor(rgba)[0], expected, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(work.mask_to_frame(mask), self.mask(mask, size, fit), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(work.mask_to_frame(mask), self.mask(mask, size, fit), rtol=0, atol=1e-5)
 
     def test_the_way_back_inverts_the_way_there(self) -> None:
         there = sampling((641, 479), (256, 144), "letterbox")
@@ -183,6 +183,16 @@ class TestImageToTensor:
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(*tensor_size[::-1], 4)
         expected = Preprocessor(size, tensor_size).image_to_tensor(rgba)[0]
         np.testing.assert_allclose(found[..., :3], expected, rtol=0, atol=1e-6)
+
+    @pytest.mark.parametrize("size", [(41, 47), (55, 61)])
+    def test_a_frame_of_the_tensors_size_passes_unchanged(self, bench: Bench, size: ImageSize) -> None:
+        """Sizes in which float32 division lands below the whole number that it should give."""
+        rgba = noise(size)
+        there = ImageToTensor(bench.context, size, size, value_range=(0, 255))
+        tensor = bench.place(there.size_bytes)
+        there.run(bench.texture(rgba), tensor)
+        found = read_buffer(bench.context, tensor).view(np.float32).reshape(*rgba.shape)
+        np.testing.assert_allclose(found[..., :3], rgba[..., :3], rtol=0, atol=1e-4)
 
 
 class TestMaskToFrame:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from app.convert import Rgba
-from app.cpu_path import CpuPath
+from app.cpu_path import CpuPath, mask_of
 from app.gl_path import GlPath
 from app.loading import SegmentationModel
 from app.preprocess import Floats, ImageSize
@@ -61,3 +61,10 @@ class GlFrameJob:
         path.network()
         self._to_frame.run(self._output, self._mask)
         return frame_mask(read_buffer(self._context, self._mask), self._size)
+
+    def network(self, tensor: Floats) -> Floats:
+        """The mask (H, W) on the network's own grid for its input (1, H, W, 3), for checking the network alone."""
+        program, graph = self._path.program, self._path.model.graph
+        program.write(graph.inputs[0], tensor)
+        program.run()
+        return mask_of(program.read(graph.outputs[0]), self._path.model.spec)

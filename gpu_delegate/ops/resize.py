@@ -57,7 +57,7 @@ def bilinear(emitter: Emitter, node: Node, at: Slice) -> list[str]:
 
 
 def nearest(emitter: Emitter, node: Node, at: Slice) -> list[str]:
-    """One slice of RESIZE_NEAREST_NEIGHBOR, positions in exact integer arithmetic."""
+    """One slice of RESIZE_NEAREST_NEIGHBOR."""
     attributes = node.attributes
     assert isinstance(attributes, Resize)
     source, target = emitter.shape(node.inputs[0]), emitter.shape(node.outputs[0])
@@ -74,13 +74,14 @@ def nearest(emitter: Emitter, node: Node, at: Slice) -> list[str]:
 
 
 def _nearest(emitter: Emitter, base: str, attributes: Resize, source: int, target: int) -> str:
-    if attributes.align_corners and target > 1:  # round((base * (source - 1)) / (target - 1)), halves up
-        text = f"(2 * {base} * {source - 1} + {target - 1}) / {2 * (target - 1)}"
-    elif attributes.half_pixel_centers:  # floor((base + 0.5) * source / target)
-        text = f"((2 * {base} + 1) * {source}) / {2 * target}"
-    else:
-        text = f"({base} * {source}) / {target}"
-    return emitter.position(f"nearest {text} {source}", "p", f"int {{}} = min({text}, {source - 1});")
+    """Source index of an axis in TensorFlow Lite's own float32 steps; exact ones would differ near whole numbers."""
+    scale = repr(float(np.float32(scale_of(source, target, attributes))))
+    exact = f"(float({base}) + 0.5) * {scale}" if attributes.half_pixel_centers else f"float({base}) * {scale}"
+    at = emitter.position(f"exact {exact}", "f", f"float {{}} = {exact};")
+    index = f"int({at})"
+    if attributes.align_corners:  # the nearest, halves up
+        index += f" + int(fract({at}) >= 0.5)"
+    return emitter.position(f"nearest {at} {index} {source}", "p", f"int {{}} = min({index}, {source - 1});")
 
 
 def _doubles(source: int, target: int, attributes: Resize) -> bool:

@@ -1,0 +1,63 @@
+"""What several test modules share: the OpenGL context, the catalogue's models, a real frame, the snapshot option.
+
+Only tests that ask for `context` need OpenGL; only tests that ask for a model need the network, once.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import assets
+from app.models import resolve
+from gpu_delegate.context import Context, open_context
+
+FRAME = 60  # of the demo clip: two people at different sizes
+SEED = 20190702
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-snapshots", action="store_true", help="store the generated GLSL as the right one")
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_every_time() -> None:
+    np.random.seed(SEED)
+
+
+@pytest.fixture(scope="session")
+def _opened_context() -> Iterator[Context]:
+    with open_context() as context:
+        yield context
+
+
+@pytest.fixture
+def context(_opened_context: Context) -> Iterator[Context]:
+    """The suite's one OpenGL context, current in this thread; a test that leaves a GL error behind fails."""
+    _opened_context.make_current()  # other modules open contexts of their own
+    _opened_context.check_errors("the tests before")
+    yield _opened_context
+    _opened_context.check_errors("the test")
+
+
+@pytest.fixture(scope="session")
+def selfie_model() -> Path:
+    """The catalogue's default model, fetched once and kept in the user's cache."""
+    return resolve("selfie").path
+
+
+@pytest.fixture(scope="session")
+def selfie_landscape_model() -> Path:
+    """The catalogue's wide model, which comes with the other."""
+    return resolve("selfie-landscape").path
+
+
+@pytest.fixture(scope="session")
+def frame_rgba() -> npt.NDArray[np.uint8]:
+    """A frame of the demo clip: uint8 (480, 640, 4)."""
+    with av.open(str(Path(assets.__file__).parent / "people.mp4")) as file:
+        frame = next(f for number, f in enumerate(file.decode(video=0)) if number == FRAME)
+        return np.ascontiguousarray(frame.to_ndarray(format="rgba"))

@@ -1,0 +1,56 @@
+"""What the engine's tests do over and over: a model's bytes and inputs go in, outputs of the CPU or GPU come out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from gpu_delegate.context import Context
+from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.program import Blueprint
+from gpu_delegate.reference import Reference
+from gpu_delegate.runtime import Program
+
+Floats = npt.NDArray[np.float32]
+
+# Tastes under which every decision that a device may ask for is taken somewhere: kernels of whole pixels or of single
+# slices, weights as literals or in memory, vector work on its own or in front of other kernels.
+DEVICES: Mapping[str, Device] = MappingProxyType(
+    {
+        "software": SOFTWARE,
+        "hardware": HARDWARE,
+        "baked": replace(SOFTWARE, bake_pixels=1),
+        "eager": replace(HARDWARE, min_fused_threads=1, held_slices=64, prologue_loads=1 << 30),
+    }
+)
+
+
+def on_cpu(model: bytes, inputs: Sequence[Floats]) -> list[Floats]:
+    """The outputs of TensorFlow Lite's own kernels; XNNPACK's differ on SAME with a stride larger than the kernel."""
+    return [np.asarray(output, np.float32) for output in Reference(model, keep_all_tensors=True).run(inputs)]
+
+
+def on_gpu(context: Context, blueprint: Blueprint, inputs: Sequence[Floats]) -> list[Floats]:
+    """The outputs of a blueprint's program."""
+    with Program(context, blueprint) as program:
+        return run(program, inputs)
+
+
+def run(program: Program, inputs: Sequence[Floats]) -> list[Floats]:
+    """One inference of a program that is there already."""
+    graph = program.blueprint.graph
+    for tensor, values in zip(graph.inputs, inputs, strict=True):
+        program.write(tensor, values)
+    program.run()
+    return [program.read(tensor) for tensor in graph.outputs]
+
+
+def worst(found: Sequence[Floats], wanted: Sequence[Floats]) -> float:
+    """The largest error, in parts of the tensor's largest magnitude or of 1; NaN if anything is not a number."""
+    errors = [
+        float(np.abs(a.reshape(b.shape) - b).max()) / max(1.0, float(np.abs(b).max()))
+        for a, b in zip(found, wanted, strict=True)
+    ]
+    return float(np.max(errors))

@@ -1,0 +1,375 @@
+"""The one table of op cases: what the engine is judged by, op by op, as small models with random inputs.
+
+A case is a model of one op, or of the few ops that one kernel fuses. Where the GPU has no kernel yet, the case says
+how UnsupportedError names it, so that the list of what is missing is here as well. To add an op, add a row.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from tests.model_builder import CUSTOM_TRANSPOSE
+from tests.sketch import OpCase, Shape, Size, Sketch
+
+ODD = (1, 3, 5, 13)  # channel counts that leave lanes of a texel empty
+
+
+def _text(options: dict[str, Any]) -> str:
+    def short(value: Any) -> str:
+        return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+    return " ".join(f"{key}={short(value)}" for key, value in options.items())
+
+
+def _convolutions() -> Iterator[OpCase]:
+    def row(size: Size, source: int, target: int, kernel: Size, **options: Any) -> OpCase:
+        what = f"{size[0]}x{size[1]}x{source}->{target} {kernel[0]}x{kernel[1]} {_text(options)}"
+        what = what.rstrip()
+        return OpCase("CONV_2D", what, lambda m: m.conv(m.image(*size, source), target, kernel, **options))
+
+    for source, target in product(ODD, ODD):
+        yield row((5, 7), source, target, (1, 1))
+    for kernel, stride, padding in product(((2, 2), (3, 3), (5, 5)), ((1, 1), (2, 2), (3, 3)), ("SAME", "VALID")):
+        yield row((9, 11), 3, 5, kernel, stride=stride, padding=padding)
+    yield row((9, 11), 5, 13, (7, 7), stride=(2, 1))
+    yield row((10, 9), 5, 5, (1, 3), stride=(1, 2), padding="VALID")
+    yield row((10, 9), 13, 3, (3, 1))
+    yield row((11, 13), 3, 5, (3, 3), dilation=(2, 2))
+    yield row((11, 13), 3, 5, (3, 3), dilation=(3, 2), padding="VALID")
+    yield row((1, 1), 5, 13, (3, 3))
+    yield row((4, 5), 5, 3, (4, 5), padding="VALID")
+    yield row((3, 5), 67, 70, (1, 1))
+    yield row((3, 5), 5, 70, (3, 3), stride=(2, 2))
+    yield row((1, 300), 3, 4, (1, 3))
+    yield row((300, 1), 3, 4, (3, 1))
+    yield row((40, 33), 4, 8, (1, 1))
+    for activation in ("RELU", "RELU6", "RELU_N1_TO_1"):  # TensorFlow Lite passes over a fused TANH
+        yield row((5, 7), 5, 13, (3, 3), activation=activation)
+    yield OpCase(
+        "CONV_2D",
+        "window of 23x23",
+        lambda m: m.conv(m.image(24, 24, 1), 1, (23, 23), padding="VALID"),
+        refused="CONV_2D (operator 0, tensor3): no kernel does this: a window of 529 pixels",
+    )
+
+
+def _depthwise() -> Iterator[OpCase]:
+    def row(size: Size, channels: int, kernel: Size, multiplier: int = 1, **options: Any) -> OpCase:
+        what = f"{size[0]}x{size[1]}x{channels} {kernel[0]}x{kernel[1]} {_text(options)}".rstrip()
+        what += f" multiplier {multiplier}" * (multiplier > 1)
+        return OpCase(
+            "DEPTHWISE_CONV_2D",
+            what,
+            lambda m: m.depthwise(m.image(*size, channels), kernel, multiplier, **options),
+        )
+
+    for channels, stride, padding in product(ODD, ((1, 1), (2, 2), (3, 3)), ("SAME", "VALID")):
+        yield row((9, 10), channels, (3, 3), stride=stride, padding=padding)
+    for size in (1, 2, 5, 7):
+        yield row((9, 8), 5, (size, size))
+    yield row((9, 13), 13, (5, 3), stride=(2, 1))
+    yield row((11, 12), 5, (3, 3), dilation=(2, 3))
+    yield row((7, 7), 5, (7, 7), padding="VALID")
+    yield row((6, 5), 3, (3, 3), multiplier=2)
+    yield row((6, 5), 5, (3, 3), multiplier=3, stride=(2, 2))
+    yield row((6, 5), 1, (3, 3), multiplier=13, activation="RELU6")
+    yield row((40, 33), 4, (3, 3))
+
+
+def _transposed() -> Iterator[OpCase]:
+    def row(size: Size, source: int, target: int, kernel: Size, **options: Any) -> OpCase:
+        op = CUSTOM_TRANSPOSE if options.get("custom") else "TRANSPOSE_CONV"
+        shown = _text({key: value for key, value in options.items() if key != "custom"})
+        what = f"{size[0]}x{size[1]}x{source}->{target} {kernel[0]}x{kernel[1]} {shown}"
+        return OpCase(op, what, lambda m: m.transpose(m.image(*size, source), target, kernel, **options))
+
+    for (kernel, stride), padding in product(
+        (((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (2, 2)), ((3, 3), (1, 1)), ((3, 3), (3, 3)), ((5, 5), (3, 3))),
+        ("SAME", "VALID"),
+    ):
+        yield row((4, 5), 5, 3, kernel, stride=stride, padding=padding)
+    yield row((4, 5), 3, 13, (2, 3), stride=(2, 1), padding="SAME")
+    yield row((4, 5), 13, 1, (2, 2), stride=(3, 3), padding="SAME")
+    yield row((4, 5), 5, 5, (2, 2), stride=(2, 2), padding="SAME", activation="RELU")
+    for kernel, stride in (((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (2, 2)), ((3, 3), (3, 3))):
+        for target in (1, 5):
+            yield row((4, 5), 5, target, kernel, stride=stride, padding="SAME", custom=True)
+
+
+def _elementwise() -> Iterator[OpCase]:
+    def unary(op: str, channels: int, low: float = -4.0, tolerance: float = 1e-5) -> OpCase:
+        return OpCase(op, f"5x7x{channels}", lambda m: m.unary(op, m.image(5, 7, channels)), tolerance, low, 4.0)
+
+    for op in ("RELU", "RELU6", "RELU_N1_TO_1", "HARD_SWISH", "LOGISTIC", "TANH", "ABS", "NEG", "EXP", "SQUARE"):
+        yield unary(op, 5)
+    for op in ("LOG", "SQRT", "RSQRT"):
+        yield unary(op, 13, 0.1)
+    yield OpCase("LEAKY_RELU", "5x7x3 alpha=0.3", lambda m: m.unary("LEAKY_RELU", m.image(5, 7, 3), alpha=0.3))
+    for op in ("LOGISTIC", "TANH", "HARD_SWISH", "RELU6"):
+        yield OpCase(op, "far from zero", lambda m, op=op: m.unary(op, m.image(3, 3, 5)), low=-120.0, high=120.0)
+    for op in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"):
+        for channels in (1, 5):
+            yield OpCase(
+                op,
+                f"5x7x{channels} two inputs",
+                lambda m, op=op, c=channels: m.binary(op, m.image(5, 7, c), m.image(5, 7, c)),
+                low=0.3,
+            )
+        yield from _broadcasts(op)
+    for activation in ("RELU", "RELU6", "RELU_N1_TO_1"):
+        yield OpCase(
+            "ADD",
+            f"5x7x3 activation={activation}",
+            lambda m, a=activation: m.binary("ADD", m.image(5, 7, 3), m.image(5, 7, 3), activation=a),
+        )
+    yield OpCase("SUB", "one input twice", lambda m: m.binary("SUB", *[m.image(5, 7, 3)] * 2))
+
+
+def _broadcasts(op: str) -> Iterator[OpCase]:
+    """A 4x6x5 map with every shape that repeats over it, as a constant and as an input, on either side."""
+    shapes: tuple[tuple[str, Shape], ...] = (
+        ("scalar", ()), ("one value", (1,)), ("vector", (5,)), ("1x1x1x5", (1, 1, 1, 5)), ("1x5", (1, 5)),
+        ("mask", (1, 4, 6, 1)), ("constant map", (1, 4, 6, 5)),
+    )  # fmt: skip
+    for what, shape in shapes:
+        yield OpCase(
+            op,
+            f"map and constant {what}",
+            lambda m, s=shape: m.binary(op, m.image(4, 6, 5), m.constant(m.rng.uniform(0.3, 2, s))),
+            low=0.3,
+        )
+    yield OpCase(
+        op,
+        "constant vector and map",
+        lambda m: m.binary(op, m.constant(m.rng.uniform(0.3, 2, 5)), m.image(4, 6, 5)),
+        low=0.3,
+    )
+    yield OpCase(op, "map and mask, inputs", lambda m: m.binary(op, m.image(4, 6, 5), m.image(4, 6, 1)), low=0.3)
+    yield OpCase(op, "vector and map, inputs", lambda m: m.binary(op, m.image(1, 1, 5), m.image(4, 6, 5)), low=0.3)
+    yield OpCase(op, "two vectors", lambda m: m.binary(op, m.image(1, 1, 5), m.input((1, 1, 1, 1))), low=0.3)
+    if op != "ADD":
+        return
+    refusal = "ADD (operator 0, tensor2): no kernel does this: an operand repeated along rows or columns alone"
+    for height, width in ((1, 6), (4, 1)):
+        yield OpCase(
+            op,
+            f"map and {height}x{width} row or column",
+            lambda m, h=height, w=width: m.binary(op, m.image(4, 6, 5), m.image(h, w, 5)),
+            refused=refusal,
+        )
+    yield OpCase(
+        op,
+        "map and constant of rank 3",
+        lambda m: m.binary(op, m.image(4, 6, 5), m.random(4, 6, 5)),
+        refused="tensor1: tensor of shape [4, 6, 5]",
+    )
+
+
+def _windows() -> Iterator[OpCase]:
+    for op, kernel, stride, padding in product(
+        ("AVERAGE_POOL_2D", "MAX_POOL_2D"), ((2, 2), (3, 3), (3, 2)), ((1, 1), (2, 2), (2, 3)), ("SAME", "VALID")
+    ):
+        options = {"stride": stride, "padding": padding}
+        yield OpCase(
+            op,
+            f"9x8x5 {kernel[0]}x{kernel[1]} {_text(options)}",
+            lambda m, op=op, k=kernel, o=options: m.pool(op, m.image(9, 8, 5), k, **o),
+        )
+    for op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        yield OpCase(
+            op, "whole 6x7x13", lambda m, op=op: m.pool(op, m.image(6, 7, 13), (6, 7), stride=(6, 7), padding="VALID")
+        )
+        yield OpCase(op, "activation=RELU", lambda m, op=op: m.pool(op, m.image(5, 6, 3), (2, 2), activation="RELU"))
+        yield OpCase(
+            op,
+            "window of 30x30",
+            lambda m, op=op: m.pool(op, m.image(31, 31, 1), (30, 30)),
+            refused=f"{op} (operator 0, tensor1): no kernel does this: a window of 900 pixels",
+        )
+
+
+def _resizes() -> Iterator[OpCase]:
+    modes: tuple[dict[str, bool], ...] = ({}, {"align_corners": True}, {"half_pixel_centers": True})
+    sizes = (((6, 8), (12, 16)), ((5, 7), (13, 9)), ((12, 9), (5, 4)), ((1, 1), (4, 5)), ((3, 4), (1, 1)),
+             ((4, 4), (4, 4)), ((5, 6), (10, 12)), ((7, 3), (7, 9)))  # fmt: skip
+    for op, options, (source, target) in product(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), modes, sizes):
+        identity = f"{op} " if source == target else ""
+        yield OpCase(
+            op,
+            f"{source[0]}x{source[1]}->{target[0]}x{target[1]} {_text(dict(options))}".rstrip(),
+            lambda m, op=op, o=options, s=source, t=target: m.resize(m.image(*s, 3), t, op, **o),
+            tolerance=1e-5 if not identity else 1e-6,
+        )
+    yield OpCase(
+        "RESIZE_NEAREST_NEIGHBOR",
+        "2x3->82x123, whole numbers that float32 misses",
+        lambda m: m.resize(m.image(2, 3, 1), (82, 123), "RESIZE_NEAREST_NEIGHBOR"),
+    )
+    yield OpCase(
+        "RESIZE_NEAREST_NEIGHBOR",
+        "5x7->13x9 align_corners half_pixel_centers",
+        lambda m: m.resize(
+            m.image(5, 7, 3), (13, 9), "RESIZE_NEAREST_NEIGHBOR", align_corners=True, half_pixel_centers=True
+        ),
+    )
+
+
+def _shapes_and_reductions() -> Iterator[OpCase]:
+    for channels in (*ODD, 70):
+        yield OpCase("MEAN", f"5x7x{channels}", lambda m, c=channels: m.mean(m.image(5, 7, c)))
+    yield OpCase("MEAN", "5x7x5 keep_dims=False", lambda m: m.mean(m.image(5, 7, 5), keep_dims=False))
+    yield OpCase("MEAN", "40x33x1100", lambda m: m.mean(m.image(3, 2, 1100)))
+    for axes, what in (((3,), "over channels"), ((1,), "over rows"), ((1, 2, 3), "over all")):
+        yield OpCase("MEAN", what, lambda m, a=axes: m.mean(m.image(5, 7, 5), a), refused="MEAN (operator 0")
+    for depth, outputs in ((1, 5), (13, 3), (300, 1100)):
+        yield OpCase(
+            "FULLY_CONNECTED", f"{depth}->{outputs}", lambda m, d=depth, o=outputs: m.connected(m.input((1, d)), o)
+        )
+    yield OpCase("FULLY_CONNECTED", "RELU", lambda m: m.connected(m.input((1, 5)), 3, activation="RELU"))
+    yield OpCase("FULLY_CONNECTED", "of a 1x1 map", lambda m: m.connected(m.image(1, 1, 5), 13))
+    yield OpCase(
+        "FULLY_CONNECTED",
+        "of many rows",
+        lambda m: m.connected(m.image(2, 3, 5), 3),
+        refused="tensor3: tensor of shape [6, 3]",
+    )
+    yield OpCase("FULLY_CONNECTED", "5000->3", lambda m: m.connected(m.input((1, 5000)), 3), 1e-4)
+    yield OpCase("FULLY_CONNECTED", "3->5000", lambda m: m.connected(m.input((1, 3)), 5000))
+    yield OpCase(
+        "PAD", "alone", lambda m: m.pad(m.image(4, 5, 3), (0, 0), (1, 2), (0, 1), (0, 0)), refused="PAD (operator 0"
+    )
+    yield OpCase(
+        "CONCATENATION",
+        "of channels",
+        lambda m: m.op("CONCATENATION", [m.image(4, 5, 3), m.image(4, 5, 5)], (1, 4, 5, 8), axis=3),
+        refused="CONCATENATION (operator 0",
+    )
+    yield OpCase(
+        "RESHAPE",
+        "map to vector",
+        lambda m: m.op("RESHAPE", [m.image(2, 3, 5), m.constant((1, 30), "int32")], (1, 30)),
+        refused="RESHAPE (operator 0",
+    )
+
+
+def _fused() -> Iterator[OpCase]:
+    """Ops that share a kernel, or that one pass moves: neighbours, residuals, gates, and values needed twice."""
+
+    def row(what: str, draw: Any, **options: Any) -> OpCase:
+        return OpCase("fused", what, draw, **options)
+
+    yield row("conv, residual add, relu", _residual)
+    yield row("inverted bottleneck", lambda m: _bottleneck(m, m.image(9, 10, 5), 13))
+    yield row("inverted bottleneck of 70 channels", lambda m: _bottleneck(m, m.image(5, 6, 5), 70))
+    yield row("squeeze and excite", lambda m: _gated(m, m.image(9, 10, 13), 5))
+    yield row("squeeze and excite, large", lambda m: _gated(m, m.image(64, 64, 5), 3))
+    yield row("gated skip after upsampling", _decoder)
+    yield row("hidden value is an output too", _two_outputs)
+    yield row("padding lanes that overflow", _overflowing_lanes, low=-101.0, high=-99.0)
+    yield row("loaded vector beside a gate", _vector_beside_gate)
+    yield row("sum of 17 inputs", _many_inputs)
+    yield row("60 ops in a row", _long_chain)
+    yield row("one-channel mask from a conv", _mask)
+    yield row("transposed conv, sigmoid", _upsampled_mask)
+    yield row("mean of a sum", lambda m: m.mean(m.binary("ADD", m.image(5, 6, 5), m.image(5, 6, 5))))
+    yield row("mean of an upsampling", lambda m: m.mean(m.resize(m.image(4, 3, 5), (8, 6), half_pixel_centers=True)))
+    yield row("mean of an uneven upsampling", lambda m: m.mean(m.resize(m.image(4, 3, 5), (9, 7))))
+    yield row("nothing but a gate's vectors", lambda m: _gate(m, m.input((1, 1, 1, 13)), 3))
+    yield row(
+        "pad, conv",
+        lambda m: m.conv(m.pad(m.image(7, 8, 3), (0, 0), (1, 2), (0, 1), (0, 0)), 5, (3, 3), padding="VALID"),
+        refused_unfused="PAD (operator 0",
+    )
+    yield row(
+        "pad of channels, conv",
+        lambda m: m.conv(m.pad(m.image(7, 8, 3), (0, 0), (0, 0), (0, 0), (1, 1)), 5),
+        refused="PAD (operator 0",
+    )
+
+
+def _residual(m: Sketch) -> int:
+    x = m.image(7, 9, 5)
+    return m.unary("RELU", m.binary("ADD", m.conv(x, 5, (3, 3)), x))
+
+
+def _bottleneck(m: Sketch, x: int, wide: int) -> int:
+    y = m.unary("HARD_SWISH", m.conv(x, wide))
+    y = m.unary("RELU", m.depthwise(y, (5, 5)))
+    return m.binary("ADD", m.conv(y, m.shape(x)[3]), x)
+
+
+def _gate(m: Sketch, vector: int, squeezed: int) -> int:
+    channels = m.shape(vector)[3]
+    return m.unary("LOGISTIC", m.conv(m.unary("RELU", m.conv(vector, squeezed)), channels))
+
+
+def _gated(m: Sketch, x: int, squeezed: int) -> int:
+    y = m.unary("RELU", m.depthwise(x, (3, 3)))
+    return m.conv(m.binary("MUL", y, _gate(m, m.mean(y), squeezed)), 7)
+
+
+def _decoder(m: Sketch) -> int:
+    skip = m.image(8, 10, 3)
+    up = m.conv(m.resize(m.image(4, 5, 13), (8, 10), half_pixel_centers=True), 3)
+    gate = _gate(m, m.mean(m.binary("ADD", skip, up)), 5)
+    x = m.conv(m.binary("ADD", m.binary("MUL", skip, gate), up), 3, activation="RELU")
+    return m.binary("ADD", x, m.depthwise(x, (3, 3), activation="RELU"))
+
+
+def _two_outputs(m: Sketch) -> tuple[int, ...]:
+    hidden = m.conv(m.image(5, 7, 5), 3)
+    return m.unary("RELU", hidden), hidden
+
+
+def _overflowing_lanes(m: Sketch) -> int:
+    x = m.unary("EXP", m.binary("ADD", m.image(4, 5, 5), m.constant(100.0)))
+    y = m.unary("SQRT", m.binary("SUB", x, m.constant(-0.5)))
+    return m.conv(m.unary("SQRT", m.binary("SUB", y, m.constant(0.1))), 13)
+
+
+def _vector_beside_gate(m: Sketch) -> tuple[int, ...]:
+    """For chains of every length, since the names that might meet are counted."""
+    x, vector = m.image(16, 16, 8), m.image(1, 1, 8)
+    outputs = []
+    for length in range(7):
+        gate = m.conv(m.mean(x), 8)
+        for _ in range(length):
+            gate = m.unary("LOGISTIC", gate)
+        outputs.append(m.binary("MUL", m.binary("ADD", x, vector), gate))
+    return tuple(outputs)
+
+
+def _many_inputs(m: Sketch) -> int:
+    total = m.conv(m.image(4, 5, 5), 5)
+    for _ in range(16):
+        total = m.binary("ADD", total, m.image(4, 5, 5))
+    return total
+
+
+def _long_chain(m: Sketch) -> int:
+    x = m.image(4, 5, 3)
+    for _ in range(60):
+        x = m.unary("HARD_SWISH", x)
+    return x
+
+
+def _mask(m: Sketch) -> int:
+    x = m.image(6, 7, 5)
+    return m.binary("MUL", x, m.unary("LOGISTIC", m.conv(x, 1)))
+
+
+def _upsampled_mask(m: Sketch) -> int:
+    x = m.unary("RELU", m.conv(m.image(6, 7, 5), 13))
+    return m.unary("LOGISTIC", m.transpose(x, 1, (2, 2), (2, 2), "SAME", custom=True))
+
+
+CASES: tuple[OpCase, ...] = (
+    *_convolutions(),
+    *_depthwise(),
+    *_transposed(),
+    *_elementwise(),
+    *_windows(),
+    *_resizes(),
+    *_shapes_and_reductions(),
+    *_fused(),
+)

@@ -1,0 +1,72 @@
+"""Every row of the table of op cases, and the original delegate's own test vectors, on the GPU against the CPU."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpu_delegate.context import Context
+from gpu_delegate.errors import UnsupportedError
+from gpu_delegate.program import Blueprint, draft
+from gpu_delegate.reader import SUPPORTED_OPS, read_model
+from tests.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.op_cases import CASES
+from tests.sketch import OpCase
+
+RUN = [case for case in CASES if not case.refused]
+REFUSED = [case for case in CASES if case.refused]
+ONLY_FUSED = [case for case in CASES if case.refused_unfused]
+
+
+def blueprints(case: OpCase, model: bytes) -> dict[str, Blueprint]:
+    """The programs that a case has on different devices, each program once."""
+    graph = read_model(model)
+    found = {name: draft(graph, device) for name, device in DEVICES.items()}
+    if not case.refused_unfused:
+        found["unfused"] = draft(graph, DEVICES["software"], fuse=False)
+    different = {tuple(kernel.source for kernel in found[name].kernels): name for name in reversed(found)}
+    return {name: found[name] for name in different.values()}
+
+
+@pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
+def test_gpu_agrees_with_tensorflow_lite(context: Context, case: OpCase) -> None:
+    model = case.model()
+    graph = read_model(model)
+    inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
+    wanted = on_cpu(model, inputs)
+    errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in blueprints(case, model).items()}
+    assert {name: error for name, error in errors.items() if not error <= case.tolerance} == {}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
+def test_what_has_no_kernel_is_refused_by_name(case: OpCase, fuse: bool) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        draft(read_model(case.model()), DEVICES["software"], fuse=fuse)
+    assert str(caught.value).startswith(case.refused)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", ONLY_FUSED, ids=lambda case: case.name)
+def test_what_only_passes_can_do_is_refused_unfused(case: OpCase) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        draft(read_model(case.model()), DEVICES["software"], fuse=False)
+    assert str(caught.value).startswith(case.refused_unfused)
+
+
+def test_every_op_that_the_reader_takes_is_in_the_table() -> None:
+    in_models = {node.op for case in CASES for node in read_model(case.model()).nodes}
+    elsewhere = {"DEQUANTIZE", "PADV2"}  # in tests/test_passes.py
+    assert set(SUPPORTED_OPS) - in_models == elsewhere
+
+
+def test_names_of_cases_are_unique() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_the_comparison_can_fail(context: Context) -> None:
+    case = replace(RUN[0])
+    model, other = case.model(seed=0), case.model(seed=1)
+    graph = read_model(model)
+    inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
+    found = on_gpu(context, draft(graph, DEVICES["software"]), inputs)
+    assert worst(found, on_cpu(other, inputs)) > 0.1

@@ -1,0 +1,114 @@
+"""What lies on the device goes in; recorded pictures and mask files come out, some frames later."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from app.gl_path import GlPath
+from app.pipeline import Stage
+from app.preprocess import Floats, ImageSize
+from app.readback import ReadbackRing, frame_mask
+from app.recorder import Recorder, write_png
+from app.render import OffscreenTarget
+from app.resample import MaskToFrame
+from app.segmenter import CpuSegmenter
+from app.sources import VideoFrame
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+from gpu_delegate.errors import MediaError
+from gpu_delegate.opengl import BufferRange
+
+
+class VideoOutput:
+    """Pictures in a target to a recorder, read back without waiting."""
+
+    def __init__(self, context: Context, target: OffscreenTarget, recorder: Recorder) -> None:
+        width, height = target.size
+        self._target, self._recorder = target, recorder
+        self._ring: ReadbackRing[int] = ReadbackRing(context, width * height * 4)
+        self.stage = Stage("record", self._take)
+
+    def _take(self, frame: VideoFrame) -> None:
+        self._ring.request_picture(frame.pts, self._target.framebuffer, self._target.size)
+        for pts, data in self._ring.collect():
+            self._write(pts, data)
+
+    def finish(self) -> None:
+        """Write what is still under way."""
+        for pts, data in self._ring.drain():
+            self._write(pts, data)
+
+    def _write(self, pts: int, data: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> None:
+        width, height = self._target.size
+        self._recorder.write(data.reshape(height, width, 4), pts)
+
+    def release(self) -> None:
+        """Free the buffers."""
+        self._ring.release()
+
+
+class GlMaskOutput:
+    """Masks in the network's output tensor to PNG files of the frame's size, read back without waiting."""
+
+    def __init__(self, context: Context, path: GlPath, frame_size: ImageSize, folder: Path) -> None:
+        self._path, self._size, self._folder = path, frame_size, folder
+        self._to_frame = MaskToFrame(context, frame_size, path.layout, path.fit)
+        gl = context.gl
+        self._gl, buffer = gl, gl.generate("Buffers")
+        gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, buffer)
+        gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, self._to_frame.size_bytes, None, opengl.DYNAMIC_COPY)
+        self._buffer = BufferRange(buffer, 0, self._to_frame.size_bytes)
+        self._ring: ReadbackRing[int] = ReadbackRing(context, self._to_frame.size_bytes)
+        self.stage = Stage("masks", self._take)
+
+    def _take(self, frame: VideoFrame) -> None:
+        self._to_frame.run(self._path.mask, self._buffer)
+        self._ring.request_buffer(frame.index, self._buffer)
+        for index, data in self._ring.collect():
+            write_mask(self._folder, index, frame_mask(data, self._size))
+
+    def finish(self) -> None:
+        """Write what is still under way."""
+        for index, data in self._ring.drain():
+            write_mask(self._folder, index, frame_mask(data, self._size))
+
+    def release(self) -> None:
+        """Free the buffers and the shader."""
+        self._ring.release()
+        self._to_frame.release()
+        self._gl.delete("Buffers", self._buffer.buffer)
+
+
+class CpuMaskOutput:
+    """Masks in RAM to PNG files of the frame's size."""
+
+    def __init__(self, segmenter: CpuSegmenter, folder: Path) -> None:
+        self._segmenter, self._folder = segmenter, folder
+        self.stage = Stage("masks", self._take)
+
+    def _take(self, frame: VideoFrame) -> None:
+        write_mask(self._folder, frame.index, self._segmenter.frame_mask())
+
+    def finish(self) -> None:
+        """Nothing is ever under way."""
+
+    def release(self) -> None:
+        """Nothing to free."""
+
+
+def write_mask(folder: Path, index: int, mask: Floats) -> None:
+    """One mask (h, w) from 0 to 1 as 8-bit grey, named by its frame's number. Raises MediaError."""
+    grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
+    write_png(folder / f"{index:06d}.png", grey)
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made if it is not there. Raises MediaError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MediaError(f"the folder '{folder}' cannot be made ({error.strerror}); choose another place") from error
+    if not os.access(folder, os.W_OK):
+        raise MediaError(f"nothing can be written in the folder '{folder}'; check its permissions")
+    return folder

@@ -16,7 +16,7 @@ from gpu_delegate import opengl
 from gpu_delegate.context import Context, compile_program
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.opengl import BufferSpan
-from gpu_delegate.shader import load
+from gpu_delegate.shader import Value, load
 
 Effect = Literal["tint", "replace", "color", "mask"]
 EFFECTS: tuple[Effect, ...] = ("tint", "replace", "color", "mask")  # in the order of composite.frag's numbers
@@ -78,8 +78,20 @@ class Look:
     color: Color = (0.1, 0.75, 0.45)
 
 
+@dataclass(frozen=True)
+class _Program:
+    """One effect, compiled: OpenGL's name of it and the places of its uniforms (-1 where it has none)."""
+
+    name: int
+    color: int
+    height: int
+
+
 class Compositor:
-    """Draws frames of one size with the mask of one output tensor; `look` may change while it runs."""
+    """Draws frames of one size with the mask of one output tensor.
+
+    `look` may change while it runs; an effect is compiled when it is first seen.
+    """
 
     def __init__(
         self,
@@ -94,13 +106,9 @@ class Compositor:
         self.frame_size = frame_size
         self._context, self._gl = context, context.gl
         back = sampling(frame_size, layout.size, fit).inverse()
-        defines = {"FRAME_W": frame_size[0], "FRAME_H": frame_size[1], "UNSEEN": int(not all_inside(back))}
-        fragment = load("composite.frag", {**defines, **axis_defines(back), **layout.defines()})
-        stages = {opengl.VERTEX_SHADER: load("composite.vert"), opengl.FRAGMENT_SHADER: fragment}
-        self._program = compile_program(context, stages, "composite")
-        self._effect, self._color, self._height = (
-            self._gl.glGetUniformLocation(self._program, name) for name in (b"effect", b"color", b"height")
-        )
+        sizes = {"FRAME_W": frame_size[0], "FRAME_H": frame_size[1], "UNSEEN": int(not all_inside(back))}
+        self._defines: dict[str, Value] = {**sizes, **axis_defines(back), **layout.defines()}
+        self._programs: dict[Effect, _Program] = {self.look.effect: self._compile(self.look.effect)}
         self._mask = BufferTexture(context, layout.stride)
         self._corners = self._gl.generate("VertexArrays")  # empty: the core profile draws nothing without one
         self._background: FrameUploader | None = None
@@ -118,10 +126,12 @@ class Compositor:
             raise ValueError("the effect replace needs a background")
         gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
         gl.glViewport(0, 0, *target.size)
-        gl.glUseProgram(self._program)
-        gl.glUniform1i(self._effect, EFFECTS.index(look.effect))
-        gl.glUniform4f(self._color, *look.color, _TINT_STRENGTH)
-        gl.glUniform1i(self._height, 0 if target.is_top_down else target.size[1])
+        if look.effect not in self._programs:
+            self._programs[look.effect] = self._compile(look.effect)
+        program = self._programs[look.effect]
+        gl.glUseProgram(program.name)
+        gl.glUniform4f(program.color, *look.color, _TINT_STRENGTH)
+        gl.glUniform1i(program.height, 0 if target.is_top_down else target.size[1])
         self._bind(0, texture)
         self._bind(2, self._background.texture if self._background else texture)
         self._mask.bind(1, tensor)
@@ -129,13 +139,21 @@ class Compositor:
         gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
         gl.glDrawArrays(opengl.TRIANGLES, 0, 3)
 
+    def _compile(self, effect: Effect) -> _Program:
+        fragment = load("composite.frag", {**self._defines, "EFFECT": EFFECTS.index(effect)})
+        stages = {opengl.VERTEX_SHADER: load("composite.vert"), opengl.FRAGMENT_SHADER: fragment}
+        name = compile_program(self._context, stages, f"composite {effect}")
+        locate = self._gl.glGetUniformLocation
+        return _Program(name, locate(name, b"color"), locate(name, b"height"))
+
     def _bind(self, unit: int, texture: int) -> None:
         self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
         self._gl.glBindTexture(opengl.TEXTURE_2D, texture)
 
     def release(self) -> None:
         """Delete what was made here; frames, tensors and targets stay."""
-        self._gl.glDeleteProgram(self._program)
+        for program in self._programs.values():
+            self._gl.glDeleteProgram(program.name)
         self._gl.delete("VertexArrays", self._corners)
         self._mask.release()
         if self._background:

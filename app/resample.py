@@ -118,7 +118,7 @@ class ImageToTensor:
 class MaskToFrame:
     """The pass that makes a float mask of the frame: `rows` rows of `pitch` floats, both multiples of 4."""
 
-    _group = (32, 8)  # measured on llvmpipe
+    _group = (32, 4)  # measured on llvmpipe
 
     def __init__(self, context: Context, frame_size: ImageSize, layout: MaskLayout, fit: Fit = "stretch") -> None:
         """Raises DeviceError if the shader does not compile."""

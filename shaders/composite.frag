@@ -12,17 +12,13 @@
 // Whether parts of the frame were cropped away.
 #define UNSEEN 0
 #define MASK_UNIT 1
+// 0 tints the person, 1 puts an image behind, 2 a colour, 3 shows the mask. No uniform: software GL would do all four.
+#define EFFECT 0
 #include "sampling.glsl"
 #include "mask.glsl"
 
-#define TINT 0
-#define REPLACE 1
-#define COLOR 2
-#define MASK 3
-
 layout(binding = 0) uniform sampler2D frame;
 layout(binding = 2) uniform sampler2D background;  // of the frame's size
-uniform int effect;
 uniform vec4 color;  // a is the strength of a tint
 uniform int height;  // of a target whose first row is the lowest, else 0
 out vec4 picture;
@@ -48,9 +44,14 @@ void main() {
     at = min(at, ivec2(FRAME_W, FRAME_H) - 1);
     vec3 pixel = texelFetch(frame, at, 0).rgb;
     float person = clamp(mask_over(at), 0.0, 1.0);
-    if (effect == TINT) pixel = mix(pixel, color.rgb, color.a * person);
-    else if (effect == REPLACE) pixel = mix(texelFetch(background, at, 0).rgb, pixel, person);
-    else if (effect == COLOR) pixel = mix(color.rgb, pixel, person);
-    else pixel = vec3(person);
+#if EFFECT == 0
+    pixel = mix(pixel, color.rgb, color.a * person);
+#elif EFFECT == 1
+    pixel = mix(texelFetch(background, at, 0).rgb, pixel, person);
+#elif EFFECT == 2
+    pixel = mix(color.rgb, pixel, person);
+#else
+    pixel = vec3(person);
+#endif
     picture = vec4(pixel, 1.0);
 }

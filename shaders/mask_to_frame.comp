@@ -2,7 +2,7 @@
 // The network's output tensor goes in, a float mask of the frame's size comes out: the definition is in
 // app/preprocess.py. Rows and columns of the result are padded to multiples of 4, so that nothing is stored by condition.
 #define GROUP_X 32
-#define GROUP_Y 8
+#define GROUP_Y 4
 #define FRAME_W 640
 #define FRAME_H 480
 #define X_STEP 512

@@ -63,6 +63,55 @@ def bench_frame_verb(
     return code
 
 
+@app.command("check")
+def check_verb(
+    target: Annotated[str, typer.Argument(metavar="CLIP|MODEL", help="A recording, or a model: name or .tflite file.")],
+    model: Model = "selfie",
+    unfused: Annotated[bool, typer.Option("--unfused", help="A model: one dispatch per op, all tensors.")] = False,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Allowed error. [default: 1e-3 for masks, 1e-4 of the magnitude for tensors]")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Picture of a recording's worst frame. [default: texelflow-check.png, on failure]"),
+    ] = None,
+    first: Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame.")] = "0",
+    last: Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame.")] = None,
+    input_range: Annotated[str | None, typer.Option(metavar="LO,HI", help="What black and white are.")] = None,
+    activation: Annotated[str | None, typer.Option(metavar="none|sigmoid|softmax", help="Still to be done.")] = None,
+    channel: Annotated[int | None, typer.Option(help="The class to show.")] = None,
+    json: Json = False,
+) -> int:
+    """Compare GPU and CPU: the masks of a recording's frames, or the tensors of a model.
+
+    Exit code 1 if they differ, naming the first op that does.
+    """
+    from app.check import CheckOptions, run_check
+    from app.console import Console
+    from app.sources import parse_position
+    from app.spec import SpecOptions, parse_range
+
+    spec = SpecOptions(None if input_range is None else parse_range(input_range), activation, channel)
+    end = None if last is None else parse_position(last)
+    options = CheckOptions(model, unfused, tolerance, report, parse_position(first), end, spec, json)
+    return run_check(target, options, Console(quiet=json))
+
+
+@app.command("inspect")
+def inspect_verb(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = None,
+    unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
+    ops: Annotated[bool, typer.Option("--ops", help="List the supported ops instead.")] = False,
+    peaks: Annotated[bool, typer.Option("--peaks/--no-peaks", help="Measure the machine's peaks.")] = True,
+    json: Json = False,
+) -> int:
+    """Show what becomes of a model: ops, passes, dispatches and what bounds them, memory."""
+    from app.console import Console
+    from app.inspect import InspectOptions, run_inspect
+
+    return run_inspect(model, InspectOptions(unfused, json, ops, peaks), Console(quiet=json))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb and return its exit code; every error is one line on stderr."""
     try:

@@ -4,6 +4,7 @@ from typing import Any
 
 from app.convert import Rgba
 from app.loading import SegmentationModel
+from app.pipeline import Stage
 from app.preprocess import Fit, ImageSize
 from app.resample import ImageToTensor, MaskLayout
 from app.upload import FrameUploader
@@ -27,7 +28,7 @@ class GlPath:
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
-        self.model = model
+        self.model, self.fit = model, fit
         self.program = Program(context, draft(model.graph, device_of(context)), progress)
         self.uploader = FrameUploader(context, frame_size)
         self._to_tensor = ImageToTensor(context, frame_size, model.input_size, fit, model.spec.input_range)
@@ -44,7 +45,7 @@ class GlPath:
         spec = self.model.spec
         activation: Any = spec.activation
         channels = self.program.output.shape.channels
-        return MaskLayout(self.model.output_size, channels, spec.channel, activation=activation)
+        return MaskLayout(self.model.output_size, channels, spec.channel, self.program.output.stride, activation)
 
     @property
     def frame(self) -> int:
@@ -55,6 +56,20 @@ class GlPath:
     def dispatches(self) -> int:
         """Of one frame: image_to_tensor's and the network's."""
         return 1 + len(self.program.blueprint.kernels)
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of frames, so far; the weights went up before."""
+        return self.uploader.uploaded_bytes
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The way of a frame to its mask."""
+        return (
+            Stage("upload", lambda frame: self.upload(frame.rgba)),
+            Stage("image_to_tensor", lambda frame: self.image_to_tensor()),
+            Stage("network", lambda frame: self.network()),
+        )
 
     def upload(self, rgba: Rgba) -> None:
         """The frame (h, w, 4) into its texture."""

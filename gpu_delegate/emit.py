@@ -47,12 +47,21 @@ class Scope:
 class Emitter:
     """Builds the text; `lines` and `blob` are the result."""
 
-    def __init__(self, body: Body, tile: Tile, inputs: dict[int, str], vectors: dict[int, str], blob: Blob) -> None:
+    def __init__(
+        self,
+        body: Body,
+        tile: Tile,
+        inputs: dict[int, str],
+        vectors: dict[int, str],
+        blob: Blob,
+        plain: frozenset[int] = frozenset(),
+    ) -> None:
         self.body = body
         self.graph = body.graph
         self.tile = tile
         self.vectors = vectors  # tensors that the vector prologue left in shared memory, and their arrays
         self.blob = blob
+        self.plain = plain  # outputs of one channel that are stored as one float for each pixel
         self.lines: list[str] = []
         self.preamble: list[str] = []
         self.rows = range(tile.rows)
@@ -306,12 +315,16 @@ class Emitter:
         shape = self.shape(tensor)
         for row, value in enumerate(self.value(tensor, at)):
             target = self.index(shape, at if not self.splits else Slice(at.text), row)
-            self.line(f"WRITE({self._outputs[tensor]}, {target}, {self.masked(value, shape.channels, at)});")
+            stored = f"{value}.x" if tensor in self.plain else self.masked(value, shape.channels, at)
+            self.line(f"WRITE({self._outputs[tensor]}, {target}, {stored});")
 
     def _store_blocks(self, node: Node) -> None:
         """DEPTH_TO_SPACE: channel (i * block + j) * C + c of pixel (y, x) goes to c of (y*block + i, x*block + j)."""
         shape, domain = self.shape(node.outputs[0]), self.body.domain
         block = shape.width // domain.width
+        if node.outputs[0] in self.plain:
+            self._store_plain_blocks(node, block)
+            return
         for row in self.rows:
             for i in range(block):
                 for j in range(block):
@@ -324,6 +337,18 @@ class Emitter:
                         ]
                         target = self.texel(shape, Slice(str(k), k), pixel)
                         self.line(f"WRITE({self._outputs[node.outputs[0]]}, {target}, vec4({', '.join(lanes)}));")
+
+    def _store_plain_blocks(self, node: Node, block: int) -> None:
+        """A block's rows, as vectors of floats where their length allows it: the map's width is a multiple of it."""
+        together = plain_lanes(block)
+        for row in self.rows:
+            for i in range(block):
+                for j in range(0, block, together):
+                    lanes = [self._lane(node.inputs[0], row, i * block + j + k, True) for k in range(together)]
+                    value = lanes[0] if together == 1 else f"vec{together}({', '.join(lanes)})"
+                    start = f"(((y0 + {row}) * {block} + {i}) * {self.body.domain.width} + x0) * {block // together}"
+                    target = f"{start} + {j // together}"
+                    self.line(f"WRITE({self._outputs[node.outputs[0]]}, {target}, {value});")
 
     def _lane(self, tensor: int, row: int, channel: int, exists: bool) -> str:
         return f"{self.held(tensor, row, channel // 4)}.{'xyzw'[channel % 4]}" if exists else "0.0"
@@ -341,6 +366,11 @@ class Emitter:
         if values is not None:
             return literal(values)
         return f"WEIGHT({base} + {offset})"
+
+
+def plain_lanes(block: int) -> int:
+    """Floats of a plain output that a row of a block x block square stores at once (a vec3 array has gaps)."""
+    return block if block in (2, 4) else 1
 
 
 def literal(values: Float32Array) -> str:

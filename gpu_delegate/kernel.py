@@ -8,7 +8,7 @@ import numpy as np
 from gpu_delegate.body import MOST_INPUTS, Body
 from gpu_delegate.cost import macs_of
 from gpu_delegate.device import Device
-from gpu_delegate.emit import Emitter, Tile
+from gpu_delegate.emit import Emitter, Tile, plain_lanes
 from gpu_delegate.graph import Graph, Node
 from gpu_delegate.layout import ceil_div, shape_of
 from gpu_delegate.packing import Blob, Float32Array
@@ -35,20 +35,22 @@ class Kernel:
     macs: int
 
 
-def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, device: Device) -> Kernel:
+def pixel_kernel(
+    body: Body, prologue: Sequence[Node], tile: Tile, device: Device, plain: frozenset[int] = frozenset()
+) -> Kernel:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group."""
     graph = body.graph
     inputs = input_names(graph, body.inputs, prologue)
     blob = Blob()
     threads = int(np.prod(tile.local))
     vectors = VectorEmitter(graph, prologue, threads, inputs, blob)
-    emitter = Emitter(body, tile, inputs, vectors.arrays, blob)
+    emitter = Emitter(body, tile, inputs, vectors.arrays, blob, plain)
     emitter.emit()
     domain, slices = body.domain, shape_of(graph.tensors[body.outputs[0]]).slices
     text = fill(
         load("kernel.comp", {**_local(tile.local), "WIDTH": domain.width, "HEIGHT": domain.height, "ROWS": tile.rows,
                              "SLICES": max(tile.z_slices, 1), "ALL_SLICES": slices if tile.z_slices else 1}),
-        {"bindings": _bindings(graph, tuple(inputs), len(body.outputs), device) + vectors.shared,
+        {"bindings": _bindings(graph, tuple(inputs), [_texel(body, t, plain) for t in body.outputs], device) + vectors.shared,
          "body": vectors.lines + emitter.preamble + emitter.lines},
     )  # fmt: skip
     grid = (
@@ -77,7 +79,7 @@ def vector_kernel(
     text = fill(
         load("kernel.comp", {**_local(local), "WIDTH": threads, "HEIGHT": 1}),
         {
-            "bindings": _bindings(graph, tuple(inputs), len(outputs), device) + vectors.shared,
+            "bindings": _bindings(graph, tuple(inputs), ["vec4"] * len(outputs), device) + vectors.shared,
             "body": vectors.lines + stores,
         },
     )
@@ -125,16 +127,27 @@ def _too_large(graph: Graph, tensor: int, device: Device) -> bool:
     return shape_of(graph.tensors[tensor]).texels > device.max_texture_texels
 
 
-def _bindings(graph: Graph, inputs: tuple[int, ...], outputs: int, device: Device) -> list[str]:
+def _texel(body: Body, tensor: int, plain: frozenset[int]) -> str:
+    """The GLSL type in which an output is stored."""
+    if tensor not in plain:
+        return "vec4"
+    together = plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width)
+    return "float" if together == 1 else f"vec{together}"
+
+
+def _bindings(graph: Graph, inputs: tuple[int, ...], outputs: list[str], device: Device) -> list[str]:
     """Declarations: inputs as buffer textures on units 0, 1, ..., outputs and large inputs as SSBOs."""
     lines = [f"layout(binding = {WEIGHTS_UNIT}) uniform samplerBuffer weights;"]
     for k, tensor in enumerate(inputs):
         if _too_large(graph, tensor, device):
-            lines.append(f"layout(std430, binding = {outputs + k}) readonly buffer In{k} {{ vec4 in{k}_texels[]; }};")
+            lines.append(
+                f"layout(std430, binding = {len(outputs) + k}) readonly buffer In{k} {{ vec4 in{k}_texels[]; }};"
+            )
             lines.append(f"#define in{k}(i) in{k}_texels[i]")
         else:
             lines.append(f"layout(binding = {k}) uniform samplerBuffer in{k}_texels;")
             lines.append(f"#define in{k}(i) texelFetch(in{k}_texels, i)")
     return lines + [
-        f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ vec4 out{k}[]; }};" for k in range(outputs)
+        f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {texel} out{k}[]; }};"
+        for k, texel in enumerate(outputs)
     ]

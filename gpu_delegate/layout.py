@@ -1,7 +1,8 @@
 """Shapes as the kernels see them: a tensor's shape goes in, its BHWC form and its PHWC4 sizes come out.
 
 PHWC4 keeps channels in slices of four: texel ((slice * H) + y) * W + x holds channels 4 * slice ... 4 * slice + 3.
-Lanes past the last channel hold zeros.
+Lanes past the last channel hold zeros. An output of the model with one channel that no kernel reads is stored plainly
+instead, one float for each pixel: a quarter of the bytes to write, and to read in what comes after the network.
 """
 
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ class MapShape:
     @property
     def size_bytes(self) -> int:
         return self.texels * TEXEL_BYTES
+
+    def stored_bytes(self, plain: bool) -> int:
+        """Size in memory, as PHWC4 or plainly (one channel alone)."""
+        return self.pixels * 4 if plain else self.size_bytes
 
     @property
     def is_vector(self) -> bool:

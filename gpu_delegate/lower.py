@@ -20,26 +20,37 @@ class Lowered:
     graph: Graph
     kernels: tuple[Kernel, ...]
     declined: tuple[str, ...]
+    plain: frozenset[int]  # outputs stored as one float for each pixel (layout.py)
 
 
 def lower(graph: Graph, device: Device, fuse: bool = True) -> Lowered:
     """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
     groups = group_nodes(graph, device, fuse)
     tiles = choose_tiles(groups.bodies, device)
-    builder = _Builder(graph, device, groups, inline=fuse)
+    plain = _plain_outputs(graph, groups)
+    builder = _Builder(graph, device, groups, plain, inline=fuse)
     for body, tile in zip(groups.bodies, tiles, strict=True):
         builder.add(body, tile)
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
-    return Lowered(graph, tuple(builder.kernels), groups.declined)
+    return Lowered(graph, tuple(builder.kernels), groups.declined, plain)
+
+
+def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
+    """Outputs of one channel that pixel kernels write and nobody in the model reads."""
+    read = {tensor for node in graph.nodes for tensor in node.inputs}
+    written = {tensor for body in groups.bodies for tensor in body.outputs}
+    shapes = {tensor: shape_of(graph.tensors[tensor]) for tensor in written & set(graph.outputs) - read}
+    return frozenset(tensor for tensor, shape in shapes.items() if shape.channels == 1 and not shape.is_vector)
 
 
 class _Builder:
-    def __init__(self, graph: Graph, device: Device, groups: Groups, inline: bool) -> None:
+    def __init__(self, graph: Graph, device: Device, groups: Groups, plain: frozenset[int], inline: bool) -> None:
         self.graph = graph
         self.device = device
         self.vector_nodes = groups.vector_nodes
+        self.plain = plain
         self.inline = inline
         self.kernels: list[Kernel] = []
         self.stored: set[int] = set()
@@ -51,7 +62,7 @@ class _Builder:
         if prologue and not self._is_cheap(prologue, body, tile):
             self.add_vectors(wanted)
             prologue = []
-        self.kernels.append(pixel_kernel(body, prologue, tile, self.device))
+        self.kernels.append(pixel_kernel(body, prologue, tile, self.device, self.plain))
 
     def add_vectors(self, wanted: list[int]) -> None:
         wanted = [tensor for tensor in wanted if tensor not in self.stored]

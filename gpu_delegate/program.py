@@ -30,6 +30,7 @@ class Blueprint:
     barriers: tuple[int, ...]  # bits before each kernel
     records: tuple[memory.UsageRecord, ...]
     plan: memory.Plan
+    plain: frozenset[int]  # outputs of one channel stored as one float for each pixel (layout.py)
     constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
 
     @property
@@ -46,18 +47,21 @@ def draft(source: Graph, device: Device, fuse: bool = True, keep_all: bool = Fal
     """
     graph, reports = run_passes(source, PASSES if fuse else UNFUSED_PASSES)
     lowered = lower(graph, device, fuse)
-    records = usage_records(graph, lowered.kernels)
+    records = usage_records(graph, lowered.kernels, lowered.plain)
     _check_sizes(graph, records, device)
     planner: Planner = memory.naive if keep_all else memory.greedy_by_size
     plan = planner(list(records), device.offset_alignment_bytes)
-    accesses = [_accesses(kernel, graph, plan) for kernel in lowered.kernels]
+    accesses = [_accesses(kernel, records, plan) for kernel in lowered.kernels]
     return Blueprint(
         source, graph, reports, lowered.declined, lowered.kernels, find_barriers(accesses), records, plan,
+        lowered.plain,
         {t: _constant(graph, t) for k in lowered.kernels for t in k.inputs if graph.tensors[t].is_constant},
     )  # fmt: skip
 
 
-def usage_records(graph: Graph, kernels: tuple[Kernel, ...]) -> tuple[memory.UsageRecord, ...]:
+def usage_records(
+    graph: Graph, kernels: tuple[Kernel, ...], plain: frozenset[int] = frozenset()
+) -> tuple[memory.UsageRecord, ...]:
     """Lifetimes of all tensors in memory. Inputs and outputs of the model live all the time: others touch them."""
     first: dict[int, int] = dict.fromkeys(graph.inputs, 0)
     last: dict[int, int] = {}
@@ -69,20 +73,24 @@ def usage_records(graph: Graph, kernels: tuple[Kernel, ...]) -> tuple[memory.Usa
     for tensor in (*graph.inputs, *graph.outputs):
         first[tensor], last[tensor] = 0, len(kernels)
     return tuple(
-        memory.UsageRecord(tensor, shape_of(graph.tensors[tensor]).size_bytes, first[tensor], last[tensor])
+        memory.UsageRecord(
+            tensor, shape_of(graph.tensors[tensor]).stored_bytes(tensor in plain), first[tensor], last[tensor]
+        )
         for tensor in first
     )
 
 
 def accesses_of(blueprint: Blueprint) -> list[list[Access]]:
     """The byte ranges that each dispatch touches in the arena, in order."""
-    return [_accesses(kernel, blueprint.graph, blueprint.plan) for kernel in blueprint.kernels]
+    return [_accesses(kernel, blueprint.records, blueprint.plan) for kernel in blueprint.kernels]
 
 
-def _accesses(kernel: Kernel, graph: Graph, plan: memory.Plan) -> list[Access]:
+def _accesses(kernel: Kernel, records: tuple[memory.UsageRecord, ...], plan: memory.Plan) -> list[Access]:
+    sizes = {record.tensor: record.size_bytes for record in records}
+
     def access(tensor: int, way: int, writes: bool) -> Access:
         start = plan.offsets[tensor]
-        return Access(start, start + shape_of(graph.tensors[tensor]).size_bytes, way, writes)
+        return Access(start, start + sizes[tensor], way, writes)
 
     reads = [
         access(tensor, STORAGE if storage else TEXTURE_FETCH, writes=False)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from types import TracebackType
+from typing import Literal
 
 import numpy as np
 
@@ -39,13 +40,17 @@ def device_of(context: Context) -> Device:
 
 @dataclass(frozen=True)
 class TensorRange:
-    """Where a tensor lies: a GL buffer, the bytes in it, and a buffer texture (RGBA32F) over them."""
+    """Where a tensor lies: a GL buffer, the bytes in it, and a buffer texture over them.
+
+    stride is the floats per pixel: 4 in PHWC4 (texture RGBA32F), 1 where one channel is stored plainly (R32F).
+    """
 
     buffer: int
     offset_bytes: int
     size_bytes: int
     texture: int
     shape: MapShape
+    stride: Literal[1, 4] = 4
 
 
 @dataclass(frozen=True)
@@ -159,13 +164,18 @@ class Program:
     def read(self, tensor: int) -> Float32Array:
         """Read a stored tensor back as float32 in its own shape (BHWC); waits for the GPU."""
         place = self._ranges[tensor]
-        texels = np.empty((place.shape.slices, place.shape.height, place.shape.width, 4), np.float32)
+        texels: Float32Array
+        texels = np.empty(
+            place.shape.pixels if place.stride == 1 else (place.shape.slices, place.shape.height, place.shape.width, 4),
+            np.float32,
+        )
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
         self._gl.glGetBufferSubData(
             opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)
         )
-        return from_phwc4(texels, place.shape.channels).reshape(self.blueprint.graph.tensors[tensor].shape)
+        values = texels if place.stride == 1 else from_phwc4(texels, place.shape.channels)
+        return values.reshape(self.blueprint.graph.tensors[tensor].shape)
 
     # Building -----------------------------------------------------------------------------------------------------
 
@@ -179,23 +189,26 @@ class Program:
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return name.value
 
-    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int) -> int:
+    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, stride: int = 4) -> int:
         """A buffer texture over a range, 0 where it has too many texels (the kernels then read an SSBO)."""
-        if size_bytes // TEXEL_BYTES > self.context.limits.texture_buffer_texels:
+        if size_bytes // (4 * stride) > self.context.limits.texture_buffer_texels:
             return 0
         name = ctypes.c_uint()
         self._gl.glGenTextures(1, ctypes.byref(name))
         self._textures.append(name.value)
         self._gl.glBindTexture(opengl.TEXTURE_BUFFER, name.value)
-        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, opengl.RGBA32F, buffer, offset_bytes, size_bytes)
+        texel_format = opengl.RGBA32F if stride == 4 else opengl.R32F
+        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, texel_format, buffer, offset_bytes, size_bytes)
         return name.value
 
     def _allocate(self) -> dict[int, TensorRange]:
         graph, ranges = self.blueprint.graph, {}
         for tensor, offset in self.blueprint.plan.offsets.items():
             shape = shape_of(graph.tensors[tensor])
-            texture = self._texture(self._arena, offset, shape.size_bytes)
-            ranges[tensor] = TensorRange(self._arena, offset, shape.size_bytes, texture, shape)
+            stride: Literal[1, 4] = 1 if tensor in self.blueprint.plain else 4
+            size_bytes = shape.stored_bytes(plain=stride == 1)
+            texture = self._texture(self._arena, offset, size_bytes, stride)
+            ranges[tensor] = TensorRange(self._arena, offset, size_bytes, texture, shape, stride)
         for tensor, texels in self.blueprint.constants.items():
             buffer = self._buffer(texels.nbytes, texels)
             texture = self._texture(buffer, 0, texels.nbytes)

@@ -7,14 +7,20 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpu_delegate.errors import TexelflowError
 
+if TYPE_CHECKING:
+    from app.sources import Position
+    from app.spec import SpecOptions
+
 INTERRUPTED, DEFECT = 130, 70
 TRACEBACK = "TEXELFLOW_TRACEBACK"
+
+MEANING = "What the model's numbers mean, where neither it nor the catalogue says so"
 
 app = typer.Typer(
     name="texelflow",
@@ -24,11 +30,117 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Segment people in recorded video on any OpenGL 4.3 GPU, and on the CPU where there is none.",
 )
+models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
+app.add_typer(models, name="models")
 bench = typer.Typer(no_args_is_help=True, help="Measure speed: the frame job, or one model dispatch by dispatch.")
 app.add_typer(bench, name="bench")
 
 Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME|FILE", help="A name of the catalogue or a .tflite.")]
+Backend = Annotated[str, typer.Option(metavar="auto|gl|cpu", help="Where the network runs.")]
+Fit = Annotated[str, typer.Option(metavar="stretch|crop|letterbox", help="How frames get the network's aspect.")]
+First = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
+Last = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
+InputRange = Annotated[
+    str | None, typer.Option(metavar="LO,HI", help="What black and white are for the network.", rich_help_panel=MEANING)
+]
+Activation = Annotated[
+    str | None,
+    typer.Option(metavar="none|sigmoid|softmax", help="What its output still needs.", rich_help_panel=MEANING),
+]
+Channel = Annotated[int | None, typer.Option(metavar="N", help="The class to show.", rich_help_panel=MEANING)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
+
+
+@app.callback()
+def program(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Options of the program itself."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        print(f"texelflow {version_of('texelflow')}")
+        raise typer.Exit
+
+
+@app.command("replay")
+def replay_verb(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording: mp4, mkv, webm, mov, avi and others.")],
+    out: Annotated[Path | None, typer.Option(help="Record the result: .mp4, .mov or .mkv.")] = None,
+    effect: Annotated[
+        str | None, typer.Option(metavar="tint|replace|color|mask", help="What is drawn. [default: tint]")
+    ] = None,
+    background: Annotated[
+        str | None, typer.Option(metavar="IMAGE|#rrggbb", help="What replaces the background. [default: a picture]")
+    ] = None,
+    masks: Annotated[Path | None, typer.Option(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
+    first: First = "0",
+    last: Last = None,
+    log: Annotated[Path | None, typer.Option(help="Times and bytes of each frame: .json or .csv.")] = None,
+    model: Model = "selfie",
+    backend: Backend = "auto",
+    fit: Fit = "stretch",
+    input_range: InputRange = None,
+    activation: Activation = None,
+    channel: Channel = None,
+    json: Json = False,
+) -> int:
+    """Segment a recording: frame by frame, with its own time stamps, the same bytes in every run.
+
+    Exit code 3 if the recording is cut off and what there was has been done.
+    """
+    from app.console import Console
+    from app.replay import ReplayOptions, replay
+    from app.report import show_replay
+
+    spec = _spec(input_range, activation, channel)
+    span = _range(first, last)
+    console = Console(quiet=json)
+    options = ReplayOptions(file, out, effect, background, masks, *span, log, model, backend, fit, spec)
+    summary, code = replay(options, console)
+    show_replay(summary, console)
+    if json:
+        console.json(summary)
+    return code
+
+
+@app.command("demo")
+def demo_verb(
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path("out"),
+    model: Model = "selfie",
+    backend: Backend = "gl",
+) -> int:
+    """Segment the embedded clip: demo.mp4, demo.png and demo.json, and a table of what it took."""
+    from app.console import Console
+    from app.demo import demo
+
+    return demo(folder, model, backend, Console())
+
+
+@models.callback(invoke_without_command=True)
+def models_verb(context: typer.Context, json: Json = False) -> int:
+    """List the models that can be fetched by name."""
+    if context.invoked_subcommand is not None:
+        return 0
+    from app.console import Console
+    from app.report import show_models
+
+    return show_models(Console(quiet=json), json)
+
+
+@models.command("fetch")
+def fetch_verb(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that `texelflow models` lists.")],
+) -> int:
+    """Fetch a model of the catalogue into the user's cache; at once if it is there."""
+    from app.console import Console
+    from app.models import fetch
+
+    console = Console()
+    with console.download() as progress:
+        path = fetch(name, progress)
+    console.say(str(path))
+    return 0
 
 
 @bench.command("frame")
@@ -55,12 +167,31 @@ def bench_frame_verb(
     console = Console(quiet=json)
     options = FrameBench(model, size, frames, masks, warmup, runs, backend, precision)
     figures, code = bench_frame(options, console)
-    console.table("The frame job", ("figure", "value"), list(figures.items()))
+    console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
     if code:
         console.warn(f"the mask's mean is {figures['mask_mean_error']:.2g} away from the CPU path's")
     if json:
         console.json(figures)
     return code
+
+
+@bench.command("model")
+def bench_model_verb(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
+    runs: Annotated[int, typer.Option(help="Runs; the least time of each dispatch counts.")] = 30,
+    unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
+    json: Json = False,
+) -> int:
+    """Time each dispatch of a model on the GPU."""
+    from app.bench_model import bench_model, show_model
+    from app.console import Console
+
+    console = Console(quiet=json)
+    figures = bench_model(model, runs, not unfused, console)
+    show_model(figures, console)
+    if json:
+        console.json(figures)
+    return 0
 
 
 @app.command("check")
@@ -75,11 +206,11 @@ def check_verb(
         Path | None,
         typer.Option(help="Picture of a recording's worst frame. [default: texelflow-check.png, on failure]"),
     ] = None,
-    first: Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame.")] = "0",
-    last: Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame.")] = None,
-    input_range: Annotated[str | None, typer.Option(metavar="LO,HI", help="What black and white are.")] = None,
-    activation: Annotated[str | None, typer.Option(metavar="none|sigmoid|softmax", help="Still to be done.")] = None,
-    channel: Annotated[int | None, typer.Option(help="The class to show.")] = None,
+    first: First = "0",
+    last: Last = None,
+    input_range: InputRange = None,
+    activation: Activation = None,
+    channel: Channel = None,
     json: Json = False,
 ) -> int:
     """Compare GPU and CPU: the masks of a recording's frames, or the tensors of a model.
@@ -88,12 +219,9 @@ def check_verb(
     """
     from app.check import CheckOptions, run_check
     from app.console import Console
-    from app.sources import parse_position
-    from app.spec import SpecOptions, parse_range
 
-    spec = SpecOptions(None if input_range is None else parse_range(input_range), activation, channel)
-    end = None if last is None else parse_position(last)
-    options = CheckOptions(model, unfused, tolerance, report, parse_position(first), end, spec, json)
+    spec = _spec(input_range, activation, channel)
+    options = CheckOptions(model, unfused, tolerance, report, *_range(first, last), spec, json)
     return run_check(target, options, Console(quiet=json))
 
 
@@ -110,6 +238,18 @@ def inspect_verb(
     from app.inspect import InspectOptions, run_inspect
 
     return run_inspect(model, InspectOptions(unfused, json, ops, peaks), Console(quiet=json))
+
+
+def _spec(input_range: str | None, activation: str | None, channel: int | None) -> "SpecOptions":
+    from app.spec import SpecOptions, parse_range
+
+    return SpecOptions(None if input_range is None else parse_range(input_range), activation, channel)
+
+
+def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":
+    from app.sources import parse_position
+
+    return parse_position(first), None if last is None else parse_position(last)
 
 
 def main(arguments: list[str] | None = None) -> int:

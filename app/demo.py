@@ -1,0 +1,85 @@
+"""The embedded clip goes in; a segmented recording, a still and a log of its frames come out, checked on the CPU."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from app.console import Console
+from app.convert import Rgba
+from app.cpu_path import CpuPath
+from app.frame_job import GlFrameJob
+from app.loading import SegmentationModel, load_segmentation
+from app.masks import MaskDifference, compare_masks
+from app.outputs import make_folder
+from app.recorder import write_png
+from app.replay import ReplayOptions, replay
+from app.report import show_replay
+from app.sources import FileSource
+from gpu_delegate.context import open_context
+
+STILL = 60  # the frame of the still: two people
+CHECK_EVERY = 10  # frames
+_GAP = 8  # pixels between the still's panels
+
+
+def demo(folder: Path, model_name: str, backend: str, console: Console) -> int:
+    """Write demo.mp4, demo.png and demo.json into the folder: the exit code. Raises TexelflowError."""
+    make_folder(folder)
+    with console.download() as progress:
+        model = load_segmentation(model_name, progress=progress)
+    with resources.as_file(resources.files("assets") / "people.mp4") as clip:
+        video = folder / "demo.mp4"
+        options = ReplayOptions(
+            clip, video, effect="replace", log=folder / "demo.json", model=model_name, backend=backend
+        )
+        summary, code = replay(options, console)
+        if code:
+            return code
+        checked = _check(clip, model)
+        write_png(folder / "demo.png", _still(clip, video, model))
+    show_replay(summary, console)
+    _show_agreement(checked, console)
+    console.say(f"written: {', '.join(str(folder / f'demo.{end}') for end in ('mp4', 'png', 'json'))}")
+    return 0
+
+
+def _check(clip: Path, model: SegmentationModel) -> list[MaskDifference]:
+    """Every tenth frame's mask on the GPU against the CPU's."""
+    with open_context() as context, FileSource(clip) as source:
+        size = source.info.width, source.info.height
+        gpu, cpu = GlFrameJob(context, model, size), CpuPath(model, size)
+        return [
+            compare_masks(frame.index, gpu.run(frame.rgba), cpu.run(frame.rgba))
+            for frame in source
+            if frame.index % CHECK_EVERY == 0
+        ]
+
+
+def _show_agreement(checked: list[MaskDifference], console: Console) -> None:
+    worst = max(checked, key=lambda difference: difference.max_error)
+    rows: list[tuple[str, str]] = [
+        ("frames compared", str(len(checked))),
+        ("largest mask error", f"{worst.max_error:.2g}, in frame {worst.frame}"),
+        ("mean mask error", f"{np.mean([difference.mean_error for difference in checked]):.2g}"),
+        ("least IoU at 0.5", f"{min(difference.iou for difference in checked):.6f}"),
+        ("most pixels that differ", str(max(difference.pixels for difference in checked))),
+    ]
+    console.table("Agreement of GPU and CPU", ("figure", "value"), rows)
+
+
+def _still(clip: Path, video: Path, model: SegmentationModel) -> Rgba:
+    """One frame, its mask and the result, side by side."""
+    source, result = _frame(clip), _frame(video)
+    mask = CpuPath(model, (source.shape[1], source.shape[0])).run(source)
+    grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
+    panels = [source, np.asarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGBA), np.uint8), result]
+    gap: Any = np.full((source.shape[0], _GAP, 4), 255, np.uint8)
+    return np.hstack([panels[0], gap, panels[1], gap, panels[2]])
+
+
+def _frame(path: Path) -> Rgba:
+    with FileSource(path, STILL, STILL) as source:
+        return next(iter(source)).rgba

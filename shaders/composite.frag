@@ -29,13 +29,16 @@ float clamped(int x, int y) {
 
 float mask_over(ivec2 at) {
 #if UNSEEN
-    if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W) || !is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;
+    if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W)) return 0.0;
+    if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;
 #endif
     int x, y;
     float x_part, y_part;
     locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
     locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
-    return mix(mix(clamped(x, y), clamped(x + 1, y), x_part), mix(clamped(x, y + 1), clamped(x + 1, y + 1), x_part), y_part);
+    float above = mix(clamped(x, y), clamped(x + 1, y), x_part);
+    float below = mix(clamped(x, y + 1), clamped(x + 1, y + 1), x_part);
+    return mix(above, below, y_part);
 }
 
 void main() {

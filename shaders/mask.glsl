@@ -1,7 +1,7 @@
 // Reads the network's mask out of its output tensor, whatever that tensor's layout, activation and class.
 #define MASK_W 256
 #define MASK_H 256
-// Floats per pixel: 4 in PHWC4 (the buffer is read as RGBA32F), 1 where a tensor of one channel is stored plainly (R32F).
+// Floats per pixel: 4 in PHWC4 (the buffer is read as RGBA32F), 1 for a plain tensor of one channel (R32F).
 #define STRIDE 4
 #define CHANNELS 1
 #define CHANNEL 0

@@ -1,6 +1,6 @@
 #version 430
 // The network's output tensor goes in, a float mask of the frame's size comes out: the definition is in
-// app/preprocess.py. Rows and columns of the result are padded to multiples of 4, so that nothing is stored by condition.
+// app/preprocess.py. Rows and columns of the result are padded to multiples of 4, so that no store is conditional.
 #define GROUP_X 32
 #define GROUP_Y 4
 #define FRAME_W 640
@@ -58,7 +58,9 @@ void main() {
 #if UNSEEN
         for (int i = 0; i < 4; i++) {
             ivec2 at = tile * 4 + ivec2(i, r);
-            rows[r][i] *= float(is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W) && is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H));
+            bool seen_x = is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W);
+            bool seen_y = is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H);
+            rows[r][i] *= float(seen_x && seen_y);
         }
 #endif
         frame_mask[(tile.y * 4 + r) * WIDTH_IN_FOURS + tile.x] = rows[r];

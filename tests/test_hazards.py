@@ -1,0 +1,145 @@
+"""Barriers: none may be missing, and none is there for nothing, on real models and on made-up dispatch lists."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_barriers, unordered
+from gpu_delegate.program import Blueprint, accesses_of, draft
+from gpu_delegate.reader import load_model, read_model
+from tests.model_builder import SELFIE, ModelBuilder, selfie_like
+
+Dispatches = Sequence[Sequence[Access]]
+
+
+def without_one_bit(bits: Sequence[int]) -> list[tuple[int, int, list[int]]]:
+    """(dispatch, bit, all bits but that one) for each bit that is set."""
+    return [
+        (number, bit, [*bits[:number], bits[number] & ~bit, *bits[number + 1 :]])
+        for number in range(len(bits))
+        for bit in (TEXTURE_FETCH, STORAGE)
+        if bits[number] & bit
+    ]
+
+
+def check_barriers(dispatches: Dispatches, bits: Sequence[int]) -> int:
+    """Assert that the barriers suffice and that each bit is needed; how many there are."""
+    assert unordered(dispatches, bits) == ()
+    deletions = without_one_bit(bits)
+    for number, bit, fewer in deletions:
+        assert unordered(dispatches, fewer), f"bit {bit:#x} before dispatch {number} is not needed"
+    return len(deletions)
+
+
+def reuse_heavy() -> Blueprint:
+    """Twelve maps of one size that pass through two places, so that every dispatch overwrites what another read."""
+    model = ModelBuilder()
+    x = model.input((1, 16, 16, 8))
+    for number in range(12):
+        kernel = model.constant([[[[0.1 * number] * 8] * 3] * 3], "float32")
+        x = model.op(
+            "DEPTHWISE_CONV_2D", [x, kernel], (1, 16, 16, 8), stride=(1, 1), padding="SAME", depth_multiplier=1
+        )
+    model.output(x)
+    return draft(read_model(model.build()), SOFTWARE)
+
+
+@pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
+@pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])
+def test_every_barrier_of_the_real_models_is_needed(
+    name: str, fuse: bool, device: Device, request: pytest.FixtureRequest
+) -> None:
+    path: Path = request.getfixturevalue(name)
+    blueprint = draft(load_model(path), device, fuse=fuse)
+    assert check_barriers(accesses_of(blueprint), blueprint.barriers) >= len(blueprint.kernels) // 2
+
+
+def test_every_barrier_of_a_changed_network_is_needed() -> None:
+    for model in (selfie_like(3), selfie_like(4, SELFIE, size=(64, 96))):
+        blueprint = draft(read_model(model), SOFTWARE)
+        assert check_barriers(accesses_of(blueprint), blueprint.barriers) > 5
+
+
+def test_reuse_orders_writes_after_reads() -> None:
+    blueprint = reuse_heavy()
+    dispatches = accesses_of(blueprint)
+    assert len(blueprint.kernels) == 12
+    assert len(set(blueprint.plan.offsets.values())) < 6
+    check_barriers(dispatches, blueprint.barriers)
+    overwrites = [
+        number
+        for number in range(2, 12)
+        for access in dispatches[number]
+        if access.writes
+        if any(access.conflicts(other) and not other.writes for other in dispatches[number - 1])
+        or any(access.conflicts(other) for other in dispatches[number - 2])
+    ]
+    assert overwrites, "nothing is reused"
+
+
+def read(start: int, end: int, way: int = TEXTURE_FETCH) -> Access:
+    return Access(start, end, way)
+
+
+def write(start: int, end: int) -> Access:
+    return Access(start, end, STORAGE, writes=True)
+
+
+@pytest.mark.parametrize(
+    ("dispatches", "bits"),
+    [
+        ([[write(0, 16)], [read(0, 16)]], (0, TEXTURE_FETCH)),
+        ([[write(0, 16)], [read(0, 16, STORAGE)]], (0, STORAGE)),
+        ([[read(0, 16)], [write(0, 16)]], (0, STORAGE)),
+        ([[write(0, 16)], [write(0, 16)]], (0, STORAGE)),
+        ([[read(0, 16)], [read(0, 16)]], (0, 0)),
+        ([[write(0, 16)], [read(16, 32)]], (0, 0)),
+        ([[write(0, 17)], [read(16, 32)]], (0, TEXTURE_FETCH)),
+        ([[write(0, 16)], [write(16, 32)], [read(0, 32)]], (0, 0, TEXTURE_FETCH)),
+        ([[write(0, 16)], [read(0, 16)], [read(0, 16)]], (0, TEXTURE_FETCH, 0)),
+        ([[write(0, 16)], [read(0, 16)], [read(0, 16, STORAGE)]], (0, TEXTURE_FETCH, STORAGE)),
+        ([[write(0, 16)], [read(0, 16), write(16, 32)], [read(16, 32)]], (0, TEXTURE_FETCH, TEXTURE_FETCH)),
+        ([[read(0, 16), write(0, 16)]], (0,)),
+        ([], ()),
+    ],
+    ids=lambda value: None,
+)
+def test_known_barriers(dispatches: Dispatches, bits: tuple[int, ...]) -> None:
+    assert find_barriers(dispatches) == bits
+
+
+ACCESSES = st.builds(
+    lambda start, size, way, writes: Access(start, start + size, STORAGE if writes else way, writes),
+    st.integers(0, 40),
+    st.integers(1, 20),
+    st.sampled_from((TEXTURE_FETCH, STORAGE)),
+    st.booleans(),
+)
+
+
+@given(st.lists(st.lists(ACCESSES, max_size=3), max_size=8))
+def test_barriers_suffice_and_each_is_needed(dispatches: list[list[Access]]) -> None:
+    check_barriers(dispatches, find_barriers(dispatches))
+
+
+def ordered_by_hand(dispatches: Dispatches, bits: Sequence[int]) -> bool:
+    """The rule of OpenGL, written without regard to speed: a barrier in (earlier, later] with the later one's way."""
+    return all(
+        any(bits[k] & access.way for k in range(earlier + 1, later + 1))
+        for later in range(len(dispatches))
+        for earlier in range(later)
+        for access in dispatches[later]
+        for other in dispatches[earlier]
+        if (access.writes or other.writes) and access.start < other.end and other.start < access.end
+    )
+
+
+@given(st.lists(st.tuples(st.lists(ACCESSES, max_size=3), st.sampled_from((0, 8, 0x2000, 0x2008))), max_size=7))
+def test_unordered_knows_the_rule(steps: list[tuple[list[Access], int]]) -> None:
+    dispatches, bits = [step[0] for step in steps], [step[1] for step in steps]
+    assert (unordered(dispatches, bits) == ()) == ordered_by_hand(dispatches, bits)

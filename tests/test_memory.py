@@ -1,0 +1,79 @@
+"""Memory plans: known answers, and what must hold of every plan."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_delegate.memory import Plan, UsageRecord, aligned, greedy_by_size, lower_bound_bytes, naive
+
+DATA = json.loads((Path(__file__).parent / "data" / "memory_plans.json").read_text())
+ALIGNMENTS = (1, 16, 64, 256)
+
+
+def records_of(case: Mapping[str, Any]) -> list[UsageRecord]:
+    return [UsageRecord(number, *row) for number, row in enumerate(case["usage_records"])]
+
+
+@pytest.mark.parametrize("case", DATA["cases"] + DATA["networks"], ids=lambda case: case["name"])
+def test_greedy_by_size_gives_the_known_plan(case: Mapping[str, Any]) -> None:
+    records = records_of(case)
+    plan = greedy_by_size(records, case["alignment"])
+    if "offsets" in case:
+        assert [plan.offsets[record.tensor] for record in records] == case["offsets"]
+    assert plan.total_bytes == aligned(case["total_size"], case["alignment"])
+
+
+@pytest.mark.parametrize("case", DATA["networks"], ids=lambda case: case["name"])
+def test_naive_total_and_lower_bound_are_the_known_ones(case: Mapping[str, Any]) -> None:
+    records = records_of(case)
+    assert naive(records).total_bytes == case["naive_total"]
+    assert lower_bound_bytes(records) == case["lower_bound"]
+
+
+@st.composite
+def usage_records(draw: st.DrawFn) -> list[UsageRecord]:
+    rows = draw(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 12), st.integers(0, 6)), max_size=14))
+    return [UsageRecord(number, size, first, first + length) for number, (size, first, length) in enumerate(rows)]
+
+
+def collisions(records: Sequence[UsageRecord], plan: Plan) -> list[tuple[int, int]]:
+    """Pairs of tensors that are alive at one time and share bytes."""
+
+    def share(a: UsageRecord, b: UsageRecord) -> bool:
+        alive = max(a.first_task, b.first_task) <= min(a.last_task, b.last_task)
+        start, end = plan.offsets[a.tensor], plan.offsets[b.tensor]
+        return alive and max(start, end) < min(start + a.size_bytes, end + b.size_bytes)
+
+    return [(a.tensor, b.tensor) for number, a in enumerate(records) for b in records[:number] if share(a, b)]
+
+
+@given(usage_records(), st.sampled_from(ALIGNMENTS))
+def test_plans_are_sound(records: list[UsageRecord], alignment: int) -> None:
+    for plan in (naive(records, alignment), greedy_by_size(records, alignment)):
+        assert collisions(records, plan) == []
+        assert set(plan.offsets) == {record.tensor for record in records}
+        assert all(offset % alignment == 0 and offset >= 0 for offset in plan.offsets.values())
+        assert all(plan.offsets[r.tensor] + r.size_bytes <= plan.total_bytes for r in records)
+        assert plan.total_bytes >= lower_bound_bytes(records)
+
+
+@given(usage_records(), st.sampled_from(ALIGNMENTS))
+def test_greedy_is_never_larger_than_naive(records: list[UsageRecord], alignment: int) -> None:
+    assert greedy_by_size(records, alignment).total_bytes <= naive(records, alignment).total_bytes
+
+
+@given(usage_records())
+def test_lower_bound_is_the_most_at_one_time(records: list[UsageRecord]) -> None:
+    at_once = [sum(r.size_bytes for r in records if r.first_task <= task <= r.last_task) for task in range(20)]
+    assert lower_bound_bytes(records) == max(at_once)
+
+
+def test_the_collision_check_can_fail() -> None:
+    records = [UsageRecord(0, 32, 0, 1), UsageRecord(1, 32, 1, 2), UsageRecord(2, 32, 2, 3)]
+    assert collisions(records, Plan({0: 0, 1: 16, 2: 0}, 48)) == [(1, 0), (2, 1)]
+    assert collisions(records, Plan({0: 0, 1: 32, 2: 0}, 64)) == []

@@ -225,10 +225,12 @@ class _Planner:
                 raise Decline(f"{self.graph.tensors[tensor].name} would be computed twice")
         live = max((self._live_slices(number) for number in range(len(self.phases))), default=0)
         split = self._can_split()
-        if live > self.device.held_slices and not split:
+        if live > self.device.held_slices and not split and len(self.nodes) > 1:  # a node alone has no other way
             raise Decline(f"{live} slices in registers, {self.device.held_slices} are allowed")
         if len(self.outputs) > self.device.max_storage_bindings - 2:
             raise Decline("too many outputs")
+        if len(self.inputs) > self.device.max_texture_bindings - 1:
+            raise Decline("too many inputs")
         if reason := too_many_inputs(self.graph, tuple(self.inputs), len(self.outputs), self.device):
             raise Decline(reason)
         return Body(

@@ -91,6 +91,7 @@ def _transposed() -> Iterator[OpCase]:
     yield row((4, 5), 3, 13, (2, 3), stride=(2, 1), padding="SAME")
     yield row((4, 5), 13, 1, (2, 2), stride=(3, 3), padding="SAME")
     yield row((4, 5), 5, 5, (2, 2), stride=(2, 2), padding="SAME", activation="RELU")
+    yield row((4, 5), 5, 40, (2, 2), stride=(2, 2), padding="SAME", custom=True)
     for kernel, stride in (((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (2, 2)), ((3, 3), (3, 3))):
         for target in (1, 5):
             yield row((4, 5), 5, target, kernel, stride=stride, padding="SAME", custom=True)

@@ -108,13 +108,12 @@ def replay_verb(
 def demo_verb(
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path("out"),
     model: Model = "selfie",
-    backend: Backend = "gl",
 ) -> int:
     """Segment the embedded clip: demo.mp4, demo.png and demo.json, and a table of what it took."""
     from app.console import Console
     from app.demo import demo
 
-    return demo(folder, model, backend, Console())
+    return demo(folder, model, Console())
 
 
 @models.callback(invoke_without_command=True)

@@ -3,6 +3,11 @@
 The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it.
 """
 
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
 import numpy as np
 
 from app.convert import Rgba
@@ -22,7 +27,8 @@ class CpuPath:
         """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed."""
         self.model = model
         self._preprocessor = Preprocessor(frame_size, model.input_size, fit, model.spec.input_range)
-        self._reference = Reference(model.data, threads)
+        with _silence():
+            self._reference = Reference(model.data, threads)
 
     def image_to_tensor(self, rgba: Rgba) -> Floats:
         """The network's input (1, H, W, 3) for a frame (h, w, 4)."""
@@ -39,6 +45,20 @@ class CpuPath:
     def run(self, rgba: Rgba) -> Floats:
         """The frame job: a frame (h, w, 4) to its mask (h, w)."""
         return self.mask_to_frame(self.network(self.image_to_tensor(rgba)))
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keeps TensorFlow Lite's greeting, written past Python, from the terminal; what fails is raised, not written."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:

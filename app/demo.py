@@ -2,7 +2,6 @@
 
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -14,48 +13,49 @@ from app.frame_job import GlFrameJob
 from app.loading import SegmentationModel, load_segmentation
 from app.masks import MaskDifference, compare_masks
 from app.outputs import make_folder
+from app.preprocess import Floats
 from app.recorder import write_png
 from app.replay import ReplayOptions, replay
 from app.report import show_replay
 from app.sources import FileSource
 from gpu_delegate.context import open_context
 
-STILL = 60  # the frame of the still: two people
 CHECK_EVERY = 10  # frames
+STILL = 110  # the frame of the still, one of those checked: two people
 _GAP = 8  # pixels between the still's panels
 
 
-def demo(folder: Path, model_name: str, backend: str, console: Console) -> int:
+def demo(folder: Path, model_name: str, console: Console) -> int:
     """Write demo.mp4, demo.png and demo.json into the folder: the exit code. Raises TexelflowError."""
     make_folder(folder)
     with console.download() as progress:
         model = load_segmentation(model_name, progress=progress)
     with resources.as_file(resources.files("assets") / "people.mp4") as clip:
         video = folder / "demo.mp4"
-        options = ReplayOptions(
-            clip, video, effect="replace", log=folder / "demo.json", model=model_name, backend=backend
-        )
+        options = ReplayOptions(clip, video, effect="replace", log=folder / "demo.json", model=model_name, backend="gl")
         summary, code = replay(options, console)
         if code:
             return code
-        checked = _check(clip, model)
-        write_png(folder / "demo.png", _still(clip, video, model))
+        checked, still_mask = _check(clip, model)
+        write_png(folder / "demo.png", _still(clip, video, still_mask))
     show_replay(summary, console)
     _show_agreement(checked, console)
     console.say(f"written: {', '.join(str(folder / f'demo.{end}') for end in ('mp4', 'png', 'json'))}")
     return 0
 
 
-def _check(clip: Path, model: SegmentationModel) -> list[MaskDifference]:
-    """Every tenth frame's mask on the GPU against the CPU's."""
+def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], Floats]:
+    """Every tenth frame's mask on the GPU against the CPU's, and the GPU's mask of the still."""
+    differences, still_mask = [], np.zeros((0, 0), np.float32)
     with open_context() as context, FileSource(clip) as source:
         size = source.info.width, source.info.height
         gpu, cpu = GlFrameJob(context, model, size), CpuPath(model, size)
-        return [
-            compare_masks(frame.index, gpu.run(frame.rgba), cpu.run(frame.rgba))
-            for frame in source
-            if frame.index % CHECK_EVERY == 0
-        ]
+        for frame in source:
+            if frame.index % CHECK_EVERY == 0:
+                mask = gpu.run(frame.rgba)
+                differences.append(compare_masks(frame.index, mask, cpu.run(frame.rgba)))
+                still_mask = mask if frame.index == STILL else still_mask
+    return differences, still_mask
 
 
 def _show_agreement(checked: list[MaskDifference], console: Console) -> None:
@@ -70,14 +70,13 @@ def _show_agreement(checked: list[MaskDifference], console: Console) -> None:
     console.table("Agreement of GPU and CPU", ("figure", "value"), rows)
 
 
-def _still(clip: Path, video: Path, model: SegmentationModel) -> Rgba:
+def _still(clip: Path, video: Path, mask: Floats) -> Rgba:
     """One frame, its mask and the result, side by side."""
     source, result = _frame(clip), _frame(video)
-    mask = CpuPath(model, (source.shape[1], source.shape[0])).run(source)
     grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
-    panels = [source, np.asarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGBA), np.uint8), result]
-    gap: Any = np.full((source.shape[0], _GAP, 4), 255, np.uint8)
-    return np.hstack([panels[0], gap, panels[1], gap, panels[2]])
+    shown = np.asarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGBA), np.uint8)
+    gap = np.full((source.shape[0], _GAP, 4), 255, np.uint8)
+    return np.hstack([source, gap, shown, gap, result])
 
 
 def _frame(path: Path) -> Rgba:

@@ -1,0 +1,233 @@
+"""`texelflow check`: it passes where GPU and CPU agree, and names the op where they do not."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import cv2
+import numpy as np
+import pytest
+from tests.model_builder import ModelBuilder, selfie_like
+
+import assets
+from app.check_clip import check_clip
+from app.check_model import Subject, check_model
+from app.cli import main
+from app.console import Console
+from app.loading import SegmentationModel, load_segmentation
+from app.masks import MaskDifference, compare_masks
+from app.sources import FileSource
+from app.spec import SpecOptions
+from gpu_delegate.compare import compare, errors, first_divergence
+from gpu_delegate.context import Context
+from gpu_delegate.graph import Graph, Node, Resize
+from gpu_delegate.program import draft
+from gpu_delegate.reader import read_model
+from gpu_delegate.reference import Reference
+from gpu_delegate.runtime import Program, device_of
+
+Alter = Callable[[Graph], tuple[Graph, Node]]
+
+CLIP = Path(assets.__file__).parent / "people.mp4"
+SPEC = SpecOptions((0.0, 1.0), "none", 0)
+
+
+def with_node(graph: Graph, old: Node, new: Node) -> Graph:
+    return replace(graph, nodes=tuple(new if node is old else node for node in graph.nodes))
+
+
+def alter_weight(graph: Graph) -> tuple[Graph, Node]:
+    """One weight of a convolution in the middle of the network."""
+    node = [node for node in graph.nodes if node.op == "CONV_2D"][8]
+    producer = graph.producers().get(node.inputs[1])
+    tensor = graph.tensors[producer.inputs[0] if producer else node.inputs[1]]
+    assert tensor.data is not None
+    data = tensor.data.copy()
+    data.reshape(-1)[0] += 0.5
+    changed = replace(tensor, data=data)
+    return replace(graph, tensors=MappingProxyType({**graph.tensors, tensor.index: changed})), node
+
+
+def alter_activation(graph: Graph) -> tuple[Graph, Node]:
+    """A RELU becomes a HARD_SWISH."""
+    node = [node for node in graph.nodes if node.op == "RELU"][3]
+    changed = replace(node, op="HARD_SWISH")
+    return with_node(graph, node, changed), changed
+
+
+def alter_resize(graph: Graph) -> tuple[Graph, Node]:
+    """A resize samples at corners instead of centres."""
+    node = next(node for node in graph.nodes if node.op == "RESIZE_BILINEAR")
+    assert isinstance(node.attributes, Resize)
+    flipped = replace(node.attributes, half_pixel_centers=not node.attributes.half_pixel_centers)
+    return with_node(graph, node, replace(node, attributes=flipped)), node
+
+
+ALTERATIONS = pytest.mark.parametrize("alter", [alter_weight, alter_activation, alter_resize])
+
+
+@pytest.fixture(scope="module")
+def network() -> bytes:
+    return selfie_like(1)
+
+
+@pytest.fixture
+def model_file(tmp_path: Path, network: bytes) -> Path:
+    path = tmp_path / "network.tflite"
+    path.write_bytes(network)
+    return path
+
+
+@pytest.mark.parametrize("unfused", [False, True])
+def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = read_model(network)
+    figures, code = check_model(Subject("network", graph, network, (0, 1)), unfused, None, Console())
+    assert (code, figures["passed"], figures["first_divergence"]) == (0, True, None)
+    compared = {tensor["tensor"] for tensor in figures["tensors"]}
+    assert set(graph.outputs) <= compared
+    assert len(figures["inputs"]) > 1
+    assert "tensors agree" in capsys.readouterr().out
+    if unfused:
+        assert compared == {node.outputs[0] for node in graph.nodes if node.op != "DEQUANTIZE"}
+
+
+@ALTERATIONS
+@pytest.mark.parametrize("unfused", [False, True])
+def test_an_altered_op_is_named(
+    network: bytes, alter: Alter, unfused: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph, node = alter(read_model(network))
+    figures, code = check_model(Subject("network", graph, network, (0, 1)), unfused, None, Console())
+    assert (code, figures["passed"]) == (1, False)
+    name = f"{node.op} (operator {node.index})"
+    assert name in figures["verdict"]
+    assert name in " ".join(capsys.readouterr().out.split())
+    if unfused:
+        assert figures["first_divergence"]["operator"] == node.index
+        before = [t for t in figures["tensors"] if t["operator"] < node.index]
+        assert before
+        assert all(t["max_error"] <= t["limit"] for t in before)
+
+
+@ALTERATIONS
+def test_a_clip_on_an_altered_network_fails(
+    network: bytes, model_file: Path, alter: Alter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound = load_segmentation(str(model_file), SPEC)
+    graph, node = alter(sound.graph)
+    picture = tmp_path / "worst.png"
+    with FileSource(CLIP, 59, 60) as source:
+        figures, code = check_clip(source, replace(sound, graph=graph), None, picture, Console())
+    assert code == 1
+    assert f"{node.op} (operator {node.index})" in figures["verdict"]
+    assert figures["verdict"] in capsys.readouterr().out.replace("\n", " ")
+    assert figures["worst_frame"] in figures["failed_frames"]
+    drawn = cv2.imread(str(picture))
+    assert drawn.shape == (480 + 32, 4 * 640, 3)
+    rgba = frame_of(figures["worst_frame"])
+    np.testing.assert_array_equal(drawn[32:, :640], rgba[..., 2::-1])
+
+
+def frame_of(index: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    with FileSource(CLIP, index, index) as source:
+        return next(iter(source)).rgba
+
+
+def test_demo_clip_agrees(selfie_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model: SegmentationModel = load_segmentation(str(selfie_model))
+    with FileSource(CLIP, 55, 74) as source:
+        figures, code = check_clip(source, model, None, None, Console(quiet=True))
+    assert (code, figures["frames"], figures["failed_frames"]) == (0, 20, [])
+    assert figures["max_error"] <= 1e-3
+    assert figures["min_iou"] >= 0.9999 or figures["max_pixels"] <= 2
+    assert figures["network_error"] <= 1e-4
+    assert not list(tmp_path.iterdir()), "a check that passes leaves no picture"
+
+
+def test_the_command_line_gives_json_and_exit_codes(
+    model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", str(model_file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["passed"] is True
+    assert main(["check", str(model_file), "--json", "--tolerance", "0"]) == 1
+    assert json.loads(capsys.readouterr().out)["first_divergence"]["max_error"] > 0
+    clip = ["check", str(CLIP), "--model", str(model_file), "--from", "3", "--to", "4", "--json"]
+    clip += ["--input-range", "0,1", "--activation", "none", "--channel", "0"]
+    assert main(clip) == 0
+    assert json.loads(capsys.readouterr().out)["frames"] == 2
+    assert main([*clip, "--tolerance", "0"]) == 1
+    assert (tmp_path / "texelflow-check.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.mp4"], "nothing.mp4"),
+        (["selfi"], "did you mean 'selfie'"),
+        (["nothing.tflite"], "nothing.tflite"),
+        (["selfie", "--tolerance=-1"], "--tolerance"),
+        (["selfie", "--tolerance=nan"], "--tolerance"),
+        (["selfie", "--report", "x.png"], "--report"),
+        ([str(CLIP), "--unfused"], "--unfused"),
+        ([str(CLIP), "--from", "9", "--to", "3"], "range"),
+        ([str(CLIP), "--model", "nope"], "nope"),
+    ],
+)
+def test_bad_arguments_end_in_one_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert shown.count("\n") == 1
+
+
+def test_a_picture_that_cannot_be_written(model_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "no" / "such" / "folder.png"
+    arguments = ["check", str(CLIP), "--model", str(model_file), "--to", "0", "--report", str(place)]
+    assert main([*arguments, "--input-range", "0,1", "--activation", "none", "--channel", "0"]) == 2
+    assert "folder.png" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_in_place_arithmetic_does_not_fool_the_reference(context: Context) -> None:
+    """TensorFlow Lite adds into the memory of an input that nobody else reads; that tensor must still compare."""
+    model = ModelBuilder()
+    shape = (1, 8, 8, 4)
+    x = model.input(shape)
+    left, right = model.op("RELU", [x], shape), model.op("LOGISTIC", [x], shape)
+    product = model.op("MUL", [left, right], shape)
+    model.output(model.op("ADD", [product, x], shape))
+    data = model.build()
+    graph = read_model(data)
+    values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    with Program(context, draft(graph, device_of(context), fuse=False, keep_all=True)) as program:
+        found = compare(program, Reference(data, keep_all_tensors=True), [values])
+    assert [difference.tensor for difference in found] == [left, right, product, graph.outputs[0]]
+    assert first_divergence(found) is None
+    assert min(difference.magnitude for difference in found) > 0.5
+
+
+def test_not_a_number_never_agrees() -> None:
+    nan, inf = np.float32("nan"), np.float32("inf")
+    gpu, cpu = np.array([[nan, inf, nan, 1]], np.float32), np.array([[nan, inf, 0, 1]], np.float32)
+    np.testing.assert_array_equal(errors(gpu, cpu), np.array([[0, 0, nan, 0]], np.float32))
+    assert not compare_masks(0, gpu, cpu).agrees(1e9)
+
+
+def test_masks_in_numbers() -> None:
+    empty = np.zeros((4, 5), np.float32)
+    assert compare_masks(7, empty, empty) == MaskDifference(7, 0.0, 0.0, 1.0, 0)
+    half = empty.copy()
+    half[:, :2] = 0.75
+    shifted = half.copy()
+    shifted[0, 0], shifted[0, 3] = 0.25, 0.5
+    found = compare_masks(0, half, shifted)
+    assert (found.max_error, found.pixels) == (0.5, 2)
+    assert found.mean_error == pytest.approx(1 / 20)
+    assert found.iou == pytest.approx(7 / 9)
+    assert found.agrees(0.5), "two pixels are allowed"
+    assert not found.agrees(0.49)
+    shifted[1, 3] = 0.5
+    assert not compare_masks(0, half, shifted).agrees(1.0), "three are not"

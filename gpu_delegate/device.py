@@ -18,6 +18,7 @@ class Device:
     held_slices: int = 16  # vec4 values that one pixel may keep in registers
     min_fused_threads: int = 16  # a kernel that holds whole pixels needs so many threads to be worth it
     rows: int = 8  # pixels of one thread, one below the other: they share loads of weights and of neighbours
+    unrolled: int = 320  # multiplications of vec4s that a thread's text may repeat; compilers take time for each
     whole_slices: int = 8  # a lone convolution makes so many output slices in one thread, more are shared out
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64

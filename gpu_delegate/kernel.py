@@ -47,12 +47,17 @@ def pixel_kernel(
     emitter = Emitter(body, tile, inputs, vectors.arrays, blob, plain)
     emitter.emit()
     domain, slices = body.domain, shape_of(graph.tensors[body.outputs[0]]).slices
-    text = fill(
-        load("kernel.comp", {**_local(tile.local), "WIDTH": domain.width, "HEIGHT": domain.height, "ROWS": tile.rows,
-                             "SLICES": max(tile.z_slices, 1), "ALL_SLICES": slices if tile.z_slices else 1}),
-        {"bindings": _bindings(graph, tuple(inputs), [_texel(body, t, plain) for t in body.outputs], device) + vectors.shared,
-         "body": vectors.lines + emitter.preamble + emitter.lines},
-    )  # fmt: skip
+    defines = {
+        **_local(tile.local),
+        "WIDTH": domain.width,
+        "HEIGHT": domain.height,
+        "ROWS": tile.rows,
+        "SLICES": max(tile.z_slices, 1),
+        "ALL_SLICES": slices if tile.z_slices else 1,
+    }
+    bindings = _bindings(graph, tuple(inputs), [_texel(body, t, plain) for t in body.outputs], device)
+    lines = vectors.lines + emitter.preamble + emitter.lines
+    text = fill(load("kernel.comp", defines), {"bindings": bindings + vectors.shared, "body": lines})
     grid = (
         ceil_div(domain.width, tile.local[0]),
         ceil_div(domain.height, tile.local[1] * tile.rows),

@@ -1,5 +1,6 @@
 """Tiles: bodies and a device go in, for each body a tile comes out: rows per thread, work-group, literals or not."""
 
+import math
 from collections.abc import Sequence
 
 from gpu_delegate.algebra import is_pointwise_convolution
@@ -34,8 +35,10 @@ def weight_count(body: Body) -> int:
 def choose_tile(body: Body, baked: bool, device: Device) -> Tile:
     """Rows, slices and work-group of one body."""
     height, width = body.domain.height, body.domain.width
-    rows = _fit(device.rows if not baked else 2 if _shares_loads(body) else 1, height)
     z_slices = _z_slices(body, baked, device)
+    rows = device.rows if not baked else 2 if _shares_loads(body) else 1
+    while rows > 1 and (rows > height or rows * _unrolled(body, z_slices) > device.unrolled):
+        rows //= 2
     local_x = min(device.group_width, max(8, power_of_two_from(width))) if width > 1 else 1
     local_y = max(1, min(device.group_threads // local_x, ceil_div(height, rows)))
     return Tile(rows, z_slices, (local_x, local_y, 1), baked)
@@ -59,11 +62,15 @@ def _shares_loads(body: Body) -> bool:
     )
 
 
-def _fit(rows: int, height: int) -> int:
-    """The most rows, halving, that a map has at all."""
-    while rows > height:
-        rows //= 2
-    return rows
+def _unrolled(body: Body, z_slices: int) -> int:
+    """The longest run of text for one pixel: taps times output slices of a contraction, taps of a window."""
+    lengths = [1]
+    for node in body.nodes:
+        if is_contraction(node) or node.op == "DEPTHWISE_CONV_2D":
+            taps = math.prod(body.graph.tensors[node.inputs[1]].shape[1:3])
+            slices = z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
+            lengths.append(taps * slices if node.outputs[0] in body.held else max(taps, slices))
+    return max(lengths)
 
 
 def power_of_two_from(value: int) -> int:

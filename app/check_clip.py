@@ -36,10 +36,11 @@ class _Worst:
 
 @dataclass(frozen=True)
 class _Findings:
-    """All frames' differences, the network's own largest error, and the worst frame."""
+    """All frames' differences, the largest error of the network on the CPU's own input, and the worst frame."""
 
     frames: tuple[MaskDifference, ...]
     network_error: float
+    network_frame: int
     worst: _Worst
 
 
@@ -48,6 +49,8 @@ def check_clip(
 ) -> tuple[dict[str, Any], int]:
     """Compare all frames of the source: the figures, and the exit code.
 
+    The figures tell the error of the network alone, too, and it decides nothing: on frames where a network hesitates
+    two float32 implementations differ by 1e-4 and more, TensorFlow Lite's own two among them (XNNPACK and built-in).
     The worst frame is saved as a picture where the check fails, or to `report` in any case. Raises UnsupportedError,
     DeviceError, MediaError.
     """
@@ -55,7 +58,7 @@ def check_clip(
     with open_context() as context:
         found = _compare_frames(context, source, model, limit, console)
         failed = [d.frame for d in found.frames if not d.agrees(limit)]
-        passed = not failed and found.network_error <= TOLERANCE
+        passed = not failed
         figures = _figures(context, model, found, failed, passed)
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
         console.table(f"{source.info.path}: GPU against CPU", ("figure", "value"), [(n, _text(v)) for n, v in rows])
@@ -79,7 +82,9 @@ def _compare_frames(
     cpu = CpuPath(model, size)
     with console.compilation() as progress:
         job = GlFrameJob(context, model, size, progress)
-    differences, network_error, worst = [], 0.0, None
+    differences: list[MaskDifference] = []
+    network_errors: list[float] = []
+    worst: _Worst | None = None
     with console.frames("checking") as report:
         for frame in source:
             tensor = cpu.image_to_tensor(frame.rgba)
@@ -87,12 +92,13 @@ def _compare_frames(
             expected, found = cpu.mask_to_frame(mask), job.run(frame.rgba)
             difference = compare_masks(frame.index, found, expected)
             differences.append(difference)
-            network_error = float(np.maximum(network_error, errors(job.network(tensor), mask).max()))
+            network_errors.append(float(errors(job.network(tensor), mask).max()))
             if worst is None or _badness(difference, limit) > _badness(worst.difference, limit):
                 worst = _Worst(difference, frame.rgba, tensor, found, expected)
             report(len(differences), source.info.frame_count or 0)
     assert worst is not None, "a source without frames raises"
-    return _Findings(tuple(differences), network_error, worst)
+    least_sure = int(np.argmax(network_errors))  # not a number counts as the largest
+    return _Findings(tuple(differences), network_errors[least_sure], differences[least_sure].frame, worst)
 
 
 def _badness(difference: MaskDifference, limit: float) -> tuple[bool, float]:
@@ -129,6 +135,7 @@ def _figures(
         "max_pixels": max(d.pixels for d in frames),
         "frames_with_other_pixels": sum(d.pixels > 0 for d in frames),
         "network_error": finite(found.network_error),
+        "network_frame": found.network_frame,
         "worst_frame": found.worst.difference.frame,
         "failed_frames": failed,
         "passed": passed,

@@ -51,16 +51,21 @@ Channel = Annotated[int | None, typer.Option(metavar="N", help="The class to sho
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"texelflow {version('texelflow')}")
+        raise typer.Exit
+
+
 @app.callback()
 def program(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
 ) -> None:
     """Options of the program itself."""
-    if version:
-        from importlib.metadata import version as version_of
-
-        print(f"texelflow {version_of('texelflow')}")
-        raise typer.Exit
 
 
 @app.command("replay")
@@ -68,10 +73,13 @@ def replay_verb(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording: mp4, mkv, webm, mov, avi and others.")],
     out: Annotated[Path | None, typer.Option(help="Record the result: .mp4, .mov or .mkv.")] = None,
     effect: Annotated[
-        str | None, typer.Option(metavar="tint|replace|color|mask", help="What is drawn. [default: tint]")
+        str | None, typer.Option(metavar="tint|replace|color|mask", help="What is drawn; tint by default.")
     ] = None,
     background: Annotated[
-        str | None, typer.Option(metavar="IMAGE|#rrggbb", help="What replaces the background. [default: a picture]")
+        str | None,
+        typer.Option(
+            metavar="IMAGE|#rrggbb", help="What replaces the background; by default a picture that comes along."
+        ),
     ] = None,
     masks: Annotated[Path | None, typer.Option(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
     first: First = "0",
@@ -146,7 +154,7 @@ def fetch_verb(
 def bench_frame_verb(
     model: Model = "selfie",
     size: Annotated[
-        str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size. [default: 640x480]")
+        str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
     ] = None,
     frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
     masks: Annotated[Path | None, typer.Option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
@@ -265,11 +273,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except Exception as error:
         if hasattr(error, "format_message"):  # Typer's complaints about arguments
-            return _complain(f"{error.format_message()} Try: texelflow --help", 2)
+            return _complain_of_usage(error)
         if os.environ.get(TRACEBACK):
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return _complain(f"this is a defect ({what}); {TRACEBACK}=1 shows where it happened", DEFECT)
+
+
+def _complain_of_usage(error: Any) -> int:
+    """One line for what Typer prints in a box; without any argument it has shown the help already."""
+    context, message = getattr(error, "ctx", None), error.format_message().rstrip(".")
+    command = context.command_path if context else "texelflow"
+    return _complain(f"{message}; `{command} --help` tells more", 2) if message else 2
 
 
 def _complain(line: str, code: int) -> int:

@@ -229,8 +229,6 @@ class _Planner:
             raise Decline(f"{live} slices in registers, {self.device.held_slices} are allowed")
         if len(self.outputs) > self.device.max_storage_bindings - 2:
             raise Decline("too many outputs")
-        if len(self.inputs) > self.device.max_texture_bindings - 1:
-            raise Decline("too many inputs")
         if reason := too_many_inputs(self.graph, tuple(self.inputs), len(self.outputs), self.device):
             raise Decline(reason)
         return Body(

@@ -92,7 +92,7 @@ def _transposed() -> Iterator[OpCase]:
     yield row((4, 5), 13, 1, (2, 2), stride=(3, 3), padding="SAME")
     yield row((4, 5), 5, 5, (2, 2), stride=(2, 2), padding="SAME", activation="RELU")
     yield row((4, 5), 5, 40, (2, 2), stride=(2, 2), padding="SAME", custom=True)
-    for kernel, stride in (((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (2, 2)), ((3, 3), (3, 3))):
+    for kernel, stride in (((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (4, 4)), ((3, 3), (3, 3))):
         for target in (1, 5):
             yield row((4, 5), 5, target, kernel, stride=stride, padding="SAME", custom=True)
 
@@ -266,6 +266,7 @@ def _fused() -> Iterator[OpCase]:
     yield row("squeeze and excite, large", lambda m: _gated(m, m.image(64, 64, 5), 3))
     yield row("gated skip after upsampling", _decoder)
     yield row("hidden value is an output too", _two_outputs)
+    yield row("hidden value of one channel is an output too", lambda m: _two_outputs(m, 1))
     yield row("padding lanes that overflow", _overflowing_lanes, low=-101.0, high=-99.0)
     yield row("loaded vector beside a gate", _vector_beside_gate)
     yield row("sum of 17 inputs", _many_inputs)
@@ -317,8 +318,8 @@ def _decoder(m: Sketch) -> int:
     return m.binary("ADD", x, m.depthwise(x, (3, 3), activation="RELU"))
 
 
-def _two_outputs(m: Sketch) -> tuple[int, ...]:
-    hidden = m.conv(m.image(5, 7, 5), 3)
+def _two_outputs(m: Sketch, channels: int = 3) -> tuple[int, ...]:
+    hidden = m.conv(m.image(5, 7, 5), channels)
     return m.unary("RELU", hidden), hidden
 
 

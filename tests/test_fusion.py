@@ -1,0 +1,189 @@
+"""Grouping into kernels: nothing is lost or done twice, nothing waits for itself, and refusals have reasons."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpu_delegate.algebra import is_spatial_mean
+from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.fusion import group_nodes
+from gpu_delegate.program import Blueprint, draft
+from gpu_delegate.reader import load_model, read_model
+from tests.engine import DEVICES
+from tests.model_builder import SELFIE, selfie_like
+from tests.op_cases import CASES
+from tests.sketch import OpCase, Sketch
+
+RUN = [case for case in CASES if not case.refused]
+
+
+def model_of(sketch: Sketch, *outputs: int) -> Blueprint:
+    sketch.output(*outputs)
+    return draft(read_model(sketch.build()), SOFTWARE)
+
+
+def names(blueprint: Blueprint) -> list[str]:
+    return [kernel.name for kernel in blueprint.kernels]
+
+
+def check_kernels(blueprint: Blueprint) -> None:
+    """What must hold of every program, whatever was fused."""
+    graph = blueprint.graph
+    stored = {*graph.inputs, *blueprint.constants}
+    made_in = Counter(id(node) for kernel in blueprint.kernels for node in kernel.nodes)
+    vectors = group_nodes(graph, SOFTWARE).vector_nodes
+    for node in graph.nodes:
+        repeats = made_in[id(node)]
+        assert repeats == 1 or (repeats > 1 and node.outputs[0] in vectors), f"{node.op} is in {repeats} kernels"
+    for kernel in blueprint.kernels:
+        assert stored.issuperset(kernel.inputs), f"{kernel.name} reads what nothing has written yet"
+        assert stored.isdisjoint(kernel.outputs), f"{kernel.name} writes what is there already"
+        stored.update(kernel.outputs)
+        at_hand = {t for t, tensor in graph.tensors.items() if tensor.is_constant} | set(kernel.inputs) | {-1}
+        for node in kernel.nodes:
+            assert at_hand.issuperset(node.inputs), f"{kernel.name}: {node.op} comes before what it reads"
+            at_hand.update(node.outputs)
+    assert stored.issuperset(graph.outputs)
+
+
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
+@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+@pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])
+def test_kernels_of_the_real_models(name: str, device: Device, fuse: bool, request: pytest.FixtureRequest) -> None:
+    graph = load_model(request.getfixturevalue(name))
+    blueprint = draft(graph, device, fuse=fuse)
+    check_kernels(blueprint)
+    if not fuse:
+        assert all(len(kernel.nodes) == 1 for kernel in blueprint.kernels)
+        assert len(blueprint.kernels) == len(blueprint.graph.nodes)
+    elif device.software:
+        assert len(blueprint.kernels) <= 50
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kernels_of_changed_networks(seed: int) -> None:
+    family: dict[int, dict[str, Any]] = {
+        0: {},
+        1: {"global_pool": "MEAN"},
+        2: {"fused": True},
+        3: {"stem": 3},
+        4: {"head": 5},
+        5: {"half": False},
+    }
+    for device in DEVICES.values():
+        check_kernels(draft(read_model(selfie_like(seed, **family[seed])), device))
+
+
+@pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
+def test_kernels_of_the_table(case: OpCase) -> None:
+    for device in DEVICES.values():
+        check_kernels(draft(read_model(case.model()), device))
+
+
+def test_bottleneck_becomes_one_kernel_behind_its_window() -> None:
+    m = Sketch(0)
+    x = m.image(32, 32, 8)
+    wide = m.unary("RELU", m.depthwise(m.unary("HARD_SWISH", m.conv(x, 16)), (3, 3)))
+    out = m.binary("ADD", m.conv(wide, 8), x)
+    assert names(model_of(m, out)) == ["conv+hswish", "dw+relu+conv+add"]
+
+
+def test_a_value_that_a_window_reads_is_stored() -> None:
+    m = Sketch(0)
+    x = m.unary("RELU", m.image(32, 32, 8))
+    blueprint = model_of(m, m.binary("ADD", m.depthwise(x, (3, 3)), x))
+    assert names(blueprint) == ["relu", "dw+add"]
+
+
+def test_the_stored_value_of_a_fused_kernel_serves_others() -> None:
+    m = Sketch(0)
+    x = m.conv(m.image(32, 32, 8), 8)
+    y = m.unary("RELU", x)
+    blueprint = model_of(m, m.depthwise(x, (3, 3)), y)
+    first = blueprint.kernels[0]
+    assert first.name == "conv+relu"
+    assert first.outputs == (x, y)
+
+
+def test_no_group_waits_for_itself() -> None:
+    """The gate is made from the very values that it multiplies: they must be there, all of them, before."""
+    m = Sketch(0)
+    x = m.unary("RELU", m.image(32, 32, 8))
+    blueprint = model_of(m, m.binary("MUL", x, m.unary("LOGISTIC", m.mean(x))))
+    check_kernels(blueprint)
+    assert names(blueprint) == ["relu", "mean+sigmoid+mul"]
+    assert any("depend on the kernel that it would join" in reason for reason in blueprint.declined)
+
+
+def test_gate_joins_the_kernel_that_uses_it_where_that_is_cheap() -> None:
+    def gated(device: Device) -> list[str]:
+        m = Sketch(0)
+        x = m.image(16, 16, 8)
+        gate = m.unary("LOGISTIC", m.conv(m.unary("RELU", m.conv(m.mean(x), 3)), 8))
+        m.output(m.binary("MUL", x, gate))
+        return names(draft(read_model(m.build()), device))
+
+    together = "mean+conv+relu+conv+sigmoid"
+    assert gated(SOFTWARE) == [f"{together}+mul"]
+    assert gated(replace(SOFTWARE, prologue_loads=0)) == [together, "mul"]
+
+
+@pytest.mark.parametrize(
+    ("device", "reason"),
+    [
+        (replace(SOFTWARE, held_slices=1), "slices in registers, 1 are allowed"),
+        (replace(SOFTWARE, min_fused_threads=1 << 20), "pixels leave the device idle"),
+    ],
+)
+def test_devices_refuse_with_a_reason(device: Device, reason: str) -> None:
+    m = Sketch(0)
+    m.output(m.conv(m.unary("RELU", m.conv(m.image(32, 32, 8), 8)), 8))
+    blueprint = draft(read_model(m.build()), device)
+    assert len(blueprint.kernels) == 2
+    assert any(reason in text for text in blueprint.declined), blueprint.declined
+
+
+def test_sizes_do_not_mix() -> None:
+    m = Sketch(0)
+    x = m.unary("RELU", m.conv(m.image(16, 16, 8), 8))
+    blueprint = model_of(m, m.unary("RELU", m.conv(x, 8, stride=(2, 2))))
+    assert names(blueprint) == ["conv+relu", "conv+relu"]
+
+
+def test_too_many_inputs_are_refused() -> None:
+    m = Sketch(0)
+    total = m.image(4, 5, 5)
+    for _ in range(17):
+        total = m.binary("ADD", total, m.image(4, 5, 5))
+    blueprint = model_of(m, total)
+    check_kernels(blueprint)
+    assert len(blueprint.kernels) == 2
+    assert "inputs, 15 are allowed" in "".join(blueprint.declined)
+
+
+def test_vector_work_stays_within_shared_memory() -> None:
+    m = Sketch(0)
+    vector = m.input((1, 1, 1, 4000))
+    for _ in range(4):
+        vector = m.unary("ABS", vector)
+    blueprint = model_of(m, vector)
+    check_kernels(blueprint)
+    assert names(blueprint) == ["abs"] * 4
+
+
+def test_a_mean_is_never_inside_the_kernel_that_makes_its_map() -> None:
+    blueprint = draft(read_model(selfie_like(1, SELFIE, size=(64, 64))), SOFTWARE)
+    means = 0
+    for kernel in blueprint.kernels:
+        made = {out for node in kernel.nodes for out in node.outputs}
+        read = [node.inputs[0] for node in kernel.nodes if is_spatial_mean(blueprint.graph, node)]
+        means += len(read)
+        assert made.isdisjoint(read)
+    assert means > 0
+
+
+def test_hardware_keeps_small_maps_apart() -> None:
+    graph = read_model(selfie_like(1, SELFIE, size=(64, 64)))
+    assert len(draft(graph, HARDWARE).kernels) > len(draft(graph, SOFTWARE).kernels)

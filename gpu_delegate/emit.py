@@ -30,10 +30,17 @@ class Tile:
 
 @dataclass(frozen=True)
 class Slice:
-    """A channel slice: its GLSL expression, and its number where that is known."""
+    """A channel slice: its GLSL expression, its number where that is known, and where held values keep it."""
 
     text: str
     index: int | None = None
+    place: int | None = None  # among the registers of a thread that makes only some of the slices
+
+    @property
+    def register(self) -> int:
+        place = self.index if self.place is None else self.place
+        assert place is not None, "held values are read at constant positions"
+        return place
 
 
 @dataclass
@@ -115,8 +122,7 @@ class Emitter:
     def value(self, tensor: int, at: Slice) -> list[str]:
         """Slice `at` of a value for each of the thread's pixels."""
         if tensor in self.body.held:
-            assert at.index is not None, "held values are read at constant positions"
-            return [self.held(tensor, row, at.index) for row in self.rows]
+            return [self.held(tensor, row, at.register) for row in self.rows]
         for scope in self._scopes:
             if (tensor, at.text) in scope.values:
                 return scope.values[tensor, at.text]
@@ -198,7 +204,9 @@ class Emitter:
 
     def output_slice(self, index: int) -> Slice:
         """Slice `index` of those that this thread makes."""
-        return Slice("z0" if index == 0 else f"(z0 + {index})", None) if self.splits else Slice(str(index), index)
+        if self.splits:
+            return Slice("z0" if index == 0 else f"(z0 + {index})", place=index)
+        return Slice(str(index), index)
 
     # Positions ----------------------------------------------------------------------------------------------------
 
@@ -267,7 +275,7 @@ class Emitter:
         if self.splits and not accumulates:
             for index in range(self.tile.z_slices):
                 with self.block():
-                    self._roots(phase, self._held_slice(index, phase))
+                    self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
                 with self.block():
@@ -275,9 +283,6 @@ class Emitter:
         else:
             with self.block(f"for (int s = 0; s < {phase.slices}; ++s)"):
                 self._roots(phase, Slice("s"))
-
-    def _held_slice(self, index: int, phase: Phase) -> Slice:
-        return Slice(self.output_slice(index).text, index if phase.unrolled else None)
 
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producer(v) for v in phase.evaluates]
@@ -300,7 +305,6 @@ class Emitter:
             self._store(root.tensor, at)
 
     def _hold(self, tensor: int, at: Slice) -> None:
-        assert at.index is not None
         node = self.body.producer(tensor)
         if node is None:
             values = self._load(tensor, at)
@@ -309,12 +313,12 @@ class Emitter:
         else:
             values = self._compute(node, at)
         for row, value in enumerate(values):
-            self.line(f"{self.held(tensor, row, at.index)} = {value};")
+            self.line(f"{self.held(tensor, row, at.register)} = {value};")
 
     def _store(self, tensor: int, at: Slice) -> None:
         shape = self.shape(tensor)
         for row, value in enumerate(self.value(tensor, at)):
-            target = self.index(shape, at if not self.splits else Slice(at.text), row)
+            target = self.index(shape, at, row)
             stored = f"{value}.x" if tensor in self.plain else self.masked(value, shape.channels, at)
             self.line(f"WRITE({self._outputs[tensor]}, {target}, {stored});")
 

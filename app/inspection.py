@@ -127,7 +127,7 @@ def _dispatches(blueprint: Blueprint, peaks: Peaks | None) -> tuple[Dispatch, ..
 
 
 def _dispatch(number: int, kernel: Kernel, blueprint: Blueprint, program: int, peaks: Peaks | None) -> Dispatch:
-    cost = cost_of(blueprint.graph, kernel)
+    cost = cost_of(blueprint, kernel)
     return Dispatch(
         number=number,
         name=kernel.name,

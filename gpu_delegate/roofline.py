@@ -5,15 +5,16 @@ memory's. Both peaks are measured by a shader each. A MAC counts once, whether t
 """
 
 import ctypes
+from collections.abc import Iterable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
 from gpu_delegate import opengl
 from gpu_delegate.context import Context, compile_compute
-from gpu_delegate.graph import Graph
 from gpu_delegate.kernel import Kernel
 from gpu_delegate.layout import TEXEL_BYTES, shape_of
+from gpu_delegate.program import Blueprint
 from gpu_delegate.shader import load
 
 Roof = Literal["compute", "memory"]
@@ -66,11 +67,14 @@ class Peaks:
         return max(cost.macs / self.macs_per_s, cost.moved_bytes / self.bytes_per_s) * 1e3
 
 
-def cost_of(graph: Graph, kernel: Kernel) -> Cost:
-    """The cost of a kernel of this graph (the one after the passes)."""
-    read = sum(shape_of(graph.tensors[tensor]).size_bytes for tensor in kernel.inputs)
-    written = sum(shape_of(graph.tensors[tensor]).size_bytes for tensor in kernel.outputs)
-    return Cost(kernel.macs, read + kernel.weights.nbytes, written)
+def cost_of(blueprint: Blueprint, kernel: Kernel) -> Cost:
+    """The cost of one of the blueprint's kernels."""
+
+    def size_bytes(tensors: Iterable[int]) -> int:
+        shapes = blueprint.graph.tensors
+        return sum(shape_of(shapes[tensor]).stored_bytes(tensor in blueprint.plain) for tensor in tensors)
+
+    return Cost(kernel.macs, size_bytes(kernel.inputs) + kernel.weights.nbytes, size_bytes(kernel.outputs))
 
 
 def measure_peaks(context: Context) -> Peaks:

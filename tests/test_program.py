@@ -1,0 +1,241 @@
+"""Whole programs: the selfie models on a real frame, changed networks of their family, memory, fall-backs, release."""
+
+import ctypes
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from app.preprocess import Preprocessor
+from gpu_delegate.context import Context
+from gpu_delegate.device import HARDWARE
+from gpu_delegate.errors import DeviceError
+from gpu_delegate.program import draft
+from gpu_delegate.reader import load_model, read_model
+from gpu_delegate.reference import Reference
+from gpu_delegate.runtime import Program, device_of
+from tests.engine import DEVICES, Floats, on_cpu, on_gpu, run, worst
+from tests.model_builder import CHANGED, SELFIE, Block, selfie_like
+from tests.sketch import Sketch
+
+MODELS = ("selfie_model", "selfie_landscape_model")
+TOLERANCE = 1e-4
+MOST_DISPATCHES = 50
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.getfixturevalue(request.param)
+    return path
+
+
+def network_input(frame_rgba: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Floats:
+    _, height, width, _ = shape
+    size = (frame_rgba.shape[1], frame_rgba.shape[0])
+    return Preprocessor(size, (width, height)).image_to_tensor(frame_rgba)
+
+
+def random_inputs(model: bytes, seed: int = 1) -> list[Floats]:
+    graph = read_model(model)
+    rng = np.random.default_rng(seed)
+    return [rng.random(graph.tensors[tensor].shape, np.float32) for tensor in graph.inputs]
+
+
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
+def test_every_stored_tensor_agrees_on_a_real_frame(
+    context: Context, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
+) -> None:
+    graph = load_model(model)
+    frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
+    reference = Reference(model.read_bytes(), keep_all_tensors=True)
+    (mask,) = reference.run(frame)
+    assert 0.1 < mask.mean() < 0.9, "the frame shows people"
+    blueprint = draft(graph, device_of(context), fuse=fuse, keep_all=True)
+    with Program(context, blueprint) as program:
+        (found,) = run(program, [frame])
+        compared = [tensor for tensor in blueprint.stored if tensor in graph.tensors]
+        errors = {
+            graph.tensors[tensor].name: worst([program.read(tensor)], [np.asarray(reference.tensor(tensor))])
+            for tensor in compared
+        }
+    assert float(np.abs(found - mask).max()) <= TOLERANCE
+    assert {name: error for name, error in errors.items() if not error <= TOLERANCE} == {}
+    assert len(compared) >= (15 if fuse else 80)
+
+
+def test_few_dispatches(context: Context, model: Path) -> None:
+    blueprint = draft(load_model(model), device_of(context))
+    assert len(blueprint.kernels) <= MOST_DISPATCHES
+    assert len(draft(load_model(model), device_of(context), fuse=False).kernels) > MOST_DISPATCHES
+
+
+def test_memory_is_used_again_without_changing_anything(
+    context: Context, model: Path, frame_rgba: npt.NDArray[np.uint8]
+) -> None:
+    graph = load_model(model)
+    frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
+    shared, apart = (draft(graph, device_of(context), keep_all=keep) for keep in (False, True))
+    assert shared.plan.total_bytes < apart.plan.total_bytes
+    (first,), (second,) = (on_gpu(context, blueprint, [frame]) for blueprint in (shared, apart))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_two_runs_give_the_same_bytes(context: Context, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
+    graph = load_model(model)
+    frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
+    with Program(context, draft(graph, device_of(context))) as program:
+        (first,) = run(program, [frame])
+        (other,) = run(program, [frame[:, ::-1]])
+        (second,) = run(program, [frame])
+    assert first.tobytes() == second.tobytes()
+    assert np.abs(first - other).max() > 0.1
+
+
+ANOTHER_ORDER = (Block(8, 24, stride=2), Block(8, 24, squeezed=6), Block(20, 40, 5, 2, "HARD_SWISH"), Block(20, 60))
+CHANGES = {
+    "odd channels": selfie_like(1),
+    "mean, fused activations": selfie_like(2, global_pool="MEAN", fused=True),
+    "wide picture": selfie_like(3, size=(120, 40)),
+    "other blocks": selfie_like(4, replace(CHANGED, size=(64, 48), stem=7, blocks=ANOTHER_ORDER, head=21)),
+    "selfie, small": selfie_like(5, SELFIE, size=(64, 32)),
+    "float32 weights": selfie_like(6, half=False, head=64),
+    "sizes that halve unevenly": selfie_like(7, size=(62, 46)),
+}
+
+
+ON_OTHER_DEVICES = (
+    ("odd channels", "hardware"),
+    ("odd channels", "baked"),
+    ("odd channels", "eager"),
+    ("other blocks", "hardware"),
+    ("mean, fused activations", "eager"),
+)
+
+
+@pytest.mark.parametrize(("name", "device"), [*((name, "software") for name in CHANGES), *ON_OTHER_DEVICES])
+def test_changed_networks_agree(context: Context, name: str, device: str) -> None:
+    model = CHANGES[name]
+    inputs = random_inputs(model)
+    wanted = on_cpu(model, inputs)
+    assert wanted[0].std() > 0.01, "a constant mask would prove nothing"
+    assert worst(on_gpu(context, draft(read_model(model), DEVICES[device]), inputs), wanted) <= TOLERANCE
+
+
+def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> None:
+    graph = read_model(CHANGES["odd channels"])
+    fused, unfused = (draft(graph, device_of(context), fuse=fuse) for fuse in (True, False))
+    assert len(fused.kernels) * 2 < len(unfused.kernels)
+    assert fused.plan.total_bytes < unfused.plan.total_bytes
+
+
+def test_large_tensors_are_read_as_storage(context: Context) -> None:
+    model = CHANGES["odd channels"]
+    inputs = random_inputs(model)
+    usual, small = (draft(read_model(model), replace(HARDWARE, max_texture_texels=n)) for n in (1 << 16, 64))
+    assert not any(any(kernel.through_storage) for kernel in usual.kernels)
+    assert any(any(kernel.through_storage) for kernel in small.kernels)
+    assert any(not all(kernel.through_storage) for kernel in small.kernels if any(kernel.through_storage))
+    assert worst(on_gpu(context, small, inputs), on_cpu(model, inputs)) <= TOLERANCE
+
+
+def test_everything_as_storage(context: Context) -> None:
+    model = CHANGES["odd channels"]
+    inputs = random_inputs(model)
+    blueprint = draft(read_model(model), replace(HARDWARE, max_texture_texels=0))
+    assert all(all(kernel.through_storage) for kernel in blueprint.kernels)
+    assert worst(on_gpu(context, blueprint, inputs), on_cpu(model, inputs)) <= TOLERANCE
+
+
+def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CHANGES["odd channels"]
+    inputs = random_inputs(model)
+    for texels in (1 << 16, 64):
+        blueprint = draft(read_model(model), replace(HARDWARE, max_texture_texels=texels))
+        monkeypatch.setattr(context.gl, "multi_bind", True)
+        (together,) = on_gpu(context, blueprint, inputs)
+        monkeypatch.setattr(context.gl, "multi_bind", False)
+        (one_by_one,) = on_gpu(context, blueprint, inputs)
+        assert together.tobytes() == one_by_one.tobytes()
+
+
+def test_running_reads_nothing_back(context: Context) -> None:
+    model = CHANGES["odd channels"]
+    with Program(context, draft(read_model(model), device_of(context))) as program:
+        program.write(program.blueprint.graph.inputs[0], random_inputs(model)[0])
+        before = context.readback.calls
+        program.run()
+        assert context.readback.calls == before
+        program.read(program.blueprint.graph.outputs[0])
+        assert context.readback.calls == before + 1
+
+
+def living(context: Context, kind: str) -> set[int]:
+    """Names of GL objects that exist: Buffer, Texture or Program."""
+    context.gl.glUseProgram(0)  # one that is in use outlives its deletion
+    prototype = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)
+    exists = prototype(context._loader.load_opengl_function(f"glIs{kind}"))
+    return {name for name in range(1, 10000) if exists(name)}
+
+
+@pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
+def test_release_frees_all_objects(context: Context, kind: str) -> None:
+    before = living(context, kind)
+    program = Program(context, draft(read_model(CHANGES["odd channels"]), device_of(context)))
+    assert living(context, kind) > before
+    program.release()
+    assert living(context, kind) == before
+    program.release()
+    assert living(context, kind) == before
+
+
+def test_a_shader_that_does_not_compile_is_one_line_and_leaves_nothing(context: Context) -> None:
+    blueprint = draft(read_model(CHANGES["odd channels"]), device_of(context))
+    last = blueprint.kernels[-1]
+    broken = replace(last, source=last.source.replace("void main() {", "void main() {\n    no_such_function();"))
+    before = {kind: living(context, kind) for kind in ("Buffer", "Texture", "Program")}
+    with pytest.raises(DeviceError, match="does not compile") as caught:
+        Program(context, replace(blueprint, kernels=(*blueprint.kernels[:-1], broken)))
+    assert "\n" not in str(caught.value)
+    assert "kernel.comp" in str(caught.value)
+    assert "no_such_function" in str(caught.value)
+    assert {kind: living(context, kind) for kind in before} == before
+
+
+def test_tensors_over_the_limit_are_refused_before_memory_is_taken() -> None:
+    sketch = Sketch(0)
+    sketch.output(sketch.unary("RELU", sketch.image(64, 64, 4)))
+    graph = read_model(sketch.build())
+    with pytest.raises(DeviceError, match=r"takes .* MiB, this device allows .* MiB a tensor"):
+        draft(graph, replace(HARDWARE, max_storage_bytes=64 * 64 * 16 - 1))
+    draft(graph, replace(HARDWARE, max_storage_bytes=64 * 64 * 16))
+
+
+def test_progress_counts_up_to_the_end(context: Context) -> None:
+    calls: list[tuple[int, int]] = []
+    blueprint = draft(read_model(CHANGES["odd channels"]), device_of(context))
+    with Program(context, blueprint, lambda done, total: calls.append((done, total))):
+        pass
+    total = len({kernel.source for kernel in blueprint.kernels})
+    assert calls == [(done, total) for done in range(total + 1)]
+
+
+def test_profile_times_each_dispatch(context: Context) -> None:
+    with Program(context, draft(read_model(CHANGES["odd channels"]), device_of(context))) as program:
+        times_ms = program.profile(runs=1)
+    assert len(times_ms) == len(program.blueprint.kernels)
+    assert all(time > 0 for time in times_ms)
+
+
+def test_several_programs_share_a_context(context: Context) -> None:
+    models = [CHANGES[name] for name in ("odd channels", "wide picture")]
+    inputs = [random_inputs(model) for model in models]
+    programs = [Program(context, draft(read_model(model), device_of(context))) for model in models]
+    found = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
+    again = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
+    for program in programs:
+        program.release()
+    for model, values, first, second in zip(models, inputs, found, again, strict=True):
+        assert worst(first, on_cpu(model, values)) <= TOLERANCE
+        assert first[0].tobytes() == second[0].tobytes()

@@ -15,6 +15,7 @@ from app.metadata import read_metadata
 from app.preprocess import Floats, Preprocessor
 from gpu_delegate.compare import TOLERANCE, Difference, compare, describe, first_divergence
 from gpu_delegate.context import Context, open_context
+from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Graph
 from gpu_delegate.program import draft
 from gpu_delegate.reference import Reference
@@ -71,10 +72,12 @@ class TensorCheck:
         line = f"first to diverge on {sample.what}: {_where(first)}"
         if not first.behind:
             return line
-        (alone,) = self.run([sample], fuse=False)
-        culprit = first_divergence(alone)
+        others = ", ".join(describe(node) for node in first.behind)
+        try:
+            culprit = first_divergence(self.run([sample], fuse=False)[0])
+        except UnsupportedError:  # some ops have kernels only together with others
+            return f"{line}, or what is computed with it: {others}"
         if culprit is None:
-            others = ", ".join(describe(node) for node in first.behind)
             return f"{line}; one dispatch per op agrees, so its fusion with {others} is at fault"
         return f"{line}; with one dispatch per op: {_where(culprit)}"
 
@@ -95,7 +98,9 @@ def check_model(
         first = first_divergence(worst)
         _show(console, f"{subject.name} on {context.renderer}", worst, unfused)
         if first is None:
-            verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {limit:g} of their magnitude"
+            verdict = (
+                f"all {len(worst)} tensors agree on {len(samples)} inputs, within {limit:g} of 1 or of their magnitude"
+            )
         else:
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)

@@ -60,9 +60,8 @@ def compare(
     """Run both on the same input tensors, each in its own shape, and compare what is in memory on both sides.
 
     The program is of draft(..., keep_all=True), the reference keeps all tensors; both are of one model, or of models
-    with the same tensors. A tensor may differ by tolerance * max(1, its magnitude), an output of the model by
-    tolerance. Tensors that the passes made have no counterpart and are left out. Raises UsageError for inputs of
-    other shapes.
+    with the same tensors. A tensor may differ by tolerance * max(1, its magnitude). Tensors that the passes made have
+    no counterpart and are left out. Raises UsageError for inputs of other shapes.
     """
     graph = program.blueprint.source
     reference.run(inputs)
@@ -71,14 +70,24 @@ def compare(
     program.run()
     kernels = {out: kernel.name for kernel in program.blueprint.kernels for out in kernel.outputs}
     differences = []
-    for node in graph.nodes:
-        for tensor in node.outputs:
-            if tensor in kernels:
-                expected = np.asarray(reference.tensor(tensor), np.float32)
-                found = program.read(tensor).reshape(expected.shape)
-                behind = nodes_behind(graph, node, kernels.keys())
-                limit = _limit(expected, tolerance, is_output=tensor in graph.outputs)
-                differences.append(_difference(graph, tensor, node, kernels[tensor], behind, found, expected, limit))
+    for node, tensor in [(node, out) for node in graph.nodes for out in node.outputs if out in kernels]:
+        expected = np.asarray(reference.tensor(tensor), np.float32)
+        apart = errors(program.read(tensor).reshape(expected.shape), expected)
+        magnitude = float(np.abs(expected[np.isfinite(expected)]).max(initial=0))
+        differences.append(
+            Difference(
+                tensor=tensor,
+                name=graph.tensors[tensor].name,
+                shape=expected.shape,
+                node=node,
+                kernel=kernels[tensor],
+                behind=nodes_behind(graph, node, kernels.keys()),
+                max_error=float(apart.max(initial=0)),
+                mean_error=float(apart.mean(dtype=np.float64)),
+                magnitude=magnitude,
+                limit=tolerance * max(1.0, magnitude),
+            )
+        )
     return tuple(differences)
 
 
@@ -106,22 +115,3 @@ def errors(found: Floats, expected: Floats) -> Floats:
         apart = np.abs(found - expected)
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))
     return np.where(same, np.float32(0), apart)
-
-
-def _limit(expected: Floats, tolerance: float, is_output: bool) -> float:
-    return tolerance if is_output else tolerance * max(1.0, _magnitude(expected))
-
-
-def _magnitude(values: Floats) -> float:
-    return float(np.abs(values[np.isfinite(values)]).max(initial=0))
-
-
-def _difference(
-    graph: Graph, tensor: int, node: Node, kernel: str, behind: tuple[Node, ...],
-    found: Floats, expected: Floats, limit: float,
-) -> Difference:  # fmt: skip
-    apart = errors(found, expected)
-    return Difference(
-        tensor, graph.tensors[tensor].name, expected.shape, node, kernel, behind,
-        float(apart.max(initial=0)), float(apart.mean(dtype=np.float64)), _magnitude(expected), limit,
-    )  # fmt: skip

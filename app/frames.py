@@ -48,8 +48,9 @@ def read_frames(path: str | os.PathLike[str]) -> Rgba:
     if not Path(name).is_file():
         raise MediaError(f"'{name}' is no file; give a .npy file with frames (N, H, W, 4) of uint8")
     try:
-        frames = np.load(name, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
+        with np.errstate(over="raise"):  # a header may claim more than 64 bits hold
+            frames = np.load(name, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, MemoryError) as error:
         reason = " ".join(str(error).split())[:100]
         raise MediaError(f"'{name}' cannot be read as .npy ({reason}); make it with numpy.save") from error
     if not isinstance(frames, np.ndarray) or frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 4:

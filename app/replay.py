@@ -131,9 +131,9 @@ def _open(options: ReplayOptions, choice: Choice, console: Console, stack: conte
     fit: Any = options.fit
     source = stack.enter_context(FileSource(options.file, options.first, options.last))
     size = source.info.width, source.info.height
-    machine = stack.enter_context(open_machine(options.backend, options.out is not None, console))
     with console.download() as progress:
         model = load_segmentation(options.model, options.spec, progress)
+    machine = stack.enter_context(open_machine(options.backend, options.out is not None, console))
     segmenter = make_segmenter(machine, model, size, fit, console)
     stack.callback(segmenter.release)
     stages, outputs, recorder = [*segmenter.stages], list[Output](), None

@@ -1,0 +1,39 @@
+"""Arguments of the command line go in; its exit code, output and complaint come out, run in this process."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from app.cli import main
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """The one line on stderr; fails if there is another, or output on stdout, or the code is not 2."""
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("texelflow: ")
+        assert self.out == ""
+        assert self.code == 2
+        return lines[0]
+
+
+class Command:
+    """Runs texelflow with capsys."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+        self._captured = captured
+
+    def __call__(self, *arguments: object) -> Result:
+        self._captured.readouterr()
+        code = main([str(argument) for argument in arguments])
+        out, err = self._captured.readouterr()
+        return Result(code, out, err)

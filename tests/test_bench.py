@@ -1,0 +1,131 @@
+"""Frames and hostile .npy files go through `texelflow bench`; figures, masks and complaints come out."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.cpu_path import CpuPath
+from app.frame_job import GlFrameJob
+from app.loading import load_segmentation
+from tests.commands import Command
+
+FIGURES = ("min_ms", "median_ms", "mean_ms", "p95_ms", "init_ms", "renderer", "backend", "precision", "dispatches")
+
+
+@pytest.fixture
+def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.mark.parametrize("backend", ["gl", "cpu"])
+def test_the_frame_job_prints_its_figures(backend: str, texelflow: Command) -> None:
+    result = texelflow("bench", "frame", "--runs", 3, "--warmup", 1, "--backend", backend, "--json")
+    assert result.code == 0
+    figures = json.loads(result.out.splitlines()[-1])
+    assert set(FIGURES) < figures.keys()
+    assert 0 < figures["min_ms"] <= figures["median_ms"] <= figures["p95_ms"]
+    assert 0.05 < figures["mask_mean"] < 0.9
+    assert (figures["backend"], figures["precision"]) == (backend, "fp32")
+    assert figures["frames"] == [8, 480, 640, 4]
+
+
+@pytest.mark.parametrize("backend", ["gl", "cpu"])
+def test_own_frames_give_their_masks(
+    backend: str, frame_rgba: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], tmp_path: Path, texelflow: Command
+) -> None:
+    frames = np.stack([frame_rgba, frame_rgba[:, ::-1], np.zeros_like(frame_rgba)])[:, :301, :403]
+    np.save(tmp_path / "f.npy", frames)
+    options = ("--frames", tmp_path / "f.npy", "--masks", tmp_path / "m.npy", "--backend", backend, "--json")
+    result = texelflow("bench", "frame", "--runs", 1, "--warmup", 0, *options)
+    assert result.code == 0
+    masks = np.load(tmp_path / "m.npy")
+    assert (masks.shape, masks.dtype) == ((3, 301, 403), np.float32)
+    path = CpuPath(load_segmentation("selfie"), (403, 301))
+    for frame, mask in zip(frames, masks, strict=True):
+        assert np.abs(path.run(frame) - mask).max() < 1e-3
+    assert json.loads(result.out)["mask_mean"] == pytest.approx(masks[0].mean(), abs=1e-6)
+
+
+def test_another_mask_than_the_cpus_ends_in_exit_code_1(monkeypatch: pytest.MonkeyPatch, texelflow: Command) -> None:
+    right = GlFrameJob.run
+    monkeypatch.setattr(GlFrameJob, "run", lambda self, rgba: right(self, rgba) * np.float32(0.99))
+    result = texelflow("bench", "frame", "--runs", 1, "--json")
+    assert result.code == 1
+    assert "away from the CPU path's" in result.err
+    assert json.loads(result.out)["mask_mean_error"] > 1e-3
+
+
+def saved(array: object) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.asarray(array), allow_pickle=True)
+    return stream.getvalue()
+
+
+def archive() -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, a=np.zeros(3))
+    return stream.getvalue()
+
+
+def claiming(shape: str) -> bytes:
+    """A header that promises a shape, with hardly anything behind it."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + b"\0" * 64
+
+
+def plain_zip() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as file:
+        file.writestr("a.txt", "not an array")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "fragment"),
+    [
+        (b"", "cannot be read as .npy"),
+        (b"some text", "cannot be read as .npy"),
+        (saved([{"a": print}]), "cannot be read as .npy"),
+        (archive(), "an archive of arrays"),
+        (plain_zip(), "an archive of arrays"),
+        (saved(np.zeros((2, 4, 4, 3), np.uint8)), "(N, H, W, 4)"),
+        (saved(np.zeros((2, 4, 4, 4), np.float32)), "(N, H, W, 4)"),
+        (saved(np.zeros((4, 4, 4), np.uint8)), "(N, H, W, 4)"),
+        (saved(np.zeros((0, 4, 4, 4), np.uint8)), "no pixels"),
+        (claiming("(1000, 10000, 10000, 4)"), "cannot be read as .npy"),
+        (claiming("(1, 99999999999, 99999999999, 4)"), "cannot be read as .npy"),
+        (claiming("(-1, 4, 4, 4)"), "cannot be read as .npy"),
+        (claiming("(1, 1, 20000, 4)").ljust(200_000, b"\0"), "16384"),
+        (claiming("__import__('os')"), "cannot be read as .npy"),
+    ],
+)
+def test_refuses_hostile_frames(data: bytes, fragment: str, tmp_path: Path, texelflow: Command) -> None:
+    (tmp_path / "f.npy").write_bytes(data)
+    complaint = texelflow("bench", "frame", "--frames", tmp_path / "f.npy").complaint
+    assert fragment in complaint
+    assert "f.npy" in complaint
+
+
+def test_refuses_a_missing_file(tmp_path: Path, texelflow: Command) -> None:
+    assert "missing.npy" in texelflow("bench", "frame", "--frames", tmp_path / "missing.npy").complaint
+    assert "exclude" in texelflow("bench", "frame", "--frames", tmp_path / "f.npy", "--size", "4x4").complaint
+
+
+@pytest.mark.parametrize("size", ["1x1", "641x479"])
+def test_any_size_of_frame(size: str, texelflow: Command) -> None:
+    result = texelflow("bench", "frame", "--size", size, "--runs", 1, "--warmup", 0, "--json")
+    assert result.code == 0
+    width, height = map(int, size.split("x"))
+    assert json.loads(result.out)["frames"] == [8, height, width, 4]
+
+
+def test_a_model_is_timed_by_dispatch(texelflow: Command) -> None:
+    result = texelflow("bench", "model", "selfie", "--runs", 2, "--json")
+    figures = json.loads(result.out)
+    assert 0 < len(figures["dispatches"]) <= 50
+    assert all(row["ms"] > 0 for row in figures["dispatches"])
+    assert "dispatches" in texelflow("bench", "model", "selfie", "--runs", 1).out

@@ -1,0 +1,305 @@
+"""Bad input and wrong usage go through the command line; each ends in one clear line and exit code 2."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+import assets
+from app.cli import main
+from tests.clips import moving, write_clip
+from tests.commands import Command, Result
+from tests.model_builder import ModelBuilder
+
+CLIP = Path(assets.__file__).parent / "people.mp4"
+FRAGMENTED = {"movflags": "frag_keyframe+empty_moov"}
+
+
+@pytest.fixture
+def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def in_process_of_its_own(*arguments: object, **environment: str) -> Result:
+    """The same with another environment."""
+    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+# Recordings
+
+
+def folder(place: Path) -> Path:
+    return place
+
+
+def empty(place: Path) -> Path:
+    (place / "empty.mp4").touch()
+    return place / "empty.mp4"
+
+
+def text(place: Path) -> Path:
+    (place / "text.mp4").write_text("Dear diary, this is not a video.\n" * 100)
+    return place / "text.mp4"
+
+
+def noise(place: Path) -> Path:
+    (place / "noise.mp4").write_bytes(np.random.default_rng(1).bytes(100_000))
+    return place / "noise.mp4"
+
+
+def sound_only(place: Path) -> Path:
+    path = place / "sound.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("aac", rate=48000)
+        assert isinstance(stream, av.AudioStream)
+        stream.codec_context.layout = "mono"
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 4096), np.float32), "fltp", "mono")
+        sound.sample_rate = 48000
+        container.mux(stream.encode(sound))
+        container.mux(stream.encode(None))
+    return path
+
+
+def index_lost(place: Path) -> Path:
+    path = write_clip(place / "lost.mp4", moving(30))
+    path.write_bytes(path.read_bytes()[:-2000])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "fragment"),
+    [
+        (lambda place: place / "missing.mp4", "does not exist"),
+        (folder, "is a folder"),
+        (empty, "is empty"),
+        (text, "not a video"),
+        (noise, "not a video"),
+        (sound_only, "no video stream"),
+        (index_lost, "untrunc"),
+    ],
+)
+def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_path: Path, texelflow: Command) -> None:
+    path = make(tmp_path)
+    output = tmp_path / "out.mp4"
+    for verb in (("replay", path, "--out", output), ("check", path)):
+        complaint = texelflow(*verb).complaint
+        assert fragment in complaint
+        assert str(path) in complaint
+    assert not output.exists()
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (["replay", CLIP, "--effect", "sparkle"], "--effect sparkle: one of tint"),
+        (["replay", CLIP, "--background", "#12345"], "#12345"),
+        (["replay", CLIP, "--background", "missing.png"], "missing.png"),
+        (["replay", CLIP, "--effect", "tint", "--background", "#ffffff"], "--background goes with"),
+        (["replay", CLIP, "--effect", "color", "--background", "picture.png"], "takes a colour"),
+        (["replay", CLIP, "--fit", "squeeze"], "--fit squeeze"),
+        (["replay", CLIP, "--backend", "vulkan"], "--backend vulkan"),
+        (["replay", CLIP, "--from", "soon"], "'soon' is no position"),
+        (["replay", CLIP, "--from", "20", "--to", "10"], "before it begins"),
+        (["replay", CLIP, "--from", "100000", "--backend", "cpu"], "none of them in the range"),
+        (["replay", CLIP, "--input-range", "1"], "--input-range 1"),
+        (["replay", CLIP, "--input-range", "1,0"], "--input-range 1,0"),
+        (["replay", CLIP, "--activation", "relu"], "--activation relu"),
+        (["replay", CLIP, "--channel", "7"], "--channel 7"),
+        (["replay", CLIP, "--channel", "many"], "--channel"),
+        (["replay", CLIP, "--model", "selfy"], "did you mean 'selfie'"),
+        (["replay", CLIP, "--log", "log.txt"], ".json or .csv"),
+        (["replay", CLIP, "--out", "x.exe"], ".mp4"),
+        (["replay", CLIP, "--wat"], "--wat"),
+        (["replay"], "FILE"),
+        (["replay", CLIP, CLIP], "unexpected"),
+        (["segment"], "segment"),
+        (["models", "fetch", "selfy"], "did you mean 'selfie'"),
+        (["bench", "frame", "--size", "640"], "--size 640"),
+        (["bench", "frame", "--size", "0x480"], "--size 0x480"),
+        (["bench", "frame", "--size", "99999x99999"], "16384"),
+        (["bench", "frame", "--runs", "0"], "--runs"),
+        (["bench", "frame", "--runs", "abc"], "--runs"),
+        (["bench", "frame", "--warmup", "-1"], "--warmup"),
+        (["bench", "frame", "--backend", "auto"], "gl or cpu"),
+        (["bench", "frame", "--precision", "int8"], "--precision int8"),
+        (["bench", "frame", "--masks", "missing/masks.npy"], "missing"),
+        (["bench", "model", "selfie", "--runs", "0"], "--runs"),
+    ],
+)
+def test_refuses_wrong_options(arguments: list[object], fragment: str, texelflow: Command) -> None:
+    assert fragment in texelflow(*arguments).complaint
+
+
+@pytest.mark.parametrize("option", ["--out", "--log", "--masks"])
+def test_refuses_outputs_that_cannot_be_written(option: str, tmp_path: Path, texelflow: Command) -> None:
+    (tmp_path / "file").touch()
+    name = {"--out": "x.mp4", "--log": "x.csv", "--masks": "masks"}[option]
+    complaint = texelflow("replay", CLIP, "--to", "1", "--backend", "cpu", option, tmp_path / "file" / name).complaint
+    assert str(tmp_path / "file") in complaint
+
+
+def test_refuses_to_overwrite_the_recording(tmp_path: Path, texelflow: Command) -> None:
+    clip = Path(shutil.copy(CLIP, tmp_path / "clip.mp4"))
+    before = clip.read_bytes()
+    assert "is the input itself" in texelflow("replay", clip, "--out", tmp_path / "." / "clip.mp4").complaint
+    assert clip.read_bytes() == before
+
+
+# Models
+
+
+def relu(shape: tuple[int, ...]) -> bytes:
+    model = ModelBuilder()
+    model.output(model.op("RELU", [model.input(shape)], shape))
+    return model.build()
+
+
+def unsupported() -> bytes:
+    model = ModelBuilder()
+    model.output(model.op("COS", [model.input((1, 4, 4, 3))], (1, 4, 4, 3)))
+    return model.build()
+
+
+def dynamic() -> bytes:
+    model = ModelBuilder()
+    x = model.tensor((1, 4, 4, 3), signature=(1, -1, -1, 3))
+    model.inputs.append(x)
+    model.output(model.op("RELU", [x], (1, 4, 4, 3)))
+    return model.build()
+
+
+def long_vector() -> bytes:
+    """A model whose last vector claims a thousand million entries."""
+    data = bytearray(relu((1, 4, 4, 3)))
+    at = data.index(b"\4\0\0\0\1\0\0\0\4\0\0\0\4\0\0\0\3\0\0\0")  # the length of a shape, and the shape
+    data[at : at + 4] = (1_000_000_000).to_bytes(4, "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "fragment"),
+    [
+        (b"", "is empty"),
+        (b"no flatbuffer at all", "not a TensorFlow Lite model"),
+        (relu((1, 4, 4, 3))[:200], "damaged"),
+        (long_vector(), "damaged"),
+        (relu((1, 1 << 20, 1 << 20, 3)), f"{12 << 40} bytes"),
+        (unsupported(), "COS"),
+        (dynamic(), "dynamic"),
+    ],
+    ids=["empty", "text", "truncated", "long vector", "overflow", "unsupported", "dynamic"],
+)
+def test_refuses_a_model(data: bytes, fragment: str, tmp_path: Path, texelflow: Command) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(data)
+    for verb in (("replay", CLIP, "--model", path), ("bench", "model", path), ("inspect", path), ("check", path)):
+        complaint = texelflow(*verb).complaint
+        assert fragment in complaint
+        assert "model" in complaint
+
+
+def test_names_how_to_list_the_supported_ops(tmp_path: Path, texelflow: Command) -> None:
+    (tmp_path / "model.tflite").write_bytes(unsupported())
+    assert "texelflow inspect --ops" in texelflow("replay", CLIP, "--model", tmp_path / "model.tflite").complaint
+    listed = texelflow("inspect", "--ops")
+    assert listed.code == 0
+    assert "CONV_2D" in listed.out
+
+
+def test_refuses_a_model_that_is_no_segmentation(tmp_path: Path, texelflow: Command) -> None:
+    model = ModelBuilder()
+    model.output(model.op("RELU", [model.input((1, 7))], (1, 7)))
+    (tmp_path / "model.tflite").write_bytes(model.build())
+    assert "[1, 7]" in texelflow("replay", CLIP, "--model", tmp_path / "model.tflite").complaint
+
+
+def test_asks_for_what_a_model_does_not_say(tmp_path: Path, texelflow: Command) -> None:
+    (tmp_path / "model.tflite").write_bytes(relu((1, 4, 4, 3)))
+    complaint = texelflow("replay", CLIP, "--model", tmp_path / "model.tflite").complaint
+    for option in ("--input-range", "--activation", "--channel"):
+        assert option in complaint
+
+
+def test_refuses_a_tensor_over_the_limits_of_the_device(tmp_path: Path, texelflow: Command) -> None:
+    (tmp_path / "large.tflite").write_bytes(relu((1, 4096, 4096, 3)))
+    assert "this device allows" in texelflow("bench", "model", tmp_path / "large.tflite").complaint
+
+
+# Machines
+
+
+NO_DEVICE = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}
+TOO_OLD = {"MESA_GL_VERSION_OVERRIDE": "4.1"}
+
+
+@pytest.mark.parametrize(("machine", "fragment"), [(NO_DEVICE, "no OpenGL"), (TOO_OLD, "OpenGL 4.1")])
+def test_needs_opengl_for_the_gpu_path(machine: dict[str, str], fragment: str) -> None:
+    result = in_process_of_its_own("bench", "frame", "--runs", "1", **machine)
+    assert fragment in result.complaint
+    assert "--backend cpu" in result.complaint
+
+
+@pytest.mark.parametrize(("machine", "fragment"), [(NO_DEVICE, "no OpenGL"), (TOO_OLD, "OpenGL 4.1")])
+def test_writes_masks_without_opengl(machine: dict[str, str], fragment: str, tmp_path: Path) -> None:
+    result = in_process_of_its_own("replay", CLIP, "--to", "2", "--masks", tmp_path / "masks", **machine)
+    assert result.code == 0
+    assert fragment in result.err
+    assert "runs on the CPU" in result.err
+    assert [path.name for path in sorted((tmp_path / "masks").iterdir())] == ["000000.png", "000001.png", "000002.png"]
+
+
+def test_draws_nothing_without_opengl(tmp_path: Path) -> None:
+    result = in_process_of_its_own("replay", CLIP, "--out", tmp_path / "x.mp4", **NO_DEVICE)
+    assert "pictures need it" in result.complaint
+    assert not (tmp_path / "x.mp4").exists()
+
+
+# The program itself
+
+
+def test_help_names_every_verb(texelflow: Command) -> None:
+    result = texelflow("--help")
+    assert result.code == 0
+    for verb in ("replay", "bench", "check", "inspect", "models", "demo"):
+        assert verb in result.out
+
+
+def test_help_does_not_load_the_engine() -> None:
+    code = "import sys; from app.cli import main; main(['--help']); sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_shows_its_version(texelflow: Command) -> None:
+    assert texelflow("--version").out.startswith("texelflow 0.")
+
+
+def test_models_are_listed(texelflow: Command) -> None:
+    result = texelflow("models")
+    assert result.code == 0
+    for name in ("selfie", "selfie-landscape", "Apache-2.0"):
+        assert name in result.out
+
+
+def test_a_defect_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("app.models.fetch", broken)
+    assert main(["models", "fetch", "selfie"]) == 70
+    assert capsys.readouterr().err.count("\n") == 1
+    monkeypatch.setenv("TEXELFLOW_TRACEBACK", "1")
+    with pytest.raises(RuntimeError):
+        main(["models", "fetch", "selfie"])

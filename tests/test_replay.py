@@ -1,0 +1,296 @@
+"""Recordings of many kinds go through `texelflow replay`; videos, masks, logs and exit codes are what was asked for."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import assets
+from app.canvas import Canvas
+from app.console import Console
+from app.cpu_path import CpuPath
+from app.gl_path import GlPath
+from app.loading import load_segmentation
+from app.looks import choose_look
+from app.pipeline import Pipeline, Stage
+from app.readback import read_buffer
+from app.render import OffscreenTarget
+from app.replay import ReplayOptions, replay
+from app.sources import FileSource, VideoFrame
+from gpu_delegate.context import Context
+from tests.clips import Recipe, moving, packets, write_clip
+from tests.commands import Command
+
+CLIP = Path(assets.__file__).parent / "people.mp4"
+SIZE = (640, 480)
+
+
+@pytest.fixture
+def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def frames_of(path: Path) -> list[npt.NDArray[np.uint8]]:
+    """Each frame as RGB (H, W, 3)."""
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def times_of(path: Path) -> list[Fraction]:
+    """Each frame's time in seconds."""
+    with av.open(str(path)) as container:
+        return [frame.pts * frame.time_base for frame in container.decode(video=0)]
+
+
+def rows_of(log: Path) -> list[dict[str, str]]:
+    """The rows of a CSV log."""
+    return list(csv.DictReader(log.read_text().splitlines()))
+
+
+def frame_60() -> VideoFrame:
+    with FileSource(CLIP, 60, 60) as source:
+        return next(iter(source))
+
+
+# Nothing is read back
+
+
+def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
+    """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
+    path = GlPath(context, load_segmentation("selfie"), SIZE)
+    target = OffscreenTarget(context, SIZE)
+    canvas = Canvas(context, path, target, SIZE, "stretch", choose_look("tint", None))
+    return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
+
+
+def test_reads_nothing_back_between_upload_and_picture(context: Context) -> None:
+    pipeline = gl_pipeline(context)
+    frame = frame_60()
+    before = context.readback.bytes, context.readback.calls
+    records = [pipeline.submit(frame) for _ in range(3)]
+    assert (context.readback.bytes, context.readback.calls) == before
+    assert [record.readback_bytes for record in records] == [0, 0, 0]
+    assert [record.uploaded_bytes for record in records] == [640 * 480 * 4] * 3
+    assert pipeline.names == ("upload", "image_to_tensor", "network", "composite")
+
+
+@pytest.mark.parametrize("way", ["ctypes", "moderngl"])
+def test_notices_a_stage_that_reads_back(way: str, context: Context) -> None:
+    path = GlPath(context, load_segmentation("selfie"), SIZE)
+    buffer = context.mgl.buffer(reserve=64)
+
+    def peek(frame: VideoFrame) -> None:
+        if way == "ctypes":
+            read_buffer(context, path.mask)
+        else:
+            buffer.read()
+
+    record = gl_pipeline(context, (Stage("peek", peek),)).submit(frame_60())
+    assert record.stage_readback_bytes[:-1] == (0, 0, 0, 0)
+    assert record.readback_bytes == (path.mask.size_bytes if way == "ctypes" else 64)
+
+
+def test_replay_without_a_recording_reads_nothing_back() -> None:
+    summary, code = replay(ReplayOptions(CLIP, last=4, backend="gl"), Console(quiet=True))
+    assert (code, summary["frames"], summary["readback_bytes"]) == (0, 5, 0)
+    assert summary["dispatches"] <= 50
+
+
+def test_replay_with_a_recording_reads_each_picture_back_once(tmp_path: Path) -> None:
+    options = ReplayOptions(CLIP, out=tmp_path / "x.mp4", last=4, backend="gl", log=tmp_path / "x.json")
+    summary, _ = replay(options, Console(quiet=True))
+    assert summary["readback_bytes"] == 5 * 640 * 480 * 4
+    assert summary["stage_readback_bytes"]["record"] == summary["readback_bytes"]
+    rows = json.loads((tmp_path / "x.json").read_text())["frames"]
+    assert rows[0]["readback_bytes"] == 0, "a picture is mapped one frame later at the earliest"
+
+
+# Pictures
+
+
+def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
+    frame = frame_60()
+    expected = CpuPath(load_segmentation("selfie"), SIZE).run(frame.rgba)
+    for backend in ("gl", "cpu"):
+        options = ReplayOptions(CLIP, tmp_path / "x.mp4", "mask", first=60, last=62, backend=backend)
+        assert replay(options, Console(quiet=True))[1] == 0
+        shown = frames_of(tmp_path / "x.mp4")[0][..., 1] / 255
+        assert np.abs(shown - expected).mean() < 0.01
+        assert ((shown > 0.5) == (expected > 0.5)).mean() > 0.995
+
+
+def test_a_background_covers_what_is_no_person(tmp_path: Path, texelflow: Command) -> None:
+    output = tmp_path / "x.mp4"
+    texelflow("replay", CLIP, "--from", 60, "--to", 60, "--out", output, "--background", "#ff0000")
+    rgba = frame_60().rgba
+    picture = frames_of(output)[0].astype(int)
+    mask = CpuPath(load_segmentation("selfie"), SIZE).run(rgba)
+    assert np.abs(picture[mask < 0.001] - (255, 0, 0)).mean() < 6
+    assert np.abs(picture[mask > 0.999] - rgba[mask > 0.999][:, :3]).mean() < 6
+
+
+def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: Command) -> None:
+    expected = CpuPath(load_segmentation("selfie"), SIZE).run(frame_60().rgba)
+    for backend in ("gl", "cpu"):
+        folder = tmp_path / backend
+        assert texelflow("replay", CLIP, "--from", 60, "--to", 61, "--masks", folder, "--backend", backend).code == 0
+        assert sorted(os.listdir(folder)) == ["000060.png", "000061.png"]
+        mask = cv2.imread(str(folder / "000060.png"), cv2.IMREAD_UNCHANGED)
+        assert mask.shape == (480, 640)
+        assert np.abs(mask - expected * 255).max() <= 0.51
+
+
+# Kinds of recordings
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "count", "recipe"),
+    [
+        (1, 1, 3, Recipe("ffv1", "bgr0")),
+        (641, 479, 2, Recipe("ffv1", "bgr0")),
+        (3840, 2160, 1, Recipe()),
+        (64, 48, 1, Recipe()),
+        (64, 48, 3, Recipe(pixel_format="yuv420p10le")),
+    ],
+    ids=["1x1", "641x479", "4K", "one frame", "10 bits"],
+)
+@pytest.mark.parametrize("backend", ["gl", "cpu"])
+def test_plays(
+    width: int, height: int, count: int, recipe: Recipe, backend: str, tmp_path: Path, texelflow: Command
+) -> None:
+    clip = write_clip(tmp_path / "clip.mkv", moving(count, width, height), recipe)
+    output = tmp_path / "out.mp4"
+    result = texelflow("replay", clip, "--out", output, "--masks", tmp_path / "masks", "--backend", backend)
+    assert result.code == 0, result.err
+    shown = frames_of(output)
+    assert len(shown) == count == len(os.listdir(tmp_path / "masks"))
+    assert shown[0].shape == (height + height % 2, width + width % 2, 3)
+    assert ("padded" in result.err) == bool(width % 2)
+    with FileSource(clip) as source:
+        original = next(iter(source)).rgba[..., :3].astype(int)
+    untouched = cv2.imread(str(tmp_path / "masks" / "000000.png"), cv2.IMREAD_UNCHANGED) == 0
+    if untouched.any():
+        assert np.abs(shown[0][:height, :width][untouched] - original[untouched]).mean() < 8
+
+
+def test_keeps_varying_time_stamps(tmp_path: Path, texelflow: Command) -> None:
+    recipe = Recipe(time_base=Fraction(1, 1000), pts=[0, 33, 40, 200, 1000])
+    clip = write_clip(tmp_path / "clip.mkv", moving(5), recipe)
+    texelflow("replay", clip, "--out", tmp_path / "out.mp4", "--backend", "cpu")
+    assert times_of(tmp_path / "out.mp4") == times_of(clip) == [Fraction(t, 1000) for t in (0, 33, 40, 200, 1000)]
+
+
+def test_from_and_to_are_exact(tmp_path: Path, texelflow: Command) -> None:
+    texelflow("replay", CLIP, "--from", "2s", "--to", 63, "--log", tmp_path / "x.csv", "--backend", "cpu")
+    rows = rows_of(tmp_path / "x.csv")
+    assert [int(row["index"]) for row in rows] == [60, 61, 62, 63]
+    assert [float(row["time_ms"]) for row in rows] == pytest.approx([2000, 2033.333, 2066.667, 2100], abs=0.001)
+
+
+def test_two_runs_write_the_same_bytes(tmp_path: Path, texelflow: Command) -> None:
+    for name in ("a.mp4", "b.mp4"):
+        texelflow("replay", CLIP, "--from", 100, "--to", 110, "--out", tmp_path / name, "--backend", "gl")
+    assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
+
+
+def test_copies_the_sound(tmp_path: Path, texelflow: Command) -> None:
+    clip = write_clip(tmp_path / "clip.mp4", moving(30), Recipe(sound="aac"))
+    texelflow("replay", clip, "--out", tmp_path / "out.mp4", "--backend", "cpu")
+    assert [data for _, data in packets(tmp_path / "out.mp4", "audio")] == [data for _, data in packets(clip, "audio")]
+
+
+# Recordings cut off
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("faststart.mp4", {"movflags": "faststart"}),
+        ("fragments.mp4", {"movflags": "frag_keyframe+empty_moov"}),
+        ("matroska.mkv", {}),
+    ],
+)
+def test_finishes_what_a_cut_off_recording_holds(
+    name: str, options: dict[str, str], tmp_path: Path, texelflow: Command
+) -> None:
+    recipe = Recipe(container_options=options, codec_options={"crf": "4", "g": "5", "bf": "0"})
+    clip = write_clip(tmp_path / name, moving(60, 320, 240), recipe)
+    clip.write_bytes(clip.read_bytes()[: clip.stat().st_size * 6 // 10])
+    result = texelflow("replay", clip, "--out", tmp_path / "out.mp4", "--log", tmp_path / "x.csv", "--backend", "cpu")
+    assert result.code == 3
+    assert "cut off" in result.err
+    assert "Traceback" not in result.err
+    rows = rows_of(tmp_path / "x.csv")
+    assert 10 < len(rows) < 60
+    assert len(frames_of(tmp_path / "out.mp4")) == len(rows)
+
+
+# Interrupted
+
+
+def test_ctrl_c_finishes_the_recording_and_the_log(tmp_path: Path) -> None:
+    clip = write_clip(tmp_path / "clip.mp4", moving(2000))
+    output, log = tmp_path / "out.mp4", tmp_path / "x.json"
+    command = ["replay", clip, "--out", output, "--log", log, "--backend", "cpu"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "app.cli", *map(str, command)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (log.exists() and log.stat().st_size > 4000) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running = json.loads(log.read_text())  # whole at any time
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted after" in complaint
+    assert "Traceback" not in complaint
+    written = json.loads(log.read_text())
+    assert len(running["frames"]) <= len(written["frames"]) < 2000
+    assert written["summary"]["interrupted"]
+    assert len(frames_of(output)) == len(written["frames"])
+
+
+# Logs and summaries
+
+
+def test_the_log_has_a_row_for_each_frame(tmp_path: Path, texelflow: Command) -> None:
+    log = tmp_path / "x.json"
+    result = texelflow("replay", CLIP, "--to", 3, "--log", log, "--backend", "gl", "--json")
+    written, summary = json.loads(log.read_text()), json.loads(result.out)
+    assert written["summary"] == summary
+    assert [row["index"] for row in written["frames"]] == [0, 1, 2, 3]
+    for row in written["frames"]:
+        assert row["uploaded_bytes"] == 640 * 480 * 4
+        assert row["readback_bytes"] == 0
+        assert row["dispatches"] == summary["dispatches"] > 1
+        for stage in ("decode", "upload", "image_to_tensor", "network", "composite"):
+            assert row[f"{stage}_ms"] > 0
+
+
+def test_auto_says_where_the_network_runs(texelflow: Command, context: Context) -> None:
+    result = texelflow("replay", CLIP, "--to", 0, "--json")
+    expected = "cpu" if context.is_software else "gl"
+    assert json.loads(result.out)["backend"] == expected
+    assert ("--backend gl overrides" in result.err) == context.is_software
+
+
+def test_the_demo_leaves_a_recording_a_still_and_a_log(tmp_path: Path, texelflow: Command) -> None:
+    result = texelflow("demo", "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    for part in ("network", "p99", "bytes read back", "dispatches", "largest mask error"):
+        assert part in result.out
+    assert len(frames_of(tmp_path / "out" / "demo.mp4")) == 240
+    assert len(json.loads((tmp_path / "out" / "demo.json").read_text())["frames"]) == 240
+    still = cv2.imread(str(tmp_path / "out" / "demo.png"))
+    assert still.shape == (480, 3 * 640 + 2 * 8, 3)

@@ -69,8 +69,9 @@ def compare(
         program.write(tensor, values)
     program.run()
     kernels = {out: kernel.name for kernel in program.blueprint.kernels for out in kernel.outputs}
+    stored = [(node, tensor) for node in graph.nodes for tensor in node.outputs if tensor in kernels]
     differences = []
-    for node, tensor in [(node, out) for node in graph.nodes for out in node.outputs if out in kernels]:
+    for node, tensor in stored:
         expected = np.asarray(reference.tensor(tensor), np.float32)
         apart = errors(program.read(tensor).reshape(expected.shape), expected)
         magnitude = float(np.abs(expected[np.isfinite(expected)]).max(initial=0))

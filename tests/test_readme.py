@@ -1,0 +1,94 @@
+"""The README is true: every command and every line of Python in it runs, and every file it names is there."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import av
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import assets
+from tests.commands import Command
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FRAMES = 50  # of the clip that stands in for the reader's recording
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+
+
+def commands(program: str) -> list[str]:
+    """The lines of shell blocks that run a program, without their comments."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    return [line.split("  #")[0].strip() for line in lines if line.startswith(program + " ")]
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The beginning of the demo clip, copied packet by packet."""
+    path = tmp_path_factory.mktemp("readme") / "people.mp4"
+    with av.open(str(Path(assets.__file__).parent / "people.mp4")) as source, av.open(str(path), "w") as copy:
+        stream = copy.add_stream_from_template(source.streams.video[0])
+        for number, packet in enumerate(source.demux(source.streams.video[0])):
+            if number < FRAMES:
+                packet.stream = stream
+                copy.mux(packet)
+    return path
+
+
+@pytest.mark.parametrize("line", commands("texelflow"))
+def test_command(
+    line: str, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(recording, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = Command(capsys)(*shlex.split(line)[1:])
+    assert result.code == 0, result.err
+
+
+def test_outputs_are_where_the_readme_says(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(recording, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    line = next(line for line in commands("texelflow") if "--masks" in line)
+    assert Command(capsys)(*shlex.split(line)[1:]).code == 0
+    assert len(list((tmp_path / "masks").glob("*.png"))) == 16  # 1 s to 1.5 s at 30 frames per second, both included
+    assert len((tmp_path / "frames.csv").read_text().splitlines()) == 17
+
+
+@pytest.mark.parametrize("line", commands("make"))
+def test_make_target(line: str) -> None:
+    done = subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_python(
+    selfie_model: Path, frame_rgba: npt.NDArray[np.uint8], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(selfie_model, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks("python")
+    names = {"image": frame_rgba[:256, :256, :3].astype(np.float32) / 255}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["mask"].shape == (1, 256, 256, 1)
+    assert names["mask"].max() > 0.9
+
+
+def test_files_exist() -> None:
+    named = re.findall(r"`((?:app|gpu_delegate|shaders|tests|assets)/[\w./]+)`", README) + re.findall(
+        r"\]\(([\w./]+)\)", README
+    )
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_is_short() -> None:
+    assert len(README.splitlines()) < 150

@@ -1,0 +1,183 @@
+"""Shader text: includes, parameters, sections; drivers' logs; all generated GLSL is what it was, and valid."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.errors import DeviceError
+from gpu_delegate.program import Blueprint, draft
+from gpu_delegate.reader import read_model
+from gpu_delegate.shader import explain_log, fill, load
+from tests.engine import DEVICES
+from tests.model_builder import SELFIE, selfie_like
+from tests.op_cases import CASES
+from tests.sketch import Sketch
+
+DATA = Path(__file__).parent / "data"
+VALIDATOR = "glslangValidator"
+AFTER_INCLUDES = "layout(binding = "
+
+
+class TestText:
+    """load() and fill(), on the project's own shaders."""
+
+    def test_parameters_replace_their_defaults(self) -> None:
+        text = load("kernel.comp", {"LOCAL_X": 32, "WIDTH": 7})
+        assert "#define LOCAL_X 32\n" in text
+        assert "#define WIDTH 7\n" in text
+        assert "#define HEIGHT 8\n" in text
+
+    def test_text_begins_with_the_version_and_the_files(self) -> None:
+        version, *rest = load("kernel.comp").splitlines()
+        assert version == "#version 430"
+        assert rest[:3] == ["// file 0: kernel.comp", "// file 1: vocabulary.glsl", "// file 2: elementwise.glsl"]
+
+    def test_lines_are_numbered_by_file_and_the_includer_goes_on_after_its_includes(self) -> None:
+        lines = load("kernel.comp").splitlines()
+        source = resources.files("shaders").joinpath("kernel.comp").read_text().splitlines()
+        for number, name in ((1, "vocabulary.glsl"), (2, "elementwise.glsl")):
+            at = lines.index(f"#line {number}0001")
+            included = resources.files("shaders").joinpath(name).read_text().splitlines()
+            assert lines[at + 1 : at + 1 + len(included)] == included
+            below = source.index(f'#include "{name}"') + 2  # lines count from 1, and the next one is meant
+            assert lines[at + 1 + len(included)] == f"#line {below}"
+
+    @pytest.mark.parametrize(
+        ("value", "text"), [(3, "3"), (1.0, "1.0"), (1e-7, "1e-07"), (0.1, "0.1"), (True, "1"), ("vec4", "vec4")]
+    )
+    def test_values_as_glsl_writes_them(self, value: str | int | float, text: str) -> None:
+        assert f"#define WIDTH {text}\n" in load("kernel.comp", {"WIDTH": value})
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+    def test_what_is_not_finite_is_refused(self, value: float) -> None:
+        with pytest.raises(DeviceError, match="cannot hold the value"):
+            load("kernel.comp", {"WIDTH": value})
+
+    def test_a_parameter_that_no_file_has_is_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"kernel\.comp has no parameter DEPTH"):
+            load("kernel.comp", {"DEPTH": 3})
+
+    def test_a_shader_that_does_not_exist(self) -> None:
+        with pytest.raises(FileNotFoundError):
+            load("nothing.comp")
+
+    def test_fill_puts_lines_in_place_of_the_example(self) -> None:
+        source = "a\n//@ one\nexample\n//@ end\nb\n//@ two\n//@ end\nc\n"
+        assert fill(source, {"one": ["x", "y"], "two": ["z"]}) == "a\nx\ny\nb\nz\nc\n"
+        assert fill(source, {"two": []}) == "a\n//@ one\nexample\nb\nc\n"
+
+    def test_fill_refuses_a_section_that_is_not_there(self) -> None:
+        with pytest.raises(ValueError, match="no section three"):
+            fill("a\n", {"three": []})
+
+
+class TestLogs:
+    """explain_log() on what drivers write about line 7 of the second file, which they call 10007."""
+
+    SOURCE = load("kernel.comp")
+
+    @pytest.mark.parametrize(
+        "log",
+        [
+            "0:10007(12): error: `foo' undeclared",  # Mesa
+            "ERROR: 0:10007: error: `foo' undeclared",  # glslang, Apple, Intel
+            "0(10007) : error C1503: `foo' undeclared",  # NVIDIA
+        ],
+    )
+    def test_names_the_file_and_the_line(self, log: str) -> None:
+        text = explain_log(log, self.SOURCE)
+        assert text.startswith("vocabulary.glsl:7: ")
+        assert text.endswith("`foo' undeclared")
+
+    def test_gives_the_first_few_in_one_line(self) -> None:
+        text = explain_log("\n".join(f"0:{n}(1): error: no {n}" for n in range(1, 9)), self.SOURCE)
+        assert text == "kernel.comp:1: no 1; kernel.comp:2: no 2; kernel.comp:3: no 3"
+
+    @pytest.mark.parametrize(
+        ("log", "text"), [("", "the driver gives no reason"), ("out of memory\n", "out of memory")]
+    )
+    def test_says_what_there_is(self, log: str, text: str) -> None:
+        assert explain_log(log, self.SOURCE) == text
+
+
+def small_model(device: Device) -> Blueprint:
+    """A gated bottleneck with a mask: few ops, and every way in which kernels are written."""
+    m = Sketch(0)
+    x = m.unary("HARD_SWISH", m.conv(m.image(6, 8, 3), 5))
+    wide = m.unary("RELU", m.depthwise(m.conv(x, 9, activation="RELU"), (3, 3)))
+    gate = m.unary("LOGISTIC", m.conv(m.conv(m.mean(wide), 3, activation="RELU"), 9))
+    x = m.binary("ADD", m.conv(m.binary("MUL", wide, gate), 5), x)
+    x = m.resize(x, (12, 16), half_pixel_centers=True)
+    m.output(m.unary("LOGISTIC", m.transpose(x, 1, (2, 2), (2, 2), "SAME", custom=True)))
+    return draft(read_model(m.build()), device)
+
+
+def snapshot_models() -> dict[str, Blueprint]:
+    """What a refactor may not change unnoticed."""
+    selfie, changed = read_model(selfie_like(0, SELFIE)), read_model(selfie_like(0))
+    return {
+        "small, software": small_model(SOFTWARE),
+        "small, hardware": small_model(HARDWARE),
+        "selfie, software": draft(selfie, SOFTWARE),
+        "selfie, hardware": draft(selfie, HARDWARE),
+        "changed, software": draft(changed, SOFTWARE),
+        "changed, software, unfused": draft(changed, SOFTWARE, fuse=False),
+    }
+
+
+def digests(blueprint: Blueprint) -> list[str]:
+    """A line for each kernel: name, grid, and what its text and its weights are."""
+    return [
+        f"{kernel.name} {'x'.join(map(str, kernel.grid))}/{'x'.join(map(str, kernel.local))} "
+        f"{hashlib.sha256(kernel.source.encode()).hexdigest()[:12]} "
+        f"{hashlib.sha256(kernel.weights.astype('<f4').tobytes()).hexdigest()[:12]}"
+        for kernel in blueprint.kernels
+    ]
+
+
+def test_generated_kernels_are_what_they_were(pytestconfig: pytest.Config) -> None:
+    """After an intended change: pytest --update-snapshots, and look at what git shows of tests/data."""
+    models = snapshot_models()
+    kernels = models["small, hardware"].kernels
+    text = "\n".join(f"// {k.name}\n{k.source[k.source.index(AFTER_INCLUDES) :]}" for k in kernels)
+    found = {name: digests(blueprint) for name, blueprint in models.items()}
+    stored, example = DATA / "kernels.json", DATA / "small_model.comp"
+    if pytestconfig.getoption("--update-snapshots"):
+        stored.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        example.write_text(text, encoding="utf-8")
+    assert text == example.read_text(encoding="utf-8")
+    assert found == json.loads(stored.read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
+def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
+    """Drivers accept more than the language allows; the reference compiler does not."""
+    plans = list(snapshot_models().values())
+    for case in CASES:
+        if not case.refused:
+            plans += [draft(read_model(case.model()), device) for device in DEVICES.values()]
+    plans.append(draft(read_model(selfie_like(0)), DEVICES["baked"]))
+    plans.append(draft(read_model(selfie_like(0)), replace(HARDWARE, max_texture_texels=64)))
+    sources = {kernel.source for plan in plans for kernel in plan.kernels}
+    for number, source in enumerate(sorted(sources)):
+        (tmp_path / f"{number}.comp").write_text(source)
+    files = sorted(tmp_path.iterdir())
+    done = subprocess.run([VALIDATOR, *map(str, files)], capture_output=True, text=True, timeout=300)
+    complaints = [line for line in done.stdout.splitlines() if "ERROR" in line or "WARNING" in line]
+    assert done.returncode == 0, complaints[:5]
+    assert complaints == []
+    assert len(files) > 300
+
+
+@pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
+def test_validator_finds_mistakes(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.comp"
+    wrong.write_text(small_model(HARDWARE).kernels[0].source.replace("int x0 =", "int x0 = 1.5 +"))
+    assert subprocess.run([VALIDATOR, str(wrong)], capture_output=True, timeout=60).returncode != 0

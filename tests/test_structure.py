@@ -1,0 +1,57 @@
+"""The shape of the source itself: who may import what, and that no file grows without end."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
+MODERNGL = {"moderngl", "glcontext"}
+MAY_IMPORT_MODERNGL = {"context.py", "runtime.py", "delegate.py"}
+MAY_IMPORT_CONTEXT = {"runtime.py", "delegate.py", "roofline.py"}  # the last one measures the machine
+MOST_LINES = 500
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Full names of all modules that a file imports, anywhere in it, and of what it takes from them."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file.name} imports relatively"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def top_levels(file: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imported(file)}
+
+
+def test_the_scan_finds_the_engine() -> None:
+    names = {file.name for file in ENGINE}
+    assert {"context.py", "runtime.py", "passes.py", "convolution.py"} <= names
+    context, runtime = (ROOT / "gpu_delegate" / name for name in ("context.py", "runtime.py"))
+    assert top_levels(context) & MODERNGL
+    assert "gpu_delegate.context.Context" in set(imported(runtime))
+
+
+@pytest.mark.parametrize("file", ENGINE, ids=lambda file: str(file.relative_to(ROOT)))
+def test_engine_imports(file: Path) -> None:
+    tops = top_levels(file)
+    assert not tops & {"app", "assets", "tests"}, "the engine is usable without the program"
+    if file.name not in MAY_IMPORT_MODERNGL:
+        assert not tops & MODERNGL
+    if file.name not in MAY_IMPORT_CONTEXT:
+        assert not [name for name in imported(file) if name.startswith("gpu_delegate.context")], "plans need no OpenGL"
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted(file for folder in ("app", "gpu_delegate", "tests") for file in (ROOT / folder).rglob("*.py")),
+    ids=lambda file: str(file.relative_to(ROOT)),
+)
+def test_files_stay_short_and_say_what_they_are(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count("\n") <= MOST_LINES
+    assert ast.get_docstring(ast.parse(text))

@@ -136,7 +136,8 @@ class Compositor:
         self._bind(2, self._background.texture if self._background else texture)
         self._mask.bind(1, tensor)
         gl.glBindVertexArray(self._corners)
-        gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
+        if self._context.can_compute:
+            gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
         gl.glDrawArrays(opengl.TRIANGLES, 0, 3)
 
     def _compile(self, effect: Effect) -> _Program:
@@ -144,6 +145,9 @@ class Compositor:
         stages = {opengl.VERTEX_SHADER: load("composite.vert"), opengl.FRAGMENT_SHADER: fragment}
         name = compile_program(self._context, stages, f"composite {effect}")
         locate = self._gl.glGetUniformLocation
+        self._gl.glUseProgram(name)
+        for unit, sampler in enumerate((b"frame", b"mask_tensor", b"background")):
+            self._gl.glUniform1i(locate(name, sampler), unit)
         return _Program(name, locate(name, b"color"), locate(name, b"height"))
 
     def _bind(self, unit: int, texture: int) -> None:

@@ -63,7 +63,10 @@ class BufferTexture:
         texels, limit = shown.size_bytes // self._texel_bytes, self._context.limits.texture_buffer_texels
         if texels > limit:
             raise DeviceError(f"a mask of {texels} pixels is too large for {self._context.renderer}: at most {limit}")
-        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, self._format, *span)
+        if self._context.can_compute:
+            self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, self._format, *span)
+        else:  # nothing is computed, so the mask is all that the buffer holds
+            self._gl.glTexBuffer(opengl.TEXTURE_BUFFER, self._format, shown.buffer)
         self._shown = span
 
     def release(self) -> None:

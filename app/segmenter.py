@@ -21,7 +21,7 @@ from app.resample import MaskLayout
 from app.sources import VideoFrame
 from app.upload import FrameUploader
 from gpu_delegate import opengl
-from gpu_delegate.context import Context, open_context
+from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.errors import DeviceError, UsageError
 from gpu_delegate.opengl import BufferRange, BufferSpan
 
@@ -138,22 +138,32 @@ def open_machine(choice: str, needs_picture: bool, console: Console) -> Iterator
     if choice not in ("gl", "cpu", "auto"):
         raise UsageError(f"--backend {choice}: gl, cpu or auto is needed")
     with contextlib.ExitStack() as stack:
-        try:
-            context = stack.enter_context(open_context()) if choice != "cpu" or needs_picture else None
-        except DeviceError as error:
-            if choice == "gl":
-                raise
-            if needs_picture:
-                raise DeviceError(f"{_reason(error)}; pictures need it, --masks and --log work without") from None
-            console.note(f"{_reason(error)}: the network runs on the CPU")
-            context = None
-        backend: Backend = "gl" if choice == "gl" or (context and not context.is_software) else "cpu"
-        if choice == "auto" and context and backend == "cpu":
-            console.note(
-                f"OpenGL is a software renderer here ({context.renderer}): the network runs on the CPU; "
-                "--backend gl overrides this"
-            )
-        yield Machine("cpu" if choice == "cpu" else backend, context)
+        if choice == "gl" or (choice == "auto" and _is_worth_it(console)):
+            yield Machine("gl", stack.enter_context(open_context()))
+        else:
+            yield Machine("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None)
+
+
+def _is_worth_it(console: Console) -> bool:
+    """Whether this machine's OpenGL is a GPU's and computes; if not, one line says why."""
+    try:
+        with open_context() as context:
+            if context.is_software:
+                console.note(
+                    f"OpenGL is a software renderer here ({context.renderer}): the network runs on the CPU; "
+                    "--backend gl overrides this"
+                )
+            return not context.is_software
+    except DeviceError as error:
+        console.note(f"{_reason(error)}: the network runs on the CPU")
+        return False
+
+
+def _open_to_draw() -> Context:
+    try:
+        return open_context(DRAWING)
+    except DeviceError as error:
+        raise DeviceError(f"{_reason(error)}; pictures need it, --masks and --log work without") from None
 
 
 def _reason(error: DeviceError) -> str:

@@ -28,7 +28,7 @@ class FrameUploader:
         self.texture = gl.generate("Textures")
         gl.glActiveTexture(opengl.TEXTURE0)
         gl.glBindTexture(opengl.TEXTURE_2D, self.texture)
-        gl.glTexStorage2D(opengl.TEXTURE_2D, 1, opengl.RGBA8, *size)
+        gl.glTexImage2D(opengl.TEXTURE_2D, 0, opengl.RGBA8, *size, 0, opengl.RGBA, opengl.UNSIGNED_BYTE, None)
         for name in (opengl.TEXTURE_MIN_FILTER, opengl.TEXTURE_MAG_FILTER):
             gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.NEAREST)
         context.check_errors(f"making a texture of {size[0]}x{size[1]} pixels")

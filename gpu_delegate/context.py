@@ -22,7 +22,8 @@ from gpu_delegate.errors import DeviceError
 from gpu_delegate.opengl import GL, Load
 from gpu_delegate.shader import explain_log
 
-REQUIRED = (4, 3)
+REQUIRED = (4, 3)  # to compute
+DRAWING = (3, 3)  # to draw pictures with a mask that was computed elsewhere
 MOST_LABEL_BYTES = 255  # what every driver takes; a longer label is an error
 _SOFTWARE = re.compile(
     r"llvmpipe|softpipe|swrast|SwiftShader|Software Rasterizer|Microsoft Basic Render|GDI Generic", re.I
@@ -106,7 +107,7 @@ class Context:
     Use it as a context manager, or call release(); objects made in it die with it.
     """
 
-    def __init__(self, native: Any, load: Load, standalone: bool) -> None:
+    def __init__(self, native: Any, load: Load, standalone: bool, needed: tuple[int, int] = REQUIRED) -> None:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
         self._native = native
@@ -114,12 +115,17 @@ class Context:
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
         self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
-        if self.gl.version < REQUIRED:
+        if self.gl.version < needed:
             raise DeviceError(_too_old(self.gl.version, self.renderer))
+        self.can_compute = self.gl.version >= REQUIRED
         self.limits = _read_limits(self.gl)
-        check_limits(self.limits, self.renderer)
+        if self.can_compute:
+            check_limits(self.limits, self.renderer)
+        else:
+            while self.gl.glGetError():  # limits of compute shaders are unknown here, and read as 0
+                pass
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
-        self.mgl = moderngl.create_context(require=430, standalone=standalone, context=loader)
+        self.mgl = moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
 
     @classmethod
     def from_current(cls, load: Load) -> "Context":
@@ -168,17 +174,18 @@ class Context:
         self.release()
 
 
-def open_context() -> Context:
+def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
     """Open a context of its own without any window, through EGL; it is current in this thread from now on.
 
-    GLCONTEXT_DEVICE_INDEX chooses among several devices. Raises DeviceError: no EGL, no device, OpenGL below 4.3.
+    GLCONTEXT_DEVICE_INDEX chooses among several devices. Raises DeviceError: no EGL, no device, OpenGL below `needed`,
+    which is REQUIRED or, for a compositor alone, DRAWING.
     """
     try:
-        native = _open_native(430)
+        native = _open_native(_code(needed))
     except Exception as error:  # glcontext raises nothing more specific
         raise DeviceError(_why_not(str(error))) from None
     try:
-        return Context(native, native.load_opengl_function, standalone=True)
+        return Context(native, native.load_opengl_function, standalone=True, needed=needed)
     except BaseException:
         native.release()
         raise
@@ -213,7 +220,8 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
     finally:
         for shader in shaders:
             gl.glDeleteShader(shader)
-    gl.glObjectLabel(opengl.PROGRAM, program, -1, label.encode()[:MOST_LABEL_BYTES])
+    if context.can_compute:
+        gl.glObjectLabel(opengl.PROGRAM, program, -1, label.encode()[:MOST_LABEL_BYTES])
     return program
 
 
@@ -226,6 +234,11 @@ def _check_log(get: Any, get_log: Any, name: int, status: int, source: str, labe
     log = ctypes.create_string_buffer(max(value.value, 1))
     get_log(name, len(log), None, log)
     raise DeviceError(f"shader {label} does not compile: {explain_log(log.value.decode(errors='replace'), source)}")
+
+
+def _code(version: tuple[int, int]) -> int:
+    """A version as moderngl writes it: 430 for 4.3."""
+    return 100 * version[0] + 10 * version[1]
 
 
 def _open_native(version: int) -> Any:
@@ -253,7 +266,7 @@ def _why_not(error: str) -> str:
             f"no OpenGL: EGL has no device {index}; install libgl1-mesa-dri or the GPU's driver, or use --backend cpu"
         )
     with contextlib.suppress(Exception):
-        older = _open_native(330)
+        older = _open_native(_code(DRAWING))
         try:
             gl = GL(older.load_opengl_function)
             return _too_old(gl.version, gl.string(opengl.RENDERER))

@@ -103,7 +103,7 @@ class GL:
     glTexBuffer: Callable[[Uint, Uint, Uint], None]
     glTexBufferRange: Callable[[Uint, Uint, Uint, Size, Size], None]
     glTexParameteri: Callable[[Uint, Uint, Int], None]
-    glTexStorage2D: Callable[[Uint, Int, Uint, Int, Int], None]
+    glTexImage2D: Callable[[Uint, Int, Int, Int, Int, Int, Uint, Uint, Pointer], None]
     glTexSubImage2D: Callable[[Uint, Int, Int, Int, Int, Int, Uint, Uint, Pointer], None]
     glPixelStorei: Callable[[Uint, Int], None]
     glReadPixels: Callable[[Int, Int, Int, Int, Uint, Uint, Pointer], None]

@@ -1,4 +1,4 @@
-#version 430
+#version 330
 // The frame's texture and the network's output tensor go in, the picture with its effect comes out.
 // A target larger than the frame repeats the frame's last row and column.
 #define FRAME_W 640
@@ -11,14 +11,13 @@
 #define Y_DEN 960
 // Whether parts of the frame were cropped away.
 #define UNSEEN 0
-#define MASK_UNIT 1
 // 0 tints the person, 1 puts an image behind, 2 a colour, 3 shows the mask. No uniform: software GL would do all four.
 #define EFFECT 0
 #include "sampling.glsl"
 #include "mask.glsl"
 
-layout(binding = 0) uniform sampler2D frame;
-layout(binding = 2) uniform sampler2D background;  // of the frame's size
+uniform sampler2D frame;
+uniform sampler2D background;  // of the frame's size
 uniform vec4 color;  // a is the strength of a tint
 uniform int height;  // of a target whose first row is the lowest, else 0
 out vec4 picture;

@@ -1,4 +1,4 @@
-#version 430
+#version 330
 // One triangle that covers the target; no vertex data goes in.
 void main() {
     vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 1.0;

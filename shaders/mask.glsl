@@ -8,7 +8,10 @@
 // What is still to be done to the value: 0 nothing, 1 sigmoid, 2 softmax over the channels.
 #define ACTIVATION 0
 
-layout(binding = MASK_UNIT) uniform samplerBuffer mask_tensor;
+#ifdef MASK_UNIT
+layout(binding = MASK_UNIT)
+#endif
+uniform samplerBuffer mask_tensor;
 
 float mask_at(int x, int y) {
     int pixel = y * MASK_W + x;

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_delegate.graph import Activated, Conv2D, Graph, Node, Padding, Reduce, Resize, Tensor
-from gpu_delegate.ops.resize import interpolation_matrix
+from gpu_delegate.graph import Activated, Graph, Node, Resize, Tensor
+from gpu_delegate.interpolation import interpolation_matrix
+from gpu_delegate.nodes import is_pointwise_convolution, is_spatial_mean
 from gpu_delegate.rewrite import Outcome, Rewriter
 
 
@@ -33,14 +34,6 @@ def hoist_convolution(graph: Graph) -> tuple[Graph, Outcome]:
         edit.replace(node, replace(readers[0], inputs=(small.index, *readers[0].inputs[1:]), outputs=(low,)))
         edit.replace(readers[0], replace(node, inputs=(low,), outputs=(out.index,)))
     return edit.finish()
-
-
-def is_pointwise_convolution(graph: Graph, node: Node) -> bool:
-    """A CONV_2D that reads and writes one pixel: 1x1 kernel, stride 1, no padding."""
-    conv = node.attributes
-    if node.op != "CONV_2D" or not isinstance(conv, Conv2D):
-        return False
-    return graph.tensors[node.inputs[1]].shape[1:3] == (1, 1) and conv.stride == (1, 1) and conv.padding == Padding()
 
 
 def distribute_mean(graph: Graph) -> tuple[Graph, Outcome]:
@@ -93,11 +86,3 @@ def keeps_mean(resize: Node, small: Tensor, large: Tensor) -> bool:
         if not np.allclose(columns, target / source, rtol=1e-6):
             return False
     return True
-
-
-def is_spatial_mean(graph: Graph, node: Node) -> bool:
-    """A MEAN over rows and columns of a BHWC map."""
-    attributes = node.attributes
-    if node.op != "MEAN" or not isinstance(attributes, Reduce):
-        return False
-    return attributes.axes == (1, 2) and len(graph.tensors[node.inputs[0]].shape) == 4

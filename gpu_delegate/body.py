@@ -14,18 +14,14 @@ and no value between them touches memory.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gpu_delegate.algebra import is_pointwise_convolution
 from gpu_delegate.device import Device
 from gpu_delegate.graph import Graph, Node, Pool2D
 from gpu_delegate.layout import MapShape, shape_of
+from gpu_delegate.nodes import WINDOWS, has_weights, is_contraction, is_pointwise_convolution
 from gpu_delegate.ops.elementwise import is_elementwise
 
 MOST_INPUTS = 15  # texture units 0 to 14; the last of the 16 that OpenGL promises holds the weights
 MOST_TAPS = 512  # of a window: all of them stand in the shader's text
-
-STENCILS = frozenset(
-    {"DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"}
-)
 
 
 class Decline(Exception):  # noqa: N818 - a decision, not an error
@@ -81,10 +77,6 @@ class Body:
 
     def producer(self, tensor: int) -> Node | None:
         return next((node for node in self.nodes if tensor in node.outputs), None)
-
-
-def is_contraction(node: Node) -> bool:
-    return node.op in ("CONV_2D", "TRANSPOSE_CONV", "Convolution2DTransposeBias")
 
 
 def too_many_inputs(graph: Graph, inputs: Sequence[int], outputs: int, device: Device) -> str | None:
@@ -147,7 +139,7 @@ class _Planner:
                 raise Decline("a window over a value that the same kernel makes")
             self._root(self.shape(node.inputs[0]).slices, Accumulate(node), node.inputs[0])
             self.held.add(out)
-        elif node.op in STENCILS:
+        elif node.op in WINDOWS:
             if node.inputs[0] in self.producers:
                 raise Decline("a window over a value that the same kernel makes")
         elif is_elementwise(node):
@@ -161,7 +153,7 @@ class _Planner:
         taps = 1
         if isinstance(node.attributes, Pool2D):
             taps = node.attributes.kernel[0] * node.attributes.kernel[1]
-        elif is_contraction(node) or node.op == "DEPTHWISE_CONV_2D":
+        elif has_weights(node):
             _, height, width, _ = self.graph.tensors[node.inputs[1]].shape
             taps = height * width
         if taps > MOST_TAPS:
@@ -213,7 +205,7 @@ class _Planner:
         streams.add(tensor)
         if is_contraction(node):
             return False  # 1x1 over held values: all of them at constant positions
-        if node.op in STENCILS:
+        if node.op in WINDOWS:
             self.inputs.setdefault(node.inputs[0])
             return False
         flags = [self._collect(i, streams) for i in node.inputs]

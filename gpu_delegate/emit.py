@@ -4,16 +4,17 @@ Ops write only their own arithmetic (gpu_delegate/ops); positions, padding, load
 here. Names in the text are ordinals (in0, out0, a1_0_2), never names from the model, so equal kernels have equal text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpu_delegate.body import Accumulate, Body, Hold, Phase, Root, is_contraction
+from gpu_delegate.body import Accumulate, Body, Hold, Phase, Root
 from gpu_delegate.graph import Node
 from gpu_delegate.layout import MapShape, shape_of
-from gpu_delegate.ops import convolution, elementwise, resize, window
+from gpu_delegate.nodes import has_weights
+from gpu_delegate.ops import elementwise
 from gpu_delegate.packing import Blob, Float32Array
 from gpu_delegate.rewrite import float_data
 
@@ -51,11 +52,22 @@ class Scope:
     names: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Ops:
+    """Who writes the arithmetic of which op (gpu_delegate/ops/registry.py)."""
+
+    stream: Mapping[str, Callable[["Emitter", Node, Slice], list[str]]]  # one slice for each of the thread's pixels
+    start: Callable[["Emitter", Node], None]  # declares a convolution's sums
+    accumulate: Callable[["Emitter", Node, Slice], None]  # adds one input slice to them
+    store: Mapping[str, Callable[["Emitter", Node], None]]  # ops whose results go elsewhere than to their own pixel
+
+
 class Emitter:
     """Builds the text; `lines` and `blob` are the result."""
 
     def __init__(
         self,
+        ops: Ops,
         body: Body,
         tile: Tile,
         inputs: dict[int, str],
@@ -63,6 +75,7 @@ class Emitter:
         blob: Blob,
         plain: frozenset[int] = frozenset(),
     ) -> None:
+        self._ops = ops
         self.body = body
         self.graph = body.graph
         self.tile = tile
@@ -78,7 +91,7 @@ class Emitter:
         self._held_names: dict[int, str] = {}
         self._bases: dict[tuple[int, str], int] = {}
         self._inputs = inputs
-        self._outputs = {tensor: f"out{k}" for k, tensor in enumerate(body.outputs)}
+        self.outputs = {tensor: f"out{k}" for k, tensor in enumerate(body.outputs)}
 
     # Text ---------------------------------------------------------------------------------------------------------
 
@@ -155,17 +168,9 @@ class Emitter:
         return self.value(tensor, at)
 
     def _compute(self, node: Node, at: Slice) -> list[str]:
-        if is_contraction(node):
-            return convolution.gather(self, node, at)
-        if node.op == "DEPTHWISE_CONV_2D":
-            return window.depthwise(self, node, at)
-        if node.op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
-            return window.pool(self, node, at)
-        if node.op == "RESIZE_BILINEAR":
-            return resize.bilinear(self, node, at)
-        if node.op == "RESIZE_NEAREST_NEIGHBOR":
-            return resize.nearest(self, node, at)
-        return self.declare(self._elementwise(node, at))
+        if elementwise.is_elementwise(node):
+            return self.declare(self._elementwise(node, at))
+        return self._ops.stream[node.op](self, node, at)
 
     def declare(self, expressions: list[str], prefix: str = "t") -> list[str]:
         names = [self.name(prefix) for _ in expressions]
@@ -258,13 +263,13 @@ class Emitter:
 
     def emit(self) -> None:
         """The whole kernel."""
-        for number, phase in enumerate(self.body.phases):
+        for phase in self.body.phases:
             for root in phase.roots:
                 if isinstance(root, Accumulate):
-                    convolution.start(self, root.node)
-            self._phase(phase, first=number == 0)
+                    self._ops.start(self, root.node)
+            self._phase(phase)
 
-    def _phase(self, phase: Phase, first: bool) -> None:
+    def _phase(self, phase: Phase) -> None:
         accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
         for root in phase.roots:
             if isinstance(root, Hold):
@@ -287,7 +292,7 @@ class Emitter:
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producer(v) for v in phase.evaluates]
         return any(isinstance(root, Accumulate) for root in phase.roots) or any(
-            node is not None and (is_contraction(node) or node.op == "DEPTHWISE_CONV_2D") for node in nodes
+            node is not None and has_weights(node) for node in nodes
         )
 
     def _roots(self, phase: Phase, at: Slice) -> None:
@@ -296,11 +301,11 @@ class Emitter:
 
     def _root(self, root: Root, at: Slice) -> None:
         if isinstance(root, Accumulate):
-            convolution.accumulate(self, root.node, at)
+            self._ops.accumulate(self, root.node, at)
         elif isinstance(root, Hold):
             self._hold(root.tensor, at)
-        elif (node := self.body.producer(root.tensor)) is not None and node.op == "DEPTH_TO_SPACE":
-            self._store_blocks(node)
+        elif (node := self.body.producer(root.tensor)) is not None and node.op in self._ops.store:
+            self._ops.store[node.op](self, node)
         else:
             self._store(root.tensor, at)
 
@@ -320,42 +325,7 @@ class Emitter:
         for row, value in enumerate(self.value(tensor, at)):
             target = self.index(shape, at, row)
             stored = f"{value}.x" if tensor in self.plain else self.masked(value, shape.channels, at)
-            self.line(f"WRITE({self._outputs[tensor]}, {target}, {stored});")
-
-    def _store_blocks(self, node: Node) -> None:
-        """DEPTH_TO_SPACE: channel (i * block + j) * C + c of pixel (y, x) goes to c of (y*block + i, x*block + j)."""
-        shape, domain = self.shape(node.outputs[0]), self.body.domain
-        block = shape.width // domain.width
-        if node.outputs[0] in self.plain:
-            self._store_plain_blocks(node, block)
-            return
-        for row in self.rows:
-            for i in range(block):
-                for j in range(block):
-                    first = (i * block + j) * shape.channels
-                    pixel = f"((y0 + {row}) * {block} + {i}) * {shape.width} + x0 * {block} + {j}"
-                    for k in range(shape.slices):
-                        lanes = [
-                            self._lane(node.inputs[0], row, first + c, c < shape.channels)
-                            for c in range(4 * k, 4 * k + 4)
-                        ]
-                        target = self.texel(shape, Slice(str(k), k), pixel)
-                        self.line(f"WRITE({self._outputs[node.outputs[0]]}, {target}, vec4({', '.join(lanes)}));")
-
-    def _store_plain_blocks(self, node: Node, block: int) -> None:
-        """A block's rows, as vectors of floats where their length allows it: the map's width is a multiple of it."""
-        together = plain_lanes(block)
-        for row in self.rows:
-            for i in range(block):
-                for j in range(0, block, together):
-                    lanes = [self._lane(node.inputs[0], row, i * block + j + k, True) for k in range(together)]
-                    value = lanes[0] if together == 1 else f"vec{together}({', '.join(lanes)})"
-                    start = f"(((y0 + {row}) * {block} + {i}) * {self.body.domain.width} + x0) * {block // together}"
-                    target = f"{start} + {j // together}"
-                    self.line(f"WRITE({self._outputs[node.outputs[0]]}, {target}, {value});")
-
-    def _lane(self, tensor: int, row: int, channel: int, exists: bool) -> str:
-        return f"{self.held(tensor, row, channel // 4)}.{'xyzw'[channel % 4]}" if exists else "0.0"
+            self.line(f"WRITE({self.outputs[tensor]}, {target}, {stored});")
 
     # Weights ------------------------------------------------------------------------------------------------------
 
@@ -370,11 +340,6 @@ class Emitter:
         if values is not None:
             return literal(values)
         return f"WEIGHT({base} + {offset})"
-
-
-def plain_lanes(block: int) -> int:
-    """Floats of a plain output that a row of a block x block square stores at once (a vec3 array has gaps)."""
-    return block if block in (2, 4) else 1
 
 
 def literal(values: Float32Array) -> str:

@@ -8,11 +8,11 @@ reason is kept for `texelflow inspect`.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpu_delegate.algebra import is_pointwise_convolution
-from gpu_delegate.body import Body, Decline, is_contraction, plan_body
+from gpu_delegate.body import Body, Decline, plan_body
 from gpu_delegate.device import Device
 from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Graph, Node
+from gpu_delegate.nodes import is_contraction, is_pointwise_convolution
 from gpu_delegate.ops.elementwise import is_elementwise
 from gpu_delegate.vector import is_vector_node
 

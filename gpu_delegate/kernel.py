@@ -8,9 +8,11 @@ import numpy as np
 from gpu_delegate.body import MOST_INPUTS, Body
 from gpu_delegate.cost import macs_of
 from gpu_delegate.device import Device
-from gpu_delegate.emit import Emitter, Tile, plain_lanes
+from gpu_delegate.emit import Emitter, Tile
 from gpu_delegate.graph import Graph, Node
 from gpu_delegate.layout import ceil_div, shape_of
+from gpu_delegate.ops.depth_to_space import plain_lanes
+from gpu_delegate.ops.registry import OPS
 from gpu_delegate.packing import Blob, Float32Array
 from gpu_delegate.shader import fill, load
 from gpu_delegate.vector import VectorEmitter
@@ -44,7 +46,7 @@ def pixel_kernel(
     blob = Blob()
     threads = int(np.prod(tile.local))
     vectors = VectorEmitter(graph, prologue, threads, inputs, blob)
-    emitter = Emitter(body, tile, inputs, vectors.arrays, blob, plain)
+    emitter = Emitter(OPS, body, tile, inputs, vectors.arrays, blob, plain)
     emitter.emit()
     domain, slices = body.domain, shape_of(graph.tensors[body.outputs[0]]).slices
     defines = {

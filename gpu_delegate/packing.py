@@ -3,7 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.layout import ceil_div
+from gpu_delegate.graph import ABSENT, Graph, Node
+from gpu_delegate.layout import ceil_div, shape_of
+from gpu_delegate.rewrite import float_data
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -46,6 +48,13 @@ def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:
     """(S, H, W, 4) -> HWC."""
     slices, height, width, _ = texels.shape
     return np.ascontiguousarray(texels.transpose(1, 2, 0, 3).reshape(height, width, 4 * slices)[:, :, :channels])
+
+
+def bias_of(graph: Graph, node: Node) -> Float32Array:
+    """The bias as (slices, 4), zeros where the node has none."""
+    channels = shape_of(graph.tensors[node.outputs[0]]).channels
+    tensor = node.inputs[2] if len(node.inputs) > 2 else ABSENT
+    return vector_texels(np.zeros(channels, np.float32) if tensor == ABSENT else float_data(graph.tensors[tensor]))
 
 
 class Blob:

@@ -258,10 +258,11 @@ PASSES: tuple[Pass, ...] = (
     drop_unused,
 )
 
-# What a program of one dispatch per op needs: nothing is moved, merged or skipped.
+# What a program of one dispatch per op needs: nothing is moved or skipped, and merged only what has no kernel.
 UNFUSED_PASSES: tuple[Pass, ...] = (
     fold_dequantize,
     split_activations,
+    merge_pad,
     expand_depthwise_multiplier,
     connected_to_convolution,
     pool_to_mean,

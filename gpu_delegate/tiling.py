@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from gpu_delegate.algebra import is_pointwise_convolution
-from gpu_delegate.body import STENCILS, Body, is_contraction
+from gpu_delegate.body import Body
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Tile
 from gpu_delegate.layout import ceil_div, shape_of
+from gpu_delegate.nodes import WINDOWS, has_weights, is_contraction, is_pointwise_convolution
 
 
 def choose_tiles(bodies: Sequence[Body], device: Device) -> list[Tile]:
@@ -27,7 +27,7 @@ def weight_count(body: Body) -> int:
     return sum(
         int(tensor.data.size)
         for node in body.nodes
-        if is_contraction(node) or node.op == "DEPTHWISE_CONV_2D"
+        if has_weights(node)
         if (tensor := body.graph.tensors[node.inputs[1]]).data is not None
     )
 
@@ -57,7 +57,7 @@ def _z_slices(body: Body, baked: bool, device: Device) -> int:
 def _shares_loads(body: Body) -> bool:
     """Whether pixels below each other read some of the same texels: windows, and resizing."""
     return any(
-        node.op in STENCILS or (is_contraction(node) and not is_pointwise_convolution(body.graph, node))
+        node.op in WINDOWS or (is_contraction(node) and not is_pointwise_convolution(body.graph, node))
         for node in body.nodes
     )
 
@@ -66,7 +66,7 @@ def _unrolled(body: Body, z_slices: int) -> int:
     """The longest run of text for one pixel: taps times output slices of a contraction, taps of a window."""
     lengths = [1]
     for node in body.nodes:
-        if is_contraction(node) or node.op == "DEPTHWISE_CONV_2D":
+        if has_weights(node):
             taps = math.prod(body.graph.tensors[node.inputs[1]].shape[1:3])
             slices = z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
             lengths.append(taps * slices if node.outputs[0] in body.held else max(taps, slices))

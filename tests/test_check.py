@@ -9,7 +9,6 @@ from types import MappingProxyType
 import cv2
 import numpy as np
 import pytest
-from tests.model_builder import ModelBuilder, selfie_like
 
 import assets
 from app.check_clip import check_clip
@@ -27,6 +26,7 @@ from gpu_delegate.program import draft
 from gpu_delegate.reader import read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program, device_of
+from tests.model_builder import ModelBuilder, selfie_like
 
 Alter = Callable[[Graph], tuple[Graph, Node]]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpu_delegate.algebra import is_spatial_mean
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.fusion import group_nodes
+from gpu_delegate.nodes import is_spatial_mean
 from gpu_delegate.program import Blueprint, draft
 from gpu_delegate.reader import load_model, read_model
 from tests.engine import DEVICES

@@ -13,7 +13,7 @@ import pytest
 from gpu_delegate import algebra, passes
 from gpu_delegate.context import Context
 from gpu_delegate.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
-from gpu_delegate.ops.resize import interpolation_matrix
+from gpu_delegate.interpolation import interpolation_matrix
 from gpu_delegate.passes import PASSES, UNFUSED_PASSES, run_passes
 from gpu_delegate.program import draft
 from gpu_delegate.reader import load_model, read_model

@@ -1,26 +1,12 @@
 """CONV_2D in its two forms: accumulating over streamed input slices, and gathering over held ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from gpu_delegate.algebra import is_pointwise_convolution
-from gpu_delegate.graph import ABSENT, Conv2D, Graph, Node, TransposeConv2D
-from gpu_delegate.layout import shape_of
-from gpu_delegate.packing import Float32Array, convolution_blocks, vector_texels
+from gpu_delegate.emit import Emitter, Slice
+from gpu_delegate.graph import Conv2D, Node, TransposeConv2D
+from gpu_delegate.nodes import is_pointwise_convolution
+from gpu_delegate.packing import bias_of, convolution_blocks
 from gpu_delegate.rewrite import float_data
-
-if TYPE_CHECKING:
-    from gpu_delegate.emit import Emitter, Slice
-
-
-def bias_of(graph: Graph, node: Node) -> Float32Array:
-    """The bias as (slices, 4), zeros where the node has none."""
-    channels = shape_of(graph.tensors[node.outputs[0]]).channels
-    tensor = node.inputs[2] if len(node.inputs) > 2 else ABSENT
-    return vector_texels(np.zeros(channels, np.float32) if tensor == ABSENT else float_data(graph.tensors[tensor]))
 
 
 def start(emitter: Emitter, node: Node) -> None:

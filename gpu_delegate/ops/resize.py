@@ -1,41 +1,10 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: source positions as TensorFlow Lite computes them, and their GLSL."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
-import numpy.typing as npt
 
+from gpu_delegate.emit import Emitter, Slice
 from gpu_delegate.graph import Node, Resize
-
-if TYPE_CHECKING:
-    from gpu_delegate.emit import Emitter, Slice
-
-
-def scale_of(source: int, target: int, attributes: Resize) -> float:
-    """Source pixels per target pixel along one axis."""
-    if attributes.align_corners and target > 1:
-        return (source - 1) / (target - 1)
-    return source / target
-
-
-def position(target_index: float, scale: float, attributes: Resize) -> float:
-    """Source coordinate of a target pixel, before clamping (bilinear)."""
-    return (target_index + 0.5) * scale - 0.5 if attributes.half_pixel_centers else target_index * scale
-
-
-def interpolation_matrix(source: int, target: int, attributes: Resize) -> npt.NDArray[np.float64]:
-    """The (target, source) matrix of bilinear interpolation along one axis; each row sums to one."""
-    matrix = np.zeros((target, source))
-    scale = scale_of(source, target, attributes)
-    for index in range(target):
-        at = position(index, scale, attributes)
-        low = int(np.floor(at))
-        weight = at - low
-        matrix[index, min(max(low, 0), source - 1)] += 1.0 - weight
-        matrix[index, min(max(low + 1, 0), source - 1)] += weight
-    return matrix
+from gpu_delegate.interpolation import scale_of
 
 
 def bilinear(emitter: Emitter, node: Node, at: Slice) -> list[str]:

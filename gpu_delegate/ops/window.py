@@ -1,16 +1,9 @@
 """DEPTHWISE_CONV_2D and pooling: windows over each channel alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from gpu_delegate.emit import Emitter, Slice
 from gpu_delegate.graph import DepthwiseConv2D, Node, Padding, Pool2D, Size2
-from gpu_delegate.ops.convolution import bias_of
-from gpu_delegate.packing import depthwise_taps
+from gpu_delegate.packing import bias_of, depthwise_taps
 from gpu_delegate.rewrite import float_data
-
-if TYPE_CHECKING:
-    from gpu_delegate.emit import Emitter, Slice
 
 LOWEST = "vec4(-3.402823466e38)"
 Axis = tuple[str, str]

@@ -1,0 +1,47 @@
+"""DEPTH_TO_SPACE: each pixel's channels become a block of pixels, so the op is all in how it stores."""
+
+from gpu_delegate.emit import Emitter, Slice
+from gpu_delegate.graph import Node
+
+
+def plain_lanes(block: int) -> int:
+    """Floats of a plain output that a row of a block x block square stores at once (a vec3 array has gaps)."""
+    return block if block in (2, 4) else 1
+
+
+def store(emitter: Emitter, node: Node) -> None:
+    """DEPTH_TO_SPACE: channel (i * block + j) * C + c of pixel (y, x) goes to c of (y*block + i, x*block + j)."""
+    shape, domain = emitter.shape(node.outputs[0]), emitter.body.domain
+    block = shape.width // domain.width
+    if node.outputs[0] in emitter.plain:
+        _store_plain(emitter, node, block)
+        return
+    for row in emitter.rows:
+        for i in range(block):
+            for j in range(block):
+                first = (i * block + j) * shape.channels
+                pixel = f"((y0 + {row}) * {block} + {i}) * {shape.width} + x0 * {block} + {j}"
+                for k in range(shape.slices):
+                    lanes = [
+                        _lane(emitter, node.inputs[0], row, first + c, c < shape.channels)
+                        for c in range(4 * k, 4 * k + 4)
+                    ]
+                    target = emitter.texel(shape, Slice(str(k), k), pixel)
+                    emitter.line(f"WRITE({emitter.outputs[node.outputs[0]]}, {target}, vec4({', '.join(lanes)}));")
+
+
+def _store_plain(emitter: Emitter, node: Node, block: int) -> None:
+    """A block's rows, as vectors of floats where their length allows it: the map's width is a multiple of it."""
+    together = plain_lanes(block)
+    for row in emitter.rows:
+        for i in range(block):
+            for j in range(0, block, together):
+                lanes = [_lane(emitter, node.inputs[0], row, i * block + j + k, True) for k in range(together)]
+                value = lanes[0] if together == 1 else f"vec{together}({', '.join(lanes)})"
+                start = f"(((y0 + {row}) * {block} + {i}) * {emitter.body.domain.width} + x0) * {block // together}"
+                target = f"{start} + {j // together}"
+                emitter.line(f"WRITE({emitter.outputs[node.outputs[0]]}, {target}, {value});")
+
+
+def _lane(emitter: Emitter, tensor: int, row: int, channel: int, exists: bool) -> str:
+    return f"{emitter.held(tensor, row, channel // 4)}.{'xyzw'[channel % 4]}" if exists else "0.0"

@@ -1,0 +1,25 @@
+"""The table of ops that pixel kernels know: the name of an op goes in, who writes its GLSL comes out.
+
+Elementwise ops have a table of their own, in gpu_delegate/ops/elementwise.py.
+"""
+
+from types import MappingProxyType
+
+from gpu_delegate.emit import Ops
+from gpu_delegate.ops import convolution, depth_to_space, resize, window
+
+OPS = Ops(
+    stream=MappingProxyType(
+        {
+            "CONV_2D": convolution.gather,
+            "DEPTHWISE_CONV_2D": window.depthwise,
+            "AVERAGE_POOL_2D": window.pool,
+            "MAX_POOL_2D": window.pool,
+            "RESIZE_BILINEAR": resize.bilinear,
+            "RESIZE_NEAREST_NEIGHBOR": resize.nearest,
+        }
+    ),
+    start=convolution.start,
+    accumulate=convolution.accumulate,
+    store=MappingProxyType({"DEPTH_TO_SPACE": depth_to_space.store}),
+)

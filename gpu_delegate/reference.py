@@ -25,6 +25,7 @@ CUSTOM_TRANSPOSE = b"Convolution2DTransposeBias"
 TRANSPOSE_WITH_BIAS_VERSION = 3
 ALIGNMENT = 16  # of constants in a .tflite file
 MOST_THREADS = 4  # more gain nothing on networks of this size
+SPARED_CPUS = 1  # its threads wait for each other in loops: if one finds no CPU free, 3 ms become 500
 
 
 def load_interpreter_module() -> Any:
@@ -45,7 +46,7 @@ class Reference:
         Raises ModelError where TensorFlow Lite refuses the model, DeviceError where there is no TensorFlow Lite.
         """
         module = load_interpreter_module()
-        options: dict[str, Any] = {"num_threads": threads or min(MOST_THREADS, _usable_cpus())}
+        options: dict[str, Any] = {"num_threads": threads or max(1, min(MOST_THREADS, _usable_cpus() - SPARED_CPUS))}
         if keep_all_tensors:
             options["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         model = _rewrite(data, every_output=keep_all_tensors)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from app.gl_path import GlPath
 from app.pipeline import Stage
@@ -14,37 +15,44 @@ from app.render import OffscreenTarget
 from app.resample import MaskToFrame
 from app.segmenter import CpuSegmenter
 from app.sources import VideoFrame
+from app.threads import Worker
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import MediaError
 from gpu_delegate.opengl import BufferRange
 
+Picture = tuple[int, npt.NDArray[np.uint8]]  # pts and RGBA bytes
+
 
 class VideoOutput:
-    """Pictures in a target to a recorder, read back without waiting."""
+    """Pictures in a target to a recorder, read back without waiting and encoded on a thread of its own."""
 
     def __init__(self, context: Context, target: OffscreenTarget, recorder: Recorder) -> None:
         width, height = target.size
         self._target, self._recorder = target, recorder
         self._ring: ReadbackRing[int] = ReadbackRing(context, width * height * 4)
+        self._encoder: Worker[Picture] = Worker(self._write)
         self.stage = Stage("record", self._take)
 
     def _take(self, frame: VideoFrame) -> None:
         self._ring.request_picture(frame.pts, self._target.framebuffer, self._target.size)
-        for pts, data in self._ring.collect():
-            self._write(pts, data)
+        for picture in self._ring.collect():
+            self._encoder.put(picture)
 
     def finish(self) -> None:
-        """Write what is still under way."""
-        for pts, data in self._ring.drain():
-            self._write(pts, data)
+        """Write what is still under way. Raises MediaError."""
+        for picture in self._ring.drain():
+            self._encoder.put(picture)
+        self._encoder.finish()
 
-    def _write(self, pts: int, data: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> None:
+    def _write(self, picture: Picture) -> None:
         width, height = self._target.size
+        pts, data = picture
         self._recorder.write(data.reshape(height, width, 4), pts)
 
     def release(self) -> None:
-        """Free the buffers."""
+        """End the thread and free the buffers; what is still under way after an error is dropped."""
+        self._encoder.drop()
         self._ring.release()
 
 

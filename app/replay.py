@@ -23,6 +23,7 @@ from app.segmenter import CpuSegmenter, Machine, make_segmenter, open_machine
 from app.sources import FileSource, Position, VideoFrame
 from app.spec import SpecOptions
 from app.stats import StageTimes
+from app.threads import ahead
 from gpu_delegate.errors import UsageError
 
 CUT_OFF, INTERRUPTED = 3, 130
@@ -185,9 +186,13 @@ def _mask_output(
 def _run(opened: Set, tally: Tally, log: FrameLog | None, console: Console) -> None:
     """All frames through the pipeline, until the end or Ctrl-C."""
     total, start = _expected_frames(opened), perf_counter()
-    with _stop_flag() as stopped, console.frames(opened.options.file.name) as report:
+    with (
+        _stop_flag() as stopped,
+        console.frames(opened.options.file.name) as report,
+        contextlib.closing(ahead(_timed(opened.source))) as frames,
+    ):
         report(0, total)
-        for frame, decode_ms in _timed(opened.source):
+        for frame, decode_ms in frames:
             record = opened.pipeline.submit(frame)
             tally.add(record, decode_ms)
             if log:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -259,6 +260,20 @@ def test_ctrl_c_finishes_the_recording_and_the_log(tmp_path: Path) -> None:
     assert len(running["frames"]) <= len(written["frames"]) < 2000
     assert written["summary"]["interrupted"]
     assert len(frames_of(output)) == len(written["frames"])
+
+
+def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
+    def allow_little() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    output = tmp_path / "out.mp4"
+    command = [sys.executable, "-m", "app.cli", "replay", str(CLIP), "--out", str(output), "--backend", "cpu"]
+    done = subprocess.run(command, preexec_fn=allow_little, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "frames were kept" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    with FileSource(output) as source:
+        assert len(list(source)) > 10
 
 
 # Logs and summaries

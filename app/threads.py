@@ -1,0 +1,95 @@
+"""Work that would hold up the OpenGL thread goes in; it is done on a thread of its own, in order, a few items ahead."""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+_END = object()
+_POLL_S = 0.1  # how long a thread takes at most to notice that nobody wants its work any more
+
+
+class Worker(Generic[Item]):
+    """Calls a function for each item that is put in. What it raises is raised by the next put, or by finish."""
+
+    def __init__(self, work: Callable[[Item], None], depth: int = 4) -> None:
+        """`depth` items may wait; then put waits."""
+        self._work = work
+        self._items: queue.Queue[Item | object] = queue.Queue(depth)
+        self._error: BaseException | None = None
+        self._dropped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def put(self, item: Item) -> None:
+        """Hand an item over. Raises what the function raised for an earlier one."""
+        self._raise()
+        self._items.put(item)
+
+    def finish(self) -> None:
+        """Wait until all is done. Raises what the function raised."""
+        self._items.put(_END)
+        self._thread.join()
+        self._raise()
+
+    def drop(self) -> None:
+        """End after the item at hand, whatever still waits; harmless after finish."""
+        self._dropped.set()
+        while self._thread.is_alive():
+            while not self._items.empty():
+                self._items.get_nowait()
+            self._items.put(_END)
+            self._thread.join(_POLL_S)
+
+    def _run(self) -> None:
+        while (item := self._items.get()) is not _END:
+            if self._error is None and not self._dropped.is_set():
+                try:
+                    self._work(item)  # type: ignore[arg-type]  # only _END is no Item
+                except BaseException as error:
+                    self._error = error
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+def ahead(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, None]:
+    """The same items, made on a thread of their own up to `depth` of them early; what that raises is raised here.
+
+    Closing this generator ends the thread, and only then may what `items` reads from be closed.
+    """
+    ready: queue.Queue[Item | object] = queue.Queue(depth)
+    unwanted = threading.Event()
+    errors: list[BaseException] = []
+
+    def put(item: object) -> None:
+        while not unwanted.is_set():
+            with contextlib.suppress(queue.Full):
+                ready.put(item, timeout=_POLL_S)
+                break
+
+    def make() -> None:
+        try:
+            for item in items:
+                put(item)
+                if unwanted.is_set():
+                    return
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            put(_END)
+
+    thread = threading.Thread(target=make, daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not _END:
+            yield item  # type: ignore[misc]  # only _END is no Item
+        if errors:
+            raise errors[0]
+    finally:
+        unwanted.set()
+        thread.join()

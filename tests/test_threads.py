@@ -1,0 +1,88 @@
+"""Items go through the threads beside the pipeline; order, errors and early ends are as promised."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.threads import Worker, ahead
+
+
+def test_a_worker_keeps_the_order() -> None:
+    seen: list[int] = []
+    worker = Worker(seen.append, depth=2)
+    for number in range(100):
+        worker.put(number)
+    worker.finish()
+    worker.drop()
+    assert seen == list(range(100))
+
+
+def test_a_worker_raises_what_the_work_raised() -> None:
+    seen: list[int] = []
+
+    def work(number: int) -> None:
+        if number == 3:
+            raise ValueError("three")
+        seen.append(number)
+
+    worker = Worker(work, depth=2)
+    with pytest.raises(ValueError, match="three"):  # noqa: PT012 - one of these puts, who knows which
+        for number in range(1000):
+            worker.put(number)
+    with pytest.raises(ValueError, match="three"):
+        worker.finish()
+    worker.drop()
+    assert seen == [0, 1, 2]
+
+
+def test_a_dropped_worker_ends_before_the_rest() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def work(number: int) -> None:
+        begun.set()
+        go_on.wait()
+        seen.append(number)
+
+    worker = Worker(work, depth=8)
+    for number in range(8):
+        worker.put(number)
+    begun.wait()
+    threading.Timer(0.05, go_on.set).start()
+    worker.drop()
+    assert seen == [0]
+
+
+def test_items_made_ahead_are_the_same() -> None:
+    assert list(ahead(iter(range(100)))) == list(range(100))
+
+
+def test_items_are_made_no_further_ahead_than_asked() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(100):
+            made.append(number)
+            yield number
+
+    threads = threading.active_count()
+    early = ahead(items(), depth=2)
+    assert next(early) == 0
+    time.sleep(0.2)
+    assert len(made) <= 4
+    early.close()
+    assert len(made) < 100
+    assert threading.active_count() == threads
+
+
+def test_what_making_raises_comes_after_the_items_before() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("broken")
+
+    early = ahead(items())
+    assert next(early) == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(early)

@@ -21,7 +21,7 @@ DEVICES: Mapping[str, Device] = MappingProxyType(
     {
         "software": SOFTWARE,
         "hardware": HARDWARE,
-        "baked": replace(SOFTWARE, bake_pixels=1),
+        "baked": replace(SOFTWARE, bake_pixels=2),
         "eager": replace(HARDWARE, min_fused_threads=1, held_slices=64, prologue_loads=1 << 30),
     }
 )

@@ -31,7 +31,7 @@ def _convolutions() -> Iterator[OpCase]:
         yield row((5, 7), source, target, (1, 1))
     for kernel, stride, padding in product(((2, 2), (3, 3), (5, 5)), ((1, 1), (2, 2), (3, 3)), ("SAME", "VALID")):
         yield row((9, 11), 3, 5, kernel, stride=stride, padding=padding)
-    yield row((9, 11), 5, 13, (7, 7), stride=(2, 1))
+    yield row((9, 11), 3, 5, (7, 7), stride=(2, 1))
     yield row((10, 9), 5, 5, (1, 3), stride=(1, 2), padding="VALID")
     yield row((10, 9), 13, 3, (3, 1))
     yield row((11, 13), 3, 5, (3, 3), dilation=(2, 2))
@@ -280,7 +280,6 @@ def _fused() -> Iterator[OpCase]:
     yield row(
         "pad, conv",
         lambda m: m.conv(m.pad(m.image(7, 8, 3), (0, 0), (1, 2), (0, 1), (0, 0)), 5, (3, 3), padding="VALID"),
-        refused_unfused="PAD (operator 0",
     )
     yield row(
         "pad of channels, conv",

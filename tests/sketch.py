@@ -113,7 +113,6 @@ class OpCase:
     low: float = -2.0  # of the random inputs
     high: float = 2.0
     refused: str = ""  # the start of what UnsupportedError says, fused and not; "" where the GPU does it
-    refused_unfused: str = ""  # the same where only one dispatch per op is impossible
 
     @property
     def name(self) -> str:

@@ -14,15 +14,13 @@ from tests.sketch import OpCase
 
 RUN = [case for case in CASES if not case.refused]
 REFUSED = [case for case in CASES if case.refused]
-ONLY_FUSED = [case for case in CASES if case.refused_unfused]
 
 
-def blueprints(case: OpCase, model: bytes) -> dict[str, Blueprint]:
-    """The programs that a case has on different devices, each program once."""
+def blueprints(model: bytes) -> dict[str, Blueprint]:
+    """The programs that a model has on different devices, each program once."""
     graph = read_model(model)
     found = {name: draft(graph, device) for name, device in DEVICES.items()}
-    if not case.refused_unfused:
-        found["unfused"] = draft(graph, DEVICES["software"], fuse=False)
+    found["unfused"] = draft(graph, DEVICES["software"], fuse=False)
     different = {tuple(kernel.source for kernel in found[name].kernels): name for name in reversed(found)}
     return {name: found[name] for name in different.values()}
 
@@ -33,7 +31,7 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, case: OpCase) -> None
     graph = read_model(model)
     inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
     wanted = on_cpu(model, inputs)
-    errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in blueprints(case, model).items()}
+    errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in blueprints(model).items()}
     assert {name: error for name, error in errors.items() if not error <= case.tolerance} == {}
 
 
@@ -44,13 +42,6 @@ def test_what_has_no_kernel_is_refused_by_name(case: OpCase, fuse: bool) -> None
         draft(read_model(case.model()), DEVICES["software"], fuse=fuse)
     assert str(caught.value).startswith(case.refused)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("case", ONLY_FUSED, ids=lambda case: case.name)
-def test_what_only_passes_can_do_is_refused_unfused(case: OpCase) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        draft(read_model(case.model()), DEVICES["software"], fuse=False)
-    assert str(caught.value).startswith(case.refused_unfused)
 
 
 def test_every_op_that_the_reader_takes_is_in_the_table() -> None:

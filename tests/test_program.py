@@ -1,6 +1,7 @@
 """Whole programs: the selfie models on a real frame, changed networks of their family, memory, fall-backs, release."""
 
 import ctypes
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,10 +26,35 @@ TOLERANCE = 1e-4
 MOST_DISPATCHES = 50
 
 
+Compile = Callable[..., Program]
+
+
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> Path:
     path: Path = request.getfixturevalue(request.param)
     return path
+
+
+@pytest.fixture(scope="module")
+def _compiled() -> Iterator[dict[tuple[object, ...], Program]]:
+    programs: dict[tuple[object, ...], Program] = {}
+    yield programs
+    for program in programs.values():
+        program.release()
+
+
+@pytest.fixture
+def compiled(context: Context, _compiled: dict[tuple[object, ...], Program]) -> Compile:
+    """Programs of models (paths or names of CHANGES), compiled once for all tests, since that takes seconds."""
+
+    def program(name: Path | str, device: str = "software", **options: bool) -> Program:
+        key = (name, device, *options.items())
+        if key not in _compiled:
+            graph = load_model(name) if isinstance(name, Path) else read_model(CHANGES[name])
+            _compiled[key] = Program(context, draft(graph, DEVICES[device], **options))
+        return _compiled[key]
+
+    return program
 
 
 def network_input(frame_rgba: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Floats:
@@ -45,50 +71,47 @@ def random_inputs(model: bytes, seed: int = 1) -> list[Floats]:
 
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_every_stored_tensor_agrees_on_a_real_frame(
-    context: Context, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
+    compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
 ) -> None:
     graph = load_model(model)
     frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
     reference = Reference(model.read_bytes(), keep_all_tensors=True)
     (mask,) = reference.run(frame)
     assert 0.1 < mask.mean() < 0.9, "the frame shows people"
-    blueprint = draft(graph, device_of(context), fuse=fuse, keep_all=True)
-    with Program(context, blueprint) as program:
-        (found,) = run(program, [frame])
-        compared = [tensor for tensor in blueprint.stored if tensor in graph.tensors]
-        errors = {
-            graph.tensors[tensor].name: worst([program.read(tensor)], [np.asarray(reference.tensor(tensor))])
-            for tensor in compared
-        }
+    program = compiled(model, fuse=fuse, keep_all=True)
+    (found,) = run(program, [frame])
+    compared = [tensor for tensor in program.blueprint.stored if tensor in graph.tensors]
+    errors = {
+        graph.tensors[tensor].name: worst([program.read(tensor)], [np.asarray(reference.tensor(tensor))])
+        for tensor in compared
+    }
     assert float(np.abs(found - mask).max()) <= TOLERANCE
     assert {name: error for name, error in errors.items() if not error <= TOLERANCE} == {}
     assert len(compared) >= (15 if fuse else 80)
 
 
 def test_few_dispatches(context: Context, model: Path) -> None:
-    blueprint = draft(load_model(model), device_of(context))
-    assert len(blueprint.kernels) <= MOST_DISPATCHES
-    assert len(draft(load_model(model), device_of(context), fuse=False).kernels) > MOST_DISPATCHES
+    device = device_of(context)
+    assert len(draft(load_model(model), device).kernels) <= MOST_DISPATCHES
+    assert len(draft(load_model(model), device, fuse=False).kernels) > MOST_DISPATCHES
 
 
 def test_memory_is_used_again_without_changing_anything(
-    context: Context, model: Path, frame_rgba: npt.NDArray[np.uint8]
+    compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]
 ) -> None:
-    graph = load_model(model)
-    frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
-    shared, apart = (draft(graph, device_of(context), keep_all=keep) for keep in (False, True))
-    assert shared.plan.total_bytes < apart.plan.total_bytes
-    (first,), (second,) = (on_gpu(context, blueprint, [frame]) for blueprint in (shared, apart))
+    shared, apart = compiled(model), compiled(model, fuse=True, keep_all=True)
+    assert shared.blueprint.plan.total_bytes < apart.blueprint.plan.total_bytes
+    frame = network_input(frame_rgba, shared.blueprint.graph.tensors[shared.blueprint.graph.inputs[0]].shape)
+    (first,), (second,) = (run(program, [frame]) for program in (shared, apart))
     assert first.tobytes() == second.tobytes()
 
 
-def test_two_runs_give_the_same_bytes(context: Context, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
-    graph = load_model(model)
-    frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
-    with Program(context, draft(graph, device_of(context))) as program:
-        (first,) = run(program, [frame])
-        (other,) = run(program, [frame[:, ::-1]])
-        (second,) = run(program, [frame])
+def test_two_runs_give_the_same_bytes(compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
+    program = compiled(model)
+    frame = network_input(frame_rgba, program.blueprint.graph.tensors[program.blueprint.graph.inputs[0]].shape)
+    (first,) = run(program, [frame])
+    (other,) = run(program, [frame[:, ::-1]])
+    (second,) = run(program, [frame])
     assert first.tobytes() == second.tobytes()
     assert np.abs(first - other).max() > 0.1
 
@@ -115,12 +138,12 @@ ON_OTHER_DEVICES = (
 
 
 @pytest.mark.parametrize(("name", "device"), [*((name, "software") for name in CHANGES), *ON_OTHER_DEVICES])
-def test_changed_networks_agree(context: Context, name: str, device: str) -> None:
+def test_changed_networks_agree(compiled: Compile, name: str, device: str) -> None:
     model = CHANGES[name]
     inputs = random_inputs(model)
     wanted = on_cpu(model, inputs)
     assert wanted[0].std() > 0.01, "a constant mask would prove nothing"
-    assert worst(on_gpu(context, draft(read_model(model), DEVICES[device]), inputs), wanted) <= TOLERANCE
+    assert worst(run(compiled(name, device), inputs), wanted) <= TOLERANCE
 
 
 def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> None:
@@ -151,24 +174,23 @@ def test_everything_as_storage(context: Context) -> None:
 def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
-    for texels in (1 << 16, 64):
-        blueprint = draft(read_model(model), replace(HARDWARE, max_texture_texels=texels))
+    with Program(context, draft(read_model(model), replace(HARDWARE, max_texture_texels=64))) as program:
         monkeypatch.setattr(context.gl, "multi_bind", True)
-        (together,) = on_gpu(context, blueprint, inputs)
+        (together,) = run(program, inputs)
+        (nothing,) = run(program, [np.zeros_like(inputs[0])])
         monkeypatch.setattr(context.gl, "multi_bind", False)
-        (one_by_one,) = on_gpu(context, blueprint, inputs)
-        assert together.tobytes() == one_by_one.tobytes()
+        (one_by_one,) = run(program, inputs)
+    assert together.tobytes() == one_by_one.tobytes() != nothing.tobytes()
 
 
-def test_running_reads_nothing_back(context: Context) -> None:
-    model = CHANGES["odd channels"]
-    with Program(context, draft(read_model(model), device_of(context))) as program:
-        program.write(program.blueprint.graph.inputs[0], random_inputs(model)[0])
-        before = context.readback.calls
-        program.run()
-        assert context.readback.calls == before
-        program.read(program.blueprint.graph.outputs[0])
-        assert context.readback.calls == before + 1
+def test_running_reads_nothing_back(context: Context, compiled: Compile) -> None:
+    program = compiled("odd channels")
+    program.write(program.blueprint.graph.inputs[0], random_inputs(CHANGES["odd channels"])[0])
+    before = context.readback.calls
+    program.run()
+    assert context.readback.calls == before
+    program.read(program.blueprint.graph.outputs[0])
+    assert context.readback.calls == before + 1
 
 
 def living(context: Context, kind: str) -> set[int]:
@@ -182,7 +204,7 @@ def living(context: Context, kind: str) -> set[int]:
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
 def test_release_frees_all_objects(context: Context, kind: str) -> None:
     before = living(context, kind)
-    program = Program(context, draft(read_model(CHANGES["odd channels"]), device_of(context)))
+    program = Program(context, draft(read_model(CHANGES["odd channels"]), HARDWARE))
     assert living(context, kind) > before
     program.release()
     assert living(context, kind) == before
@@ -191,7 +213,7 @@ def test_release_frees_all_objects(context: Context, kind: str) -> None:
 
 
 def test_a_shader_that_does_not_compile_is_one_line_and_leaves_nothing(context: Context) -> None:
-    blueprint = draft(read_model(CHANGES["odd channels"]), device_of(context))
+    blueprint = draft(read_model(CHANGES["odd channels"]), HARDWARE)
     last = blueprint.kernels[-1]
     broken = replace(last, source=last.source.replace("void main() {", "void main() {\n    no_such_function();"))
     before = {kind: living(context, kind) for kind in ("Buffer", "Texture", "Program")}
@@ -214,28 +236,25 @@ def test_tensors_over_the_limit_are_refused_before_memory_is_taken() -> None:
 
 def test_progress_counts_up_to_the_end(context: Context) -> None:
     calls: list[tuple[int, int]] = []
-    blueprint = draft(read_model(CHANGES["odd channels"]), device_of(context))
+    blueprint = draft(read_model(CHANGES["odd channels"]), HARDWARE)
     with Program(context, blueprint, lambda done, total: calls.append((done, total))):
         pass
     total = len({kernel.source for kernel in blueprint.kernels})
     assert calls == [(done, total) for done in range(total + 1)]
 
 
-def test_profile_times_each_dispatch(context: Context) -> None:
-    with Program(context, draft(read_model(CHANGES["odd channels"]), device_of(context))) as program:
-        times_ms = program.profile(runs=1)
+def test_profile_times_each_dispatch(compiled: Compile) -> None:
+    program = compiled("odd channels")
+    times_ms = program.profile(runs=1)
     assert len(times_ms) == len(program.blueprint.kernels)
     assert all(time > 0 for time in times_ms)
 
 
-def test_several_programs_share_a_context(context: Context) -> None:
-    models = [CHANGES[name] for name in ("odd channels", "wide picture")]
-    inputs = [random_inputs(model) for model in models]
-    programs = [Program(context, draft(read_model(model), device_of(context))) for model in models]
+def test_several_programs_share_a_context(compiled: Compile) -> None:
+    names = ("odd channels", "wide picture")
+    programs, inputs = [compiled(name) for name in names], [random_inputs(CHANGES[name]) for name in names]
     found = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
     again = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
-    for program in programs:
-        program.release()
-    for model, values, first, second in zip(models, inputs, found, again, strict=True):
-        assert worst(first, on_cpu(model, values)) <= TOLERANCE
+    for name, values, first, second in zip(names, inputs, found, again, strict=True):
+        assert worst(first, on_cpu(CHANGES[name], values)) <= TOLERANCE
         assert first[0].tobytes() == second[0].tobytes()

@@ -13,6 +13,8 @@ from gpu_delegate.interpolation import interpolation_matrix
 from gpu_delegate.nodes import is_pointwise_convolution, is_spatial_mean
 from gpu_delegate.rewrite import Outcome, Rewriter
 
+MOST_MATRIX_VALUES = 1 << 22  # of an interpolation matrix that is looked at; a picture's are far smaller
+
 
 def hoist_convolution(graph: Graph) -> tuple[Graph, Outcome]:
     """RESIZE_BILINEAR (up), CONV 1x1 -> CONV 1x1, RESIZE_BILINEAR: fewer pixels to multiply."""
@@ -82,6 +84,8 @@ def keeps_mean(resize: Node, small: Tensor, large: Tensor) -> bool:
     attributes = resize.attributes
     assert isinstance(attributes, Resize)
     for source, target in zip(small.shape[1:3], large.shape[1:3], strict=True):
+        if source * target > MOST_MATRIX_VALUES:
+            return False
         columns = interpolation_matrix(source, target, attributes).sum(axis=0)
         if not np.allclose(columns, target / source, rtol=1e-6):
             return False

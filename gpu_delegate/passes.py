@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpu_delegate.algebra import distribute_mean, hoist_convolution, mean_before_resize
+from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import (
     ABSENT,
     Activated,
@@ -30,6 +31,8 @@ from gpu_delegate.ops.elementwise import UNARY
 from gpu_delegate.rewrite import Outcome, Rewriter, float_data
 
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
+
+MOST_DENSE_WEIGHTS = 1 << 24  # of a convolution that stands for a depthwise one with a multiplier, zeros included
 
 
 def fold_dequantize(graph: Graph) -> tuple[Graph, Outcome]:
@@ -75,6 +78,9 @@ def expand_depthwise_multiplier(graph: Graph) -> tuple[Graph, Outcome]:
         weights = graph.tensors[node.inputs[1]]
         _, kernel_h, kernel_w, channels = weights.shape
         source = channels // attributes.multiplier
+        if channels * kernel_h * kernel_w * source > MOST_DENSE_WEIGHTS:
+            many = f"{channels} channels with multiplier {attributes.multiplier}"
+            raise UnsupportedError(f"{node.op} (operator {node.index}): {many} take too much memory")
         dense = np.zeros((channels, kernel_h, kernel_w, source), np.float32)
         for channel in range(channels):
             dense[channel, :, :, channel // attributes.multiplier] = float_data(weights)[0, :, :, channel]

@@ -12,6 +12,7 @@ import pytest
 
 from gpu_delegate import algebra, passes
 from gpu_delegate.context import Context
+from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
 from gpu_delegate.interpolation import interpolation_matrix
 from gpu_delegate.passes import PASSES, UNFUSED_PASSES, run_passes
@@ -222,6 +223,12 @@ def test_expand_depthwise_multiplier() -> None:
     assert all(not dense[o, :, :, i].any() for o in range(6) for i in range(3) if i != o // 2)
 
 
+def test_expand_depthwise_multiplier_takes_no_endless_memory() -> None:
+    graph = graph_of(lambda m: m.depthwise(m.image(2, 2, 5000), (3, 3), multiplier=2))
+    with pytest.raises(UnsupportedError, match=r"DEPTHWISE_CONV_2D .*10000 channels with multiplier 2"):
+        passes.expand_depthwise_multiplier(graph)
+
+
 def test_expand_depthwise_multiplier_leaves_plain_ones() -> None:
     op = ["DEPTHWISE_CONV_2D"]
     check(passes.expand_depthwise_multiplier, lambda m: m.depthwise(m.image(5, 6, 3)), op, op, 0)
@@ -399,6 +406,14 @@ def test_mean_before_resize() -> None:
 def test_mean_before_resize_declines_uneven_weights(size: tuple[int, int], options: dict[str, Any]) -> None:
     def draw(m: Sketch) -> int:
         return m.mean(m.resize(m.image(4, 5, 3), size, **options))
+
+    both = ["RESIZE_BILINEAR", "MEAN"]
+    check(algebra.mean_before_resize, draw, both, both, 0, "does not weigh all pixels alike")
+
+
+def test_mean_before_resize_takes_no_endless_memory() -> None:
+    def draw(m: Sketch) -> int:
+        return m.mean(m.resize(m.image(1, 100_000, 1), (1, 200_000), half_pixel_centers=True))
 
     both = ["RESIZE_BILINEAR", "MEAN"]
     check(algebra.mean_before_resize, draw, both, both, 0, "does not weigh all pixels alike")

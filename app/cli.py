@@ -101,8 +101,7 @@ def replay_verb(
     from app.replay import ReplayOptions, replay
     from app.report import show_replay
 
-    spec = _spec(input_range, activation, channel)
-    span = _range(first, last)
+    spec, span = _spec(input_range, activation, channel), _range(first, last)
     console = Console(quiet=json)
     options = ReplayOptions(file, out, effect, background, masks, *span, log, model, backend, fit, spec)
     summary, code = replay(options, console)
@@ -266,7 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
         return _complain(str(error), error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from app.buffers import mask_buffer
 from app.convert import Rgba
 from app.cpu_path import CpuPath, mask_of
 from app.gl_path import GlPath
@@ -9,9 +10,7 @@ from app.loading import SegmentationModel
 from app.preprocess import Floats, ImageSize
 from app.readback import frame_mask, read_buffer
 from app.resample import MaskToFrame
-from gpu_delegate import opengl
 from gpu_delegate.context import Context
-from gpu_delegate.opengl import BufferRange
 from gpu_delegate.runtime import Progress
 
 
@@ -44,12 +43,7 @@ class GlFrameJob:
         self._context, self._size = context, size
         self._path = GlPath(context, model, size, "stretch", progress)
         self._to_frame = MaskToFrame(context, size, self._path.layout, "stretch")
-        gl = context.gl
-        buffer = gl.generate("Buffers")
-        gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, buffer)
-        gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, self._to_frame.size_bytes, None, opengl.DYNAMIC_COPY)
-        context.check_errors(f"allocating a mask of {size[0]}x{size[1]} pixels")
-        self._mask = BufferRange(buffer, 0, self._to_frame.size_bytes)
+        self._mask = mask_buffer(context, size, self._to_frame.size_bytes)
         self._output = self._path.mask
         self.renderer = context.renderer
         self.dispatches = self._path.dispatches + 1

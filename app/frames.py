@@ -14,6 +14,7 @@ from app.sources import MAX_PIXELS, MAX_SIDE, FileSource
 from gpu_delegate.errors import MediaError, UsageError
 
 CLIP_FRAMES = (30, 60, 90, 110, 130, 150, 180, 230)  # with one person, with two, in little light
+MOST_BYTES = 1 << 28  # of all of them
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
@@ -33,12 +34,14 @@ def check_size(size: ImageSize, what: str) -> ImageSize:
 
 
 def clip_frames(size: ImageSize) -> list[Rgba]:
-    """Eight frames of the demo clip, resized."""
+    """Eight frames of the demo clip, resized; fewer where they are so large that eight would fill the memory."""
+    count = max(1, MOST_BYTES // (size[0] * size[1] * 4))
+    wanted = CLIP_FRAMES[:count]
     with (
         resources.as_file(resources.files("assets") / "people.mp4") as path,
-        FileSource(path, last=CLIP_FRAMES[-1]) as source,
+        FileSource(path, last=wanted[-1]) as source,
     ):
-        chosen = [frame.rgba for frame in source if frame.index in CLIP_FRAMES]
+        chosen = [frame.rgba for frame in source if frame.index in wanted]
     return [np.asarray(cv2.resize(rgba, size, interpolation=cv2.INTER_AREA), np.uint8) for rgba in chosen]
 
 

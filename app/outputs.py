@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from app.buffers import mask_buffer
 from app.gl_path import GlPath
 from app.pipeline import Stage
 from app.preprocess import Floats, ImageSize
@@ -16,10 +17,8 @@ from app.resample import MaskToFrame
 from app.segmenter import CpuSegmenter
 from app.sources import VideoFrame
 from app.threads import Worker
-from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import MediaError
-from gpu_delegate.opengl import BufferRange
 
 Picture = tuple[int, npt.NDArray[np.uint8]]  # pts and RGBA bytes
 
@@ -62,11 +61,8 @@ class GlMaskOutput:
     def __init__(self, context: Context, path: GlPath, frame_size: ImageSize, folder: Path) -> None:
         self._path, self._size, self._folder = path, frame_size, folder
         self._to_frame = MaskToFrame(context, frame_size, path.layout, path.fit)
-        gl = context.gl
-        self._gl, buffer = gl, gl.generate("Buffers")
-        gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, buffer)
-        gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, self._to_frame.size_bytes, None, opengl.DYNAMIC_COPY)
-        self._buffer = BufferRange(buffer, 0, self._to_frame.size_bytes)
+        self._gl = context.gl
+        self._buffer = mask_buffer(context, frame_size, self._to_frame.size_bytes)
         self._ring: ReadbackRing[int] = ReadbackRing(context, self._to_frame.size_bytes)
         self.stage = Stage("masks", self._take)
 

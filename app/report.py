@@ -20,6 +20,7 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     title = f"{frames} frames of {'x'.join(map(str, summary['size']))}, {summary['frames_per_second']} frames/s"
     console.table(title, ("stage, ms", "p50", "p95", "p99", "max", "bytes read back"), rows)
     console.say(f"{summary['model']} on {summary['renderer']}, {summary['dispatches']} dispatches a frame")
+    console.say("times are wall clock; decoding and encoding run on threads of their own")
 
 
 def show_models(console: Console, as_json: bool) -> int:

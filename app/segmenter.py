@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from app.buffers import mask_buffer
 from app.console import Console
 from app.cpu_path import CpuPath
 from app.gl_path import GlPath
@@ -26,6 +27,7 @@ from gpu_delegate.errors import DeviceError, UsageError
 from gpu_delegate.opengl import BufferRange, BufferSpan
 
 Backend = Literal["gl", "cpu"]
+_NO_BUFFER = BufferRange(0, 0, 0)
 
 
 class DrawableMask(Protocol):
@@ -61,7 +63,7 @@ class CpuSegmenter:
         self._context = context
         self._uploader = FrameUploader(context, frame_size) if context else None
         width, height = model.output_size
-        self._buffer = BufferRange(_allocate(context, width * height * 4) if context else 0, 0, width * height * 4)
+        self._buffer = mask_buffer(context, model.output_size, width * height * 4, computed=False) if context else _NO_BUFFER
         self.layout = MaskLayout(model.output_size, stride=1)
         self._tensor: Floats = np.zeros(0, np.float32)
         self.mask_in_ram: Floats = np.zeros((height, width), np.float32)
@@ -105,14 +107,6 @@ class CpuSegmenter:
         if self._context and self._uploader:
             self._uploader.release()
             self._context.gl.delete("Buffers", self._buffer.buffer)
-
-
-def _allocate(context: Context, size_bytes: int) -> int:
-    buffer = context.gl.generate("Buffers")
-    context.gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, buffer)
-    context.gl.glBufferData(opengl.COPY_WRITE_BUFFER, size_bytes, None, opengl.DYNAMIC_DRAW)
-    context.check_errors(f"allocating {size_bytes} bytes for a mask")
-    return buffer
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 from app.cpu_path import CpuPath
 from app.frame_job import GlFrameJob
 from app.loading import load_segmentation
+from gpu_delegate.context import Context
 from tests.commands import Command
 
 FIGURES = ("min_ms", "median_ms", "mean_ms", "p95_ms", "init_ms", "renderer", "backend", "precision", "dispatches")
@@ -121,6 +122,13 @@ def test_any_size_of_frame(size: str, texelflow: Command) -> None:
     assert result.code == 0
     width, height = map(int, size.split("x"))
     assert json.loads(result.out)["frames"] == [8, height, width, 4]
+
+
+def test_refuses_a_mask_over_the_limits_of_the_device(context: Context, texelflow: Command) -> None:
+    rows = context.limits.storage_block_bytes // (16384 * 4) + 4
+    if rows > 8192:
+        pytest.skip("this device takes any frame that may be asked for")
+    assert "is too large for" in texelflow("bench", "frame", "--size", f"16384x{rows}").complaint
 
 
 def test_a_model_is_timed_by_dispatch(texelflow: Command) -> None:

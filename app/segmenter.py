@@ -63,7 +63,8 @@ class CpuSegmenter:
         self._context = context
         self._uploader = FrameUploader(context, frame_size) if context else None
         width, height = model.output_size
-        self._buffer = mask_buffer(context, model.output_size, width * height * 4, computed=False) if context else _NO_BUFFER
+        size_bytes = width * height * 4
+        self._buffer = mask_buffer(context, (width, height), size_bytes, computed=False) if context else _NO_BUFFER
         self.layout = MaskLayout(model.output_size, stride=1)
         self._tensor: Floats = np.zeros(0, np.float32)
         self.mask_in_ram: Floats = np.zeros((height, width), np.float32)

@@ -115,12 +115,17 @@ def replay_verb(
 def demo_verb(
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path("out"),
     model: Model = "selfie",
+    json: Json = False,
 ) -> int:
     """Segment the embedded clip: demo.mp4, demo.png and demo.json, and a table of what it took."""
     from app.console import Console
     from app.demo import demo
 
-    return demo(folder, model, Console())
+    console = Console(quiet=json)
+    figures, code = demo(folder, model, console)
+    if json:
+        console.json(figures)
+    return code
 
 
 @models.callback(invoke_without_command=True)
@@ -137,15 +142,18 @@ def models_verb(context: typer.Context, json: Json = False) -> int:
 @models.command("fetch")
 def fetch_verb(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that `texelflow models` lists.")],
+    json: Json = False,
 ) -> int:
     """Fetch a model of the catalogue into the user's cache; at once if it is there."""
     from app.console import Console
     from app.models import fetch
 
-    console = Console()
+    console = Console(quiet=json)
     with console.download() as progress:
         path = fetch(name, progress)
     console.say(str(path))
+    if json:
+        console.json({"name": name, "path": str(path)})
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -25,8 +26,8 @@ STILL = 110  # the frame of the still, one of those checked: two people
 _GAP = 8  # pixels between the still's panels
 
 
-def demo(folder: Path, model_name: str, console: Console) -> int:
-    """Write demo.mp4, demo.png and demo.json into the folder: the exit code. Raises TexelflowError."""
+def demo(folder: Path, model_name: str, console: Console) -> tuple[dict[str, Any], int]:
+    """Write demo.mp4, demo.png and demo.json into the folder: the figures and the exit code. Raises TexelflowError."""
     make_folder(folder)
     with console.download() as progress:
         model = load_segmentation(model_name, progress=progress)
@@ -35,13 +36,14 @@ def demo(folder: Path, model_name: str, console: Console) -> int:
         options = ReplayOptions(clip, video, effect="replace", log=folder / "demo.json", model=model_name, backend="gl")
         summary, code = replay(options, console)
         if code:
-            return code
+            return summary, code
         checked, still_mask = _check(clip, model)
         write_png(folder / "demo.png", _still(clip, video, still_mask))
     show_replay(summary, console)
-    _show_agreement(checked, console)
+    agreement = _agreement(checked)
+    console.table("Agreement of GPU and CPU", ("figure", "value"), [(k, f"{v:.6g}") for k, v in agreement.items()])
     console.say(f"written: {', '.join(str(folder / f'demo.{end}') for end in ('mp4', 'png', 'json'))}")
-    return 0
+    return {**summary, "agreement": agreement}, 0
 
 
 def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], Floats]:
@@ -58,16 +60,17 @@ def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], 
     return differences, still_mask
 
 
-def _show_agreement(checked: list[MaskDifference], console: Console) -> None:
+def _agreement(checked: list[MaskDifference]) -> dict[str, float]:
+    """What the comparisons came to."""
     worst = max(checked, key=lambda difference: difference.max_error)
-    rows: list[tuple[str, str]] = [
-        ("frames compared", str(len(checked))),
-        ("largest mask error", f"{worst.max_error:.2g}, in frame {worst.frame}"),
-        ("mean mask error", f"{np.mean([difference.mean_error for difference in checked]):.2g}"),
-        ("least IoU at 0.5", f"{min(difference.iou for difference in checked):.6f}"),
-        ("most pixels that differ", str(max(difference.pixels for difference in checked))),
-    ]
-    console.table("Agreement of GPU and CPU", ("figure", "value"), rows)
+    return {
+        "frames compared": len(checked),
+        "largest mask error": worst.max_error,
+        "in frame": worst.frame,
+        "mean mask error": float(np.mean([difference.mean_error for difference in checked])),
+        "least IoU at 0.5": min(difference.iou for difference in checked),
+        "most pixels that differ": max(difference.pixels for difference in checked),
+    }
 
 
 def _still(clip: Path, video: Path, mask: Floats) -> Rgba:

@@ -77,7 +77,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Set:
+class Opened:
     """What is open while a recording is replayed."""
 
     options: ReplayOptions
@@ -127,7 +127,7 @@ def _check(options: ReplayOptions) -> Choice:
     return choice
 
 
-def _open(options: ReplayOptions, choice: Choice, console: Console, stack: contextlib.ExitStack) -> Set:
+def _open(options: ReplayOptions, choice: Choice, console: Console, stack: contextlib.ExitStack) -> Opened:
     """Opens the file, the device and the outputs, and compiles; no file is touched until all of that went well."""
     fit: Any = options.fit
     source = stack.enter_context(FileSource(options.file, options.first, options.last))
@@ -155,7 +155,7 @@ def _open(options: ReplayOptions, choice: Choice, console: Console, stack: conte
         [*stages, *(output.stage for output in outputs)], machine.context, lambda: segmenter.uploaded_bytes
     )
     dispatches = segmenter.dispatches + (isinstance(segmenter, GlPath) and options.masks is not None)
-    return Set(options, source, machine, model, pipeline, dispatches, outputs, recorder)
+    return Opened(options, source, machine, model, pipeline, dispatches, outputs, recorder)
 
 
 def _recorder(options: ReplayOptions, source: FileSource) -> Recorder:
@@ -183,7 +183,7 @@ def _mask_output(
     return output
 
 
-def _run(opened: Set, tally: Tally, log: FrameLog | None, console: Console) -> None:
+def _run(opened: Opened, tally: Tally, log: FrameLog | None, console: Console) -> None:
     """All frames through the pipeline, until the end or Ctrl-C."""
     total, start = _expected_frames(opened), perf_counter()
     with (
@@ -205,6 +205,8 @@ def _run(opened: Set, tally: Tally, log: FrameLog | None, console: Console) -> N
             output.finish()
             tally.readback_bytes[output.stage.name] += opened.pipeline.readback_bytes - before
         tally.interrupted = stopped()
+    if opened.recorder:
+        opened.recorder.close(complete=not tally.interrupted)
     tally.seconds = perf_counter() - start
 
 
@@ -235,7 +237,7 @@ def _stop_flag() -> Iterator[Any]:
         signal.signal(signal.SIGINT, before)
 
 
-def _expected_frames(opened: Set) -> int:
+def _expected_frames(opened: Opened) -> int:
     """How many frames are to come, for the progress bar; 0 if nobody knows."""
     info, options = opened.source.info, opened.options
     rate = info.average_rate
@@ -248,7 +250,7 @@ def _expected_frames(opened: Set) -> int:
     return max(0, end - (first or 0))
 
 
-def _warnings(opened: Set) -> list[str]:
+def _warnings(opened: Opened) -> list[str]:
     source, recorder, name = opened.source, opened.recorder, opened.options.file
     lines = list(recorder.warnings) if recorder else []
     if source.damaged_frames:
@@ -260,7 +262,7 @@ def _warnings(opened: Set) -> list[str]:
     return lines
 
 
-def _summary(opened: Set, tally: Tally) -> dict[str, Any]:
+def _summary(opened: Opened, tally: Tally) -> dict[str, Any]:
     """Figures of the whole run; times are milliseconds per frame by stage."""
     return {
         "file": str(opened.options.file),

@@ -241,7 +241,7 @@ def test_finishes_what_a_cut_off_recording_holds(
 
 
 def test_ctrl_c_finishes_the_recording_and_the_log(tmp_path: Path) -> None:
-    clip = write_clip(tmp_path / "clip.mp4", moving(2000))
+    clip = write_clip(tmp_path / "clip.mp4", moving(2000), Recipe(sound="aac"))
     output, log = tmp_path / "out.mp4", tmp_path / "x.json"
     command = ["replay", clip, "--out", output, "--log", log, "--backend", "cpu"]
     with subprocess.Popen(
@@ -260,6 +260,7 @@ def test_ctrl_c_finishes_the_recording_and_the_log(tmp_path: Path) -> None:
     assert len(running["frames"]) <= len(written["frames"]) < 2000
     assert written["summary"]["interrupted"]
     assert len(frames_of(output)) == len(written["frames"])
+    assert packets(output, "audio")[-1][0] <= times_of(output)[-1] + Fraction(1, 10)
 
 
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:

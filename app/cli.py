@@ -214,11 +214,11 @@ def check_verb(
     model: Model = "selfie",
     unfused: Annotated[bool, typer.Option("--unfused", help="A model: one dispatch per op, all tensors.")] = False,
     tolerance: Annotated[
-        float | None, typer.Option(help="Allowed error. [default: 1e-3 for masks, 1e-4 of the magnitude for tensors]")
+        float | None, typer.Option(help="Allowed error; by default 1e-3 for masks, 1e-4 of the magnitude for tensors.")
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Picture of a recording's worst frame. [default: texelflow-check.png, on failure]"),
+        typer.Option(help="Picture of a recording's worst frame; texelflow-check.png on failure by default."),
     ] = None,
     first: First = "0",
     last: Last = None,

@@ -11,13 +11,14 @@ from rich.text import Text
 from app.console import Console
 from app.inspection import Inspection, arena_picture, inspect_blueprint
 from app.models import resolve
+from app.peaks import measure_peaks
 from gpu_delegate.context import open_context
 from gpu_delegate.device import SOFTWARE, Device
 from gpu_delegate.errors import DeviceError, UsageError
 from gpu_delegate.graph import Graph
 from gpu_delegate.program import Blueprint, draft
 from gpu_delegate.reader import SUPPORTED_OPS, load_model
-from gpu_delegate.roofline import Peaks, measure_peaks
+from gpu_delegate.roofline import Peaks
 from gpu_delegate.runtime import device_of
 from gpu_delegate.support import why_not_on_gpu
 

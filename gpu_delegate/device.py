@@ -14,6 +14,7 @@ class Device:
     max_storage_bindings: int = 8
     max_texture_bindings: int = 16
     max_group_invocations: int = 1024
+    max_groups: int = 65535  # along each side of a grid
     max_shared_bytes: int = 32768
     held_slices: int = 16  # vec4 values that one pixel may keep in registers
     min_fused_threads: int = 16  # a kernel that holds whole pixels needs so many threads to be worth it

@@ -34,6 +34,16 @@ def find_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, ...]:
     return tuple(bits)
 
 
+def find_cyclic_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, ...]:
+    """Barrier bits for a list that runs again and again: its first dispatches also wait for the last ones before."""
+    twice = [*dispatches, *dispatches]
+    found = find_barriers(twice)
+    first, later = found[: len(dispatches)], found[len(dispatches) :]
+    if not unordered(twice, later * 2):
+        return later
+    return tuple(a | b for a, b in zip(first, later, strict=True))
+
+
 def unordered(dispatches: Sequence[Sequence[Access]], bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Pairs (earlier, later) of dispatches that touch the same bytes with no barrier of the right kind between them."""
     return tuple(

@@ -196,6 +196,8 @@ def _depthwise(operator: Operator) -> Attributes:
     one, kernel_h, kernel_w, outputs = operator.shape(1, rank=4)
     if one != 1 or outputs % channels:
         operator.damaged(f"weights of shape {[one, kernel_h, kernel_w, outputs]} for {channels} channels")
+    if len(operator.inputs) < 3 or operator.inputs[2] is None:
+        operator.unsupported("no bias")  # TensorFlow Lite crashes on it
     _check_bias(operator, 2, outputs)
     stride, dilation = _stride(operator, options), _dilation(operator, options)
     size, padding = _windows(operator, (height, width), (kernel_h, kernel_w), stride, dilation, options.Padding())

@@ -7,13 +7,15 @@ from gpu_delegate import memory
 from gpu_delegate.device import Device
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.graph import Graph
-from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_barriers
+from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers
 from gpu_delegate.kernel import Kernel
 from gpu_delegate.layout import shape_of
 from gpu_delegate.lower import lower
 from gpu_delegate.packing import Float32Array, phwc4, vector_texels
 from gpu_delegate.passes import PASSES, UNFUSED_PASSES, PassReport, run_passes
 from gpu_delegate.rewrite import float_data
+
+MAX_ARENA_BYTES = 1 << 31
 
 Planner = Callable[[list[memory.UsageRecord], int], memory.Plan]
 
@@ -49,11 +51,14 @@ def draft(source: Graph, device: Device, fuse: bool = True, keep_all: bool = Fal
     lowered = lower(graph, device, fuse)
     records = usage_records(graph, lowered.kernels, lowered.plain)
     _check_sizes(graph, records, device)
+    _check_grids(lowered.kernels, device)
     planner: Planner = memory.naive if keep_all else memory.greedy_by_size
     plan = planner(list(records), device.offset_alignment_bytes)
+    if plan.total_bytes > MAX_ARENA_BYTES:
+        raise DeviceError(f"{source.name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
     accesses = [_accesses(kernel, records, plan) for kernel in lowered.kernels]
     return Blueprint(
-        source, graph, reports, lowered.declined, lowered.kernels, find_barriers(accesses), records, plan,
+        source, graph, reports, lowered.declined, lowered.kernels, find_cyclic_barriers(accesses), records, plan,
         lowered.plain,
         {t: _constant(graph, t) for k in lowered.kernels for t in k.inputs if graph.tensors[t].is_constant},
     )  # fmt: skip
@@ -108,6 +113,13 @@ def _check_sizes(graph: Graph, records: tuple[memory.UsageRecord, ...], device: 
             raise DeviceError(
                 f"{name} {shape} takes {record.size_bytes >> 20} MiB, this device allows {limit} MiB a tensor"
             )
+
+
+def _check_grids(kernels: tuple[Kernel, ...], device: Device) -> None:
+    for kernel in kernels:
+        if max(kernel.grid) > device.max_groups:
+            size = "x".join(map(str, kernel.grid))
+            raise DeviceError(f"{kernel.name} needs {size} work-groups, this device allows {device.max_groups} a side")
 
 
 def _constant(graph: Graph, tensor: int) -> Float32Array:

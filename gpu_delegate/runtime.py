@@ -34,6 +34,7 @@ def device_of(context: Context) -> Device:
         max_storage_bindings=limits.storage_bindings,
         max_texture_bindings=limits.compute_textures,
         max_group_invocations=limits.work_group_invocations,
+        max_groups=min(limits.work_group_count),
         max_shared_bytes=limits.shared_memory_bytes,
     )
 

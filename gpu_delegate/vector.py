@@ -67,7 +67,7 @@ class VectorEmitter:
             self._elementwise(node)
         else:
             self._matrix(node)
-        self._line("barrier();")
+        self._line("SYNC();")
 
     def _value(self, tensor: int, at: str, slices: int) -> str:
         """Slice `at` of a vector, or its one channel repeated where `slices` says that more are wanted."""
@@ -100,7 +100,7 @@ class VectorEmitter:
                 f"    for (; i < {shape.pixels}; i += {chunks}) sum += READ({source}, base + i);",
                 "    partial_sums[thread] = sum;",
                 "}",
-                "barrier();",
+                "SYNC();",
                 f"if (thread < {count}) {{",
                 "    vec4 sum = vec4(0.0);",
                 f"    for (int i = 0; i < {chunks}; ++i) sum += partial_sums[thread * {chunks} + i];",
@@ -108,7 +108,7 @@ class VectorEmitter:
                 "}",
             ]
             if first:
-                body.insert(0, "barrier();")
+                body.insert(0, "SYNC();")
             for text in body:
                 self._line(text)
 

@@ -3,7 +3,9 @@
 //   WEIGHT(i)          one vec4 of the kernel's weights
 //   WRITE(out0, i, v)  one vec4 of an output
 //   keep(v, n)         the first n lanes of v, zeros behind them
+//   SYNC()             waits for the work-group, and lets it see what its threads wrote to shared memory
 
+#define SYNC() memoryBarrierShared(); barrier()
 #define READ(tensor, i) tensor(i)
 #define WEIGHT(i) texelFetch(weights, i)
 #define WRITE(tensor, i, v) tensor[i] = v

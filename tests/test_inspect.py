@@ -13,12 +13,13 @@ import pytest
 
 from app.cli import main
 from app.inspection import arena_picture, inspect_blueprint
+from app.peaks import measure_peaks
 from gpu_delegate.context import Context
 from gpu_delegate.device import SOFTWARE
 from gpu_delegate.memory import Plan, UsageRecord
 from gpu_delegate.program import Blueprint, draft
 from gpu_delegate.reader import SUPPORTED_OPS, read_model
-from gpu_delegate.roofline import Cost, Peaks, cost_of, measure_peaks
+from gpu_delegate.roofline import Cost, Peaks, cost_of
 from gpu_delegate.support import why_not_on_gpu
 from tests.model_builder import ModelBuilder, selfie_like
 

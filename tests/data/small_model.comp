@@ -152,13 +152,13 @@ void main() {
         for (; i < 48; i += 85) sum += READ(in0, base + i);
         partial_sums[thread] = sum;
     }
-    barrier();
+    SYNC();
     if (thread < 3) {
         vec4 sum = vec4(0.0);
         for (int i = 0; i < 85; ++i) sum += partial_sums[thread * 85 + i];
         g0[0 + thread] = sum * 0.020833333333333332;
     }
-    barrier();
+    SYNC();
     if (thread < 1) {
         int o = thread;
         vec4 sum = WEIGHT(12 + o);
@@ -168,12 +168,12 @@ void main() {
         }
         g1[o] = sum;
     }
-    barrier();
+    SYNC();
     if (thread < 1) {
         int o = thread;
         g2[o] = max(g1[o], 0.0);
     }
-    barrier();
+    SYNC();
     if (thread < 3) {
         int o = thread;
         vec4 sum = WEIGHT(25 + o);
@@ -183,12 +183,12 @@ void main() {
         }
         g3[o] = sum;
     }
-    barrier();
+    SYNC();
     if (thread < 3) {
         int o = thread;
         g4[o] = logistic(g3[o]);
     }
-    barrier();
+    SYNC();
     for (int o = thread; o < 3; o += 256)
         WRITE(out0, o, keep(g4[o], 9 - 4 * o));
 }

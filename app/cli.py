@@ -14,8 +14,8 @@ import typer
 from gpu_delegate.errors import TexelflowError
 
 if TYPE_CHECKING:
-    from app.sources import Position
-    from app.spec import SpecOptions
+    from app.media.sources import Position
+    from app.models.spec import SpecOptions
 
 INTERRUPTED, DEFECT = 130, 70
 TRACEBACK = "TEXELFLOW_TRACEBACK"
@@ -98,8 +98,8 @@ def replay_verb(
     Exit code 3 if the recording is cut off and what there was has been done.
     """
     from app.console import Console
-    from app.replay import ReplayOptions, replay
-    from app.report import show_replay
+    from app.verbs.replay import ReplayOptions, replay
+    from app.verbs.report import show_replay
 
     spec, span = _spec(input_range, activation, channel), _range(first, last)
     console = Console(quiet=json)
@@ -119,7 +119,7 @@ def demo_verb(
 ) -> int:
     """Segment the embedded clip: demo.mp4, demo.png and demo.json, and a table of what it took."""
     from app.console import Console
-    from app.demo import demo
+    from app.verbs.demo import demo
 
     console = Console(quiet=json)
     figures, code = demo(folder, model, console)
@@ -134,7 +134,7 @@ def models_verb(context: typer.Context, json: Json = False) -> int:
     if context.invoked_subcommand is not None:
         return 0
     from app.console import Console
-    from app.report import show_models
+    from app.verbs.report import show_models
 
     return show_models(Console(quiet=json), json)
 
@@ -146,7 +146,7 @@ def fetch_verb(
 ) -> int:
     """Fetch a model of the catalogue into the user's cache; at once if it is there."""
     from app.console import Console
-    from app.models import fetch
+    from app.models.catalogue import fetch
 
     console = Console(quiet=json)
     with console.download() as progress:
@@ -175,8 +175,8 @@ def bench_frame_verb(
 
     Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
     """
-    from app.bench import FrameBench, bench_frame
     from app.console import Console
+    from app.verbs.bench import FrameBench, bench_frame
 
     console = Console(quiet=json)
     options = FrameBench(model, size, frames, masks, warmup, runs, backend, precision)
@@ -197,8 +197,8 @@ def bench_model_verb(
     json: Json = False,
 ) -> int:
     """Time each dispatch of a model on the GPU."""
-    from app.bench_model import bench_model, show_model
     from app.console import Console
+    from app.verbs.bench_model import bench_model, show_model
 
     console = Console(quiet=json)
     figures = bench_model(model, runs, not unfused, console)
@@ -231,8 +231,8 @@ def check_verb(
 
     Exit code 1 if they differ, naming the first op that does.
     """
-    from app.check import CheckOptions, run_check
     from app.console import Console
+    from app.verbs.check import CheckOptions, run_check
 
     spec = _spec(input_range, activation, channel)
     options = CheckOptions(model, unfused, tolerance, report, *_range(first, last), spec, json)
@@ -249,19 +249,19 @@ def inspect_verb(
 ) -> int:
     """Show what becomes of a model: ops, passes, dispatches and what bounds them, memory."""
     from app.console import Console
-    from app.inspect import InspectOptions, run_inspect
+    from app.verbs.inspect import InspectOptions, run_inspect
 
     return run_inspect(model, InspectOptions(unfused, json, ops, peaks), Console(quiet=json))
 
 
 def _spec(input_range: str | None, activation: str | None, channel: int | None) -> "SpecOptions":
-    from app.spec import SpecOptions, parse_range
+    from app.models.spec import SpecOptions, parse_range
 
     return SpecOptions(None if input_range is None else parse_range(input_range), activation, channel)
 
 
 def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":
-    from app.sources import parse_position
+    from app.media.sources import parse_position
 
     return parse_position(first), None if last is None else parse_position(last)
 

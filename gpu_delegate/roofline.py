@@ -1,7 +1,7 @@
 """A kernel's work and a machine's peaks go in; which of the two roofs bounds it comes out.
 
 A dispatch can be no faster than its multiply-accumulates (MAC) at the device's peak, nor than its bytes at the
-memory's. app/peaks.py measures both peaks. A MAC counts once, whether the device fuses it or not.
+memory's. app/verbs/peaks.py measures both peaks. A MAC counts once, whether the device fuses it or not.
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 #version 430
-// A frame's texture goes in, the network's input comes out (PHWC4, one slice): the definition is in app/preprocess.py.
+// A frame's texture goes in, the network's input comes out (PHWC4, one slice): the definition is in app/frame/preprocess.py.
 #define GROUP_X 64
 #define GROUP_Y 4
 #define FRAME_W 640

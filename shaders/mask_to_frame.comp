@@ -1,6 +1,6 @@
 #version 430
 // The network's output tensor goes in, a float mask of the frame's size comes out: the definition is in
-// app/preprocess.py. Rows and columns of the result are padded to multiples of 4, so that no store is conditional.
+// app/frame/preprocess.py. Rows and columns of the result are padded to multiples of 4, so that no store is conditional.
 #define GROUP_X 32
 #define GROUP_Y 4
 #define FRAME_W 640

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from app.background import cover, read_image
+from app.media.background import cover, read_image
 from gpu_delegate.errors import MediaError
 
 

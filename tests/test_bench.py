@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.cpu_path import CpuPath
-from app.frame_job import GlFrameJob
-from app.loading import load_segmentation
+from app.frame.cpu_path import CpuPath
+from app.frame.frame_job import GlFrameJob
+from app.models.loading import load_segmentation
 from gpu_delegate.context import Context
 from tests.commands import Command
 

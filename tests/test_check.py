@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import assets
-from app.check_clip import check_clip
-from app.check_model import Subject, check_model
 from app.cli import main
 from app.console import Console
-from app.loading import SegmentationModel, load_segmentation
-from app.masks import MaskDifference, compare_masks
-from app.sources import FileSource
-from app.spec import SpecOptions
+from app.frame.masks import MaskDifference, compare_masks
+from app.media.sources import FileSource
+from app.models.loading import SegmentationModel, load_segmentation
+from app.models.spec import SpecOptions
+from app.verbs.check_clip import check_clip
+from app.verbs.check_model import Subject, check_model
 from gpu_delegate.compare import compare, errors, first_divergence
 from gpu_delegate.context import Context
 from gpu_delegate.graph import Graph, Node, Resize

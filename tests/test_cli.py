@@ -315,7 +315,7 @@ def test_a_defect_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def broken(*_: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("app.models.fetch", broken)
+    monkeypatch.setattr("app.models.catalogue.fetch", broken)
     assert main(["models", "fetch", "selfie"]) == 70
     assert capsys.readouterr().err.count("\n") == 1
     monkeypatch.setenv("TEXELFLOW_TRACEBACK", "1")

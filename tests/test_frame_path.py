@@ -1,4 +1,4 @@
-"""The frame path on this machine's real OpenGL, against NumPy in double precision and app/preprocess.py."""
+"""The frame path on this machine's real OpenGL, against NumPy in double precision and app/frame/preprocess.py."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.preprocess import Fit, ImageSize, Preprocessor, sampling
-from app.readback import ReadbackRing, frame_mask, read_buffer
-from app.render import EFFECTS, Compositor, Effect, Look, OffscreenTarget
-from app.resample import ImageToTensor, MaskLayout, MaskToFrame
-from app.upload import FrameUploader
+from app.frame.preprocess import Fit, ImageSize, Preprocessor, sampling
+from app.frame.readback import ReadbackRing, frame_mask, read_buffer
+from app.frame.render import EFFECTS, Compositor, Effect, Look, OffscreenTarget
+from app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
+from app.frame.upload import FrameUploader
 from gpu_delegate.context import Context, open_context
 from gpu_delegate.errors import DeviceError, UsageError
 from gpu_delegate.opengl import BufferRange
@@ -46,7 +46,7 @@ def noise_mask(size: ImageSize, channels: int | None = None, seed: int = 1) -> F
 
 
 class TestDefinition:
-    """What app/preprocess.py does, against its docstring written out in doubles."""
+    """What app/frame/preprocess.py does, against its docstring written out in doubles."""
 
     @staticmethod
     def scales(frame: ImageSize, tensor: ImageSize, fit: Fit) -> tuple[Doubles, Doubles]:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from app.cli import main
-from app.inspection import arena_picture, inspect_blueprint
-from app.peaks import measure_peaks
+from app.verbs.inspection import arena_picture, inspect_blueprint
+from app.verbs.peaks import measure_peaks
 from gpu_delegate.context import Context
 from gpu_delegate.device import SOFTWARE
 from gpu_delegate.memory import Plan, UsageRecord

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.metadata import ModelMetadata, read_metadata
-from app.models import CATALOGUE, fetch
-from app.spec import ModelSpec, SpecOptions, decide_spec, input_size, parse_range
+from app.models.catalogue import CATALOGUE, fetch
+from app.models.metadata import ModelMetadata, read_metadata
+from app.models.spec import ModelSpec, SpecOptions, decide_spec, input_size, parse_range
 from gpu_delegate.errors import ModelError, UnsupportedError, UsageError
 
 SELFIE = CATALOGUE["selfie"]

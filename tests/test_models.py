@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from app import models
-from app.models import CATALOGUE, fetch, list_models, resolve
+from app.models import catalogue as models
+from app.models.catalogue import CATALOGUE, fetch, list_models, resolve
 from gpu_delegate.errors import CatalogueError
 
 WHEEL = "mediapipe-0.10.21-cp312-cp312-manylinux_2_28_x86_64.whl"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.preprocess import Preprocessor
+from app.frame.preprocess import Preprocessor
 from gpu_delegate.context import Context
 from gpu_delegate.device import HARDWARE
 from gpu_delegate.errors import DeviceError

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.recorder import Recorder, check_output, write_png
-from app.sources import FileSource, Position
+from app.media.recorder import Recorder, check_output, write_png
+from app.media.sources import FileSource, Position
 from gpu_delegate.errors import MediaError
 from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
 
@@ -209,7 +209,7 @@ UNFINISHED = """
     import time
     from fractions import Fraction
     import numpy as np
-    from app.recorder import Recorder
+    from app.media.recorder import Recorder
     frame = np.full((48, 64, 4), 255, np.uint8)
     sound = sys.argv[2] if len(sys.argv) > 2 else None
     with Recorder(sys.argv[1], 64, 48, Fraction(1, 30), Fraction(30), audio_from=sound) as recorder:
@@ -255,7 +255,7 @@ def test_full_disk_keeps_what_was_written(tmp_path: Path, suffix: str) -> None:
         import resource, sys
         from fractions import Fraction
         import numpy as np
-        from app.recorder import Recorder
+        from app.media.recorder import Recorder
         from gpu_delegate.errors import MediaError
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
         noise = np.random.default_rng(0)

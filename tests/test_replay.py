@@ -18,17 +18,17 @@ import numpy.typing as npt
 import pytest
 
 import assets
-from app.canvas import Canvas
 from app.console import Console
-from app.cpu_path import CpuPath
-from app.gl_path import GlPath
-from app.loading import load_segmentation
-from app.looks import choose_look
-from app.pipeline import Pipeline, Stage
-from app.readback import read_buffer
-from app.render import OffscreenTarget
-from app.replay import ReplayOptions, replay
-from app.sources import FileSource, VideoFrame
+from app.frame.canvas import Canvas
+from app.frame.cpu_path import CpuPath
+from app.frame.gl_path import GlPath
+from app.frame.looks import choose_look
+from app.frame.pipeline import Pipeline, Stage
+from app.frame.readback import read_buffer
+from app.frame.render import OffscreenTarget
+from app.media.sources import FileSource, VideoFrame
+from app.models.loading import load_segmentation
+from app.verbs.replay import ReplayOptions, replay
 from gpu_delegate.context import Context
 from tests.clips import Recipe, moving, packets, write_clip
 from tests.commands import Command

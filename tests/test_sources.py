@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.convert import Orientation, Rgba
-from app.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
+from app.media.convert import Orientation, Rgba
+from app.media.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
 from gpu_delegate.errors import MediaError, UsageError
 from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
 
@@ -391,7 +391,9 @@ def test_flipped_bytes_never_cause_anything_but_a_media_error(tmp_path: Path, da
 
 def test_ffmpeg_itself_prints_nothing(tmp_path: Path) -> None:
     clip = cut(write_clip(tmp_path / "a.mkv", moving(20)), 0.6)
-    code = f"from app.sources import FileSource\nwith FileSource({str(clip)!r}) as source: print(len(list(source)))"
+    code = (
+        f"from app.media.sources import FileSource\nwith FileSource({str(clip)!r}) as source: print(len(list(source)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 5
     assert done.stderr == ""

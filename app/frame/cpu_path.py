@@ -1,0 +1,74 @@
+"""A frame in RAM goes in, its mask in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
+
+The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.frame.preprocess import Fit, Floats, ImageSize, Preprocessor
+from app.media.convert import Rgba
+from app.models.loading import SegmentationModel
+from app.models.spec import ModelSpec
+from gpu_delegate.packing import Float32Array
+from gpu_delegate.reference import Reference
+
+
+class CpuPath:
+    """One model for frames of one size."""
+
+    def __init__(
+        self, model: SegmentationModel, frame_size: ImageSize, fit: Fit = "stretch", threads: int | None = None
+    ) -> None:
+        """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed."""
+        self.model = model
+        self._preprocessor = Preprocessor(frame_size, model.input_size, fit, model.spec.input_range)
+        with _silence():
+            self._reference = Reference(model.data, threads)
+
+    def image_to_tensor(self, rgba: Rgba) -> Floats:
+        """The network's input (1, H, W, 3) for a frame (h, w, 4)."""
+        return self._preprocessor.image_to_tensor(rgba)
+
+    def network(self, tensor: Floats) -> Floats:
+        """The mask (H, W) on the network's own grid, 0 to 1, for its input tensor."""
+        return mask_of(np.asarray(self._reference.run(tensor)[0], np.float32), self.model.spec)
+
+    def mask_to_frame(self, mask: Floats) -> Floats:
+        """The mask (h, w) of the frame's size."""
+        return self._preprocessor.mask_to_frame(mask)
+
+    def run(self, rgba: Rgba) -> Floats:
+        """The frame job: a frame (h, w, 4) to its mask (h, w)."""
+        return self.mask_to_frame(self.network(self.image_to_tensor(rgba)))
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keeps TensorFlow Lite's greeting, written past Python, from the terminal; what fails is raised, not written."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:
+    """The mask (H, W) that a network's output (1, H, W, C) means."""
+    values = output_bhwc[0]
+    mask: Floats = values[..., spec.channel]
+    if spec.activation == "sigmoid":
+        with np.errstate(over="ignore"):  # exp of a large number is infinite, and its inverse the 0 that is right
+            return np.asarray(1 / (1 + np.exp(-mask)), np.float32)
+    if spec.activation == "softmax":
+        powers = np.exp(values - values.max(-1, keepdims=True))
+        return np.asarray(powers[..., spec.channel] / powers.sum(-1), np.float32)
+    return mask

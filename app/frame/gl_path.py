@@ -1,0 +1,90 @@
+"""A frame in RAM goes in, its mask on the GPU comes out: upload, image_to_tensor and the network, nothing read back."""
+
+from typing import Any
+
+from app.frame.pipeline import Stage
+from app.frame.preprocess import Fit, ImageSize
+from app.frame.resample import ImageToTensor, MaskLayout
+from app.frame.upload import FrameUploader
+from app.media.convert import Rgba
+from app.models.loading import SegmentationModel
+from gpu_delegate.context import Context
+from gpu_delegate.program import draft
+from gpu_delegate.runtime import Program, Progress, TensorRange, device_of
+
+
+class GlPath:
+    """One model for frames of one size, in the context's thread. release() or leave its with-block to free it."""
+
+    def __init__(
+        self,
+        context: Context,
+        model: SegmentationModel,
+        frame_size: ImageSize,
+        fit: Fit = "stretch",
+        progress: Progress | None = None,
+    ) -> None:
+        """Compiles the model; `progress` gets (shaders compiled, shaders in all).
+
+        Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
+        """
+        self.model, self.fit = model, fit
+        self.program = Program(context, draft(model.graph, device_of(context)), progress)
+        self.uploader = FrameUploader(context, frame_size)
+        self._to_tensor = ImageToTensor(context, frame_size, model.input_size, fit, model.spec.input_range)
+        self._input = self.program.input
+
+    @property
+    def mask(self) -> TensorRange:
+        """The network's output tensor, which holds the mask on the network's own grid."""
+        return self.program.output
+
+    @property
+    def layout(self) -> MaskLayout:
+        """How the mask lies in that tensor."""
+        spec = self.model.spec
+        activation: Any = spec.activation
+        channels = self.program.output.shape.channels
+        return MaskLayout(self.model.output_size, channels, spec.channel, self.program.output.stride, activation)
+
+    @property
+    def frame(self) -> int:
+        """The texture with the frame that was uploaded last."""
+        return self.uploader.texture
+
+    @property
+    def dispatches(self) -> int:
+        """Of one frame: image_to_tensor's and the network's."""
+        return 1 + len(self.program.blueprint.kernels)
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of frames, so far; the weights went up before."""
+        return self.uploader.uploaded_bytes
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The way of a frame to its mask."""
+        return (
+            Stage("upload", lambda frame: self.upload(frame.rgba)),
+            Stage("image_to_tensor", lambda frame: self.image_to_tensor()),
+            Stage("network", lambda frame: self.network()),
+        )
+
+    def upload(self, rgba: Rgba) -> None:
+        """The frame (h, w, 4) into its texture."""
+        self.uploader.upload(rgba)
+
+    def image_to_tensor(self) -> None:
+        """The texture into the network's input tensor."""
+        self._to_tensor.run(self.uploader.texture, self._input)
+
+    def network(self) -> None:
+        """The input tensor into the mask; who reads that puts the barrier."""
+        self.program.run()
+
+    def release(self) -> None:
+        """Free all GL objects."""
+        self._to_tensor.release()
+        self.uploader.release()
+        self.program.release()

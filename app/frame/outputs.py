@@ -1,0 +1,118 @@
+"""What lies on the device goes in; recorded pictures and mask files come out, some frames later."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from app.frame.buffers import mask_buffer
+from app.frame.gl_path import GlPath
+from app.frame.pipeline import Stage
+from app.frame.preprocess import Floats, ImageSize
+from app.frame.readback import ReadbackRing, frame_mask
+from app.frame.render import OffscreenTarget
+from app.frame.resample import MaskToFrame
+from app.frame.segmenter import CpuSegmenter
+from app.media.recorder import Recorder, write_png
+from app.media.sources import VideoFrame
+from app.media.threads import Worker
+from gpu_delegate.context import Context
+from gpu_delegate.errors import MediaError
+
+Picture = tuple[int, npt.NDArray[np.uint8]]  # pts and RGBA bytes
+
+
+class VideoOutput:
+    """Pictures in a target to a recorder, read back without waiting and encoded on a thread of its own."""
+
+    def __init__(self, context: Context, target: OffscreenTarget, recorder: Recorder) -> None:
+        width, height = target.size
+        self._target, self._recorder = target, recorder
+        self._ring: ReadbackRing[int] = ReadbackRing(context, width * height * 4)
+        self._encoder: Worker[Picture] = Worker(self._write)
+        self.stage = Stage("record", self._take)
+
+    def _take(self, frame: VideoFrame) -> None:
+        self._ring.request_picture(frame.pts, self._target.framebuffer, self._target.size)
+        for picture in self._ring.collect():
+            self._encoder.put(picture)
+
+    def finish(self) -> None:
+        """Write what is still under way. Raises MediaError."""
+        for picture in self._ring.drain():
+            self._encoder.put(picture)
+        self._encoder.finish()
+
+    def _write(self, picture: Picture) -> None:
+        width, height = self._target.size
+        pts, data = picture
+        self._recorder.write(data.reshape(height, width, 4), pts)
+
+    def release(self) -> None:
+        """End the thread and free the buffers; what is still under way after an error is dropped."""
+        self._encoder.drop()
+        self._ring.release()
+
+
+class GlMaskOutput:
+    """Masks in the network's output tensor to PNG files of the frame's size, read back without waiting."""
+
+    def __init__(self, context: Context, path: GlPath, frame_size: ImageSize, folder: Path) -> None:
+        self._path, self._size, self._folder = path, frame_size, folder
+        self._to_frame = MaskToFrame(context, frame_size, path.layout, path.fit)
+        self._gl = context.gl
+        self._buffer = mask_buffer(context, frame_size, self._to_frame.size_bytes)
+        self._ring: ReadbackRing[int] = ReadbackRing(context, self._to_frame.size_bytes)
+        self.stage = Stage("masks", self._take)
+
+    def _take(self, frame: VideoFrame) -> None:
+        self._to_frame.run(self._path.mask, self._buffer)
+        self._ring.request_buffer(frame.index, self._buffer)
+        for index, data in self._ring.collect():
+            write_mask(self._folder, index, frame_mask(data, self._size))
+
+    def finish(self) -> None:
+        """Write what is still under way."""
+        for index, data in self._ring.drain():
+            write_mask(self._folder, index, frame_mask(data, self._size))
+
+    def release(self) -> None:
+        """Free the buffers and the shader."""
+        self._ring.release()
+        self._to_frame.release()
+        self._gl.delete("Buffers", self._buffer.buffer)
+
+
+class CpuMaskOutput:
+    """Masks in RAM to PNG files of the frame's size."""
+
+    def __init__(self, segmenter: CpuSegmenter, folder: Path) -> None:
+        self._segmenter, self._folder = segmenter, folder
+        self.stage = Stage("masks", self._take)
+
+    def _take(self, frame: VideoFrame) -> None:
+        write_mask(self._folder, frame.index, self._segmenter.frame_mask())
+
+    def finish(self) -> None:
+        """Nothing is ever under way."""
+
+    def release(self) -> None:
+        """Nothing to free."""
+
+
+def write_mask(folder: Path, index: int, mask: Floats) -> None:
+    """One mask (h, w) from 0 to 1 as 8-bit grey, named by its frame's number. Raises MediaError."""
+    grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
+    write_png(folder / f"{index:06d}.png", grey)
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made if it is not there. Raises MediaError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MediaError(f"the folder '{folder}' cannot be made ({error.strerror}); choose another place") from error
+    if not os.access(folder, os.W_OK):
+        raise MediaError(f"nothing can be written in the folder '{folder}'; check its permissions")
+    return folder

@@ -1,0 +1,182 @@
+"""A frame's texture goes in and the network's input tensor comes out; its output tensor goes in and a mask comes out.
+
+Both are one dispatch each, as app/frame/preprocess.py defines them; neither waits or reads anything back.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from app.frame.preprocess import Axis, Fit, ImageSize, Sampling, sampling
+from gpu_delegate import opengl
+from gpu_delegate.context import Context, compile_compute
+from gpu_delegate.errors import DeviceError
+from gpu_delegate.opengl import BufferSpan
+from gpu_delegate.shader import Value, load
+
+_MOST_SPAN = 8  # a window of more than 8 x 8 values for 4 x 4 pixels costs more than reading each pixel's own four
+_ACTIVATIONS = {"none": 0, "sigmoid": 1, "softmax": 2}
+
+
+@dataclass(frozen=True)
+class MaskLayout:
+    """How the mask lies in the network's output tensor, and what is still to be done to it.
+
+    stride is the floats per pixel: 4 in PHWC4, 1 for a tensor of one channel that is stored plainly.
+    """
+
+    size: ImageSize
+    channels: int = 1
+    channel: int = 0
+    stride: Literal[1, 4] = 4
+    activation: Literal["none", "sigmoid", "softmax"] = "none"
+
+    def defines(self) -> dict[str, Value]:
+        """The parameters of mask.glsl."""
+        return {
+            "MASK_W": self.size[0],
+            "MASK_H": self.size[1],
+            "STRIDE": self.stride,
+            "CHANNELS": self.channels,
+            "CHANNEL": self.channel,
+            "ACTIVATION": _ACTIVATIONS[self.activation],
+        }
+
+
+class BufferTexture:
+    """A buffer texture that shows a range of a buffer to shaders; moved to another range only when that changes."""
+
+    def __init__(self, context: Context, stride: int) -> None:
+        self._gl, self._context = context.gl, context
+        self._format, self._texel_bytes = (opengl.RGBA32F, 16) if stride == 4 else (opengl.R32F, 4)
+        self._texture = self._gl.generate("Textures")
+        self._shown: tuple[int, int, int] | None = None
+
+    def bind(self, unit: int, shown: BufferSpan) -> None:
+        """Bind it to a texture unit. Raises DeviceError if the range has more texels than the device can show."""
+        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
+        self._gl.glBindTexture(opengl.TEXTURE_BUFFER, self._texture)
+        span = (shown.buffer, shown.offset_bytes, shown.size_bytes)
+        if span == self._shown:
+            return
+        texels, limit = shown.size_bytes // self._texel_bytes, self._context.limits.texture_buffer_texels
+        if texels > limit:
+            raise DeviceError(f"a mask of {texels} pixels is too large for {self._context.renderer}: at most {limit}")
+        if self._context.can_compute:
+            self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, self._format, *span)
+        else:  # nothing is computed, so the mask is all that the buffer holds
+            self._gl.glTexBuffer(opengl.TEXTURE_BUFFER, self._format, shown.buffer)
+        self._shown = span
+
+    def release(self) -> None:
+        """Delete the texture; the buffer stays."""
+        self._gl.delete("Textures", self._texture)
+
+
+class ImageToTensor:
+    """The pass that makes the network's input: PHWC4 with one slice, vec4(r, g, b, 0) for each pixel."""
+
+    _group = (64, 4)  # measured on llvmpipe
+
+    def __init__(
+        self,
+        context: Context,
+        frame_size: ImageSize,
+        tensor_size: ImageSize,
+        fit: Fit = "stretch",
+        value_range: tuple[float, float] = (0, 1),
+    ) -> None:
+        """value_range is what bytes 0 and 255 become. Raises DeviceError if the shader does not compile."""
+        there = sampling(frame_size, tensor_size, fit)
+        defines = {
+            **dict(zip(("GROUP_X", "GROUP_Y"), self._group, strict=True)),
+            **dict(zip(("FRAME_W", "FRAME_H", "TENSOR_W", "TENSOR_H"), frame_size + tensor_size, strict=True)),
+            **axis_defines(there),
+            "LOW": float(value_range[0]),
+            "HIGH": float(value_range[1]),
+            "BARS": int(not all_inside(there)),
+        }
+        self.size_bytes = tensor_size[0] * tensor_size[1] * 16
+        self._gl = context.gl
+        self._groups = _groups(tensor_size, self._group)
+        self._program = compile_compute(context, load("image_to_tensor.comp", defines), "image_to_tensor")
+
+    def run(self, texture: int, tensor: BufferSpan) -> None:
+        """Write the tensor, and let what follows see it, be it through a buffer texture or as storage."""
+        gl = self._gl
+        gl.glUseProgram(self._program)
+        gl.glActiveTexture(opengl.TEXTURE0)
+        gl.glBindTexture(opengl.TEXTURE_2D, texture)
+        gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, tensor.buffer, tensor.offset_bytes, tensor.size_bytes)
+        gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)  # those who read the bytes before must be done
+        gl.glDispatchCompute(*self._groups, 1)
+        gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT | opengl.TEXTURE_FETCH_BARRIER_BIT)
+
+    def release(self) -> None:
+        """Delete the program."""
+        self._gl.glDeleteProgram(self._program)
+
+
+class MaskToFrame:
+    """The pass that makes a float mask of the frame: `rows` rows of `pitch` floats, both multiples of 4."""
+
+    _group = (32, 4)  # measured on llvmpipe
+
+    def __init__(self, context: Context, frame_size: ImageSize, layout: MaskLayout, fit: Fit = "stretch") -> None:
+        """Raises DeviceError if the shader does not compile."""
+        back = sampling(frame_size, layout.size, fit).inverse()
+        spans = _span(back.x), _span(back.y)
+        windowed = max(spans) <= _MOST_SPAN
+        defines = {
+            **dict(zip(("GROUP_X", "GROUP_Y"), self._group, strict=True)),
+            **dict(zip(("FRAME_W", "FRAME_H"), frame_size, strict=True)),
+            **dict(zip(("SPAN_X", "SPAN_Y"), spans if windowed else (0, 0), strict=True)),
+            **axis_defines(back),
+            **layout.defines(),
+            "UNSEEN": int(not all_inside(back)),
+        }
+        self.frame_size = frame_size
+        self.pitch, self.rows = (-(-side // 4) * 4 for side in frame_size)
+        self.size_bytes = self.pitch * self.rows * 4
+        self._gl = context.gl
+        self._groups = _groups((self.pitch // 4, self.rows // 4), self._group)
+        self._view = BufferTexture(context, layout.stride)
+        self._program = compile_compute(context, load("mask_to_frame.comp", defines), "mask_to_frame")
+
+    def run(self, tensor: BufferSpan, frame_mask: BufferSpan) -> None:
+        """Resample the network's output `tensor` into `frame_mask`, size_bytes long, and let buffer copies see it."""
+        gl = self._gl
+        gl.glUseProgram(self._program)
+        self._view.bind(0, tensor)
+        span = (frame_mask.buffer, frame_mask.offset_bytes, frame_mask.size_bytes)
+        gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, *span)
+        gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT | opengl.SHADER_STORAGE_BARRIER_BIT)
+        gl.glDispatchCompute(*self._groups, 1)
+        gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT | opengl.TEXTURE_FETCH_BARRIER_BIT)
+
+    def release(self) -> None:
+        """Delete the program and the view of the tensor."""
+        self._view.release()
+        self._gl.glDeleteProgram(self._program)
+
+
+def axis_defines(way: Sampling) -> dict[str, Value]:
+    """The parameters of sampling.glsl's functions for both axes."""
+    axes = (("X", way.x), ("Y", way.y))
+    return {f"{name}_{key.upper()}": getattr(axis, key) for name, axis in axes for key in ("step", "start", "den")}
+
+
+def all_inside(way: Sampling) -> bool:
+    """Whether every pixel samples the other image itself."""
+    return bool(way.x.inside().all() and way.y.inside().all())
+
+
+def _span(axis: Axis) -> int:
+    """How many pixels of the other image lie under any four in a row that begin at a multiple of 4."""
+    first = np.arange(0, axis.count, 4, dtype=np.int64) * axis.step + axis.start
+    return int((((first + 3 * axis.step) // axis.den) - first // axis.den).max()) + 2
+
+
+def _groups(threads: ImageSize, group: ImageSize) -> ImageSize:
+    return -(-threads[0] // group[0]), -(-threads[1] // group[1])

@@ -1,0 +1,65 @@
+"""A .npy file, or a size, goes in; RGBA frames for measurements come out."""
+
+import os
+import re
+from importlib import resources
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from app.frame.preprocess import ImageSize
+from app.media.convert import Rgba
+from app.media.sources import MAX_PIXELS, MAX_SIDE, FileSource
+from gpu_delegate.errors import MediaError, UsageError
+
+CLIP_FRAMES = (30, 60, 90, 110, 130, 150, 180, 230)  # with one person, with two, in little light
+MOST_BYTES = 1 << 28  # of all of them
+_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+
+
+def parse_size(text: str) -> ImageSize:
+    """640x480 as (width, height). Raises UsageError."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"--size {text[:40]}: width and height in pixels are needed, such as 640x480")
+    return check_size((int(found[1]), int(found[2])), f"--size {text}")
+
+
+def check_size(size: ImageSize, what: str) -> ImageSize:
+    """The size itself. Raises UsageError if it is over what videos may have here."""
+    if max(size) > MAX_SIDE or size[0] * size[1] > MAX_PIXELS:
+        raise UsageError(f"{what}: frames may have {MAX_SIDE} pixels a side and {MAX_PIXELS >> 20} million in all")
+    return size
+
+
+def clip_frames(size: ImageSize) -> list[Rgba]:
+    """Eight frames of the demo clip, resized; fewer where they are so large that eight would fill the memory."""
+    count = max(1, MOST_BYTES // (size[0] * size[1] * 4))
+    wanted = CLIP_FRAMES[:count]
+    with (
+        resources.as_file(resources.files("assets") / "people.mp4") as path,
+        FileSource(path, last=wanted[-1]) as source,
+    ):
+        chosen = [frame.rgba for frame in source if frame.index in wanted]
+    return [np.asarray(cv2.resize(rgba, size, interpolation=cv2.INTER_AREA), np.uint8) for rgba in chosen]
+
+
+def read_frames(path: str | os.PathLike[str]) -> Rgba:
+    """The frames (N, H, W, 4) of a .npy file, mapped from the disk. Raises MediaError; nothing in it is executed."""
+    name = os.fspath(path)
+    if not Path(name).is_file():
+        raise MediaError(f"'{name}' is no file; give a .npy file with frames (N, H, W, 4) of uint8")
+    try:
+        with np.errstate(over="raise"):  # a header may claim more than 64 bits hold
+            frames = np.load(name, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise MediaError(f"'{name}' cannot be read as .npy ({reason}); make it with numpy.save") from error
+    if not isinstance(frames, np.ndarray) or frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 4:
+        found = f"{frames.dtype} {frames.shape}" if isinstance(frames, np.ndarray) else "an archive of arrays"
+        raise MediaError(f"'{name}' holds {found[:80]}; frames are uint8 of shape (N, H, W, 4)")
+    if not frames.size:
+        raise MediaError(f"'{name}' holds no pixels: its shape is {frames.shape}")
+    check_size((frames.shape[2], frames.shape[1]), f"'{name}'")
+    return frames

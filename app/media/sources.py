@@ -1,0 +1,315 @@
+"""A file of recorded video goes in; upright RGBA frames with the file's own time stamps come out.
+
+Frames are found by decoding forward from the start, so that numbers and times are exact in every file, also where the
+frame rate varies. A file that is cut off yields what decodes, and `FileSource.truncated` then says what is missing.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import chain
+from types import TracebackType
+from typing import TypeAlias, cast
+
+import av
+from av.sidedata.sidedata import SideDataContainer
+from av.sidedata.sidedata import Type as SideDataType
+
+from app.media.convert import Orientation, Rgba, ToRgba, describe_colour
+from app.media.probe import Layout, examine
+from gpu_delegate.errors import MediaError, UsageError
+
+MAX_SIDE = 16384  # the largest texture that desktop GPUs take
+MAX_PIXELS = 128 * 1024 * 1024
+
+# Demuxers that play one local file. Playlists and scripts that name other files, and text as video, are not among them.
+_FORMATS = (
+    "mov,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,nut,ivf,dv,gif,apng,rm,wtv,yuv4mpegpipe,h264,hevc,m4v,mjpeg,obu"
+)
+_LOST_INDEX = (
+    "the recording was cut off before its index was written; try to recover it with untrunc and an intact clip from "
+    "the same camera, and record to .mkv or fragmented .mp4, which survive this"
+)
+
+Position: TypeAlias = int | Fraction
+"""A frame's number in the file, from 0; or, as a Fraction, seconds since the first frame."""
+
+_FRAME_NUMBER = re.compile(r"[0-9]{1,12}")
+_TIME = re.compile(r"(?:(?:(?P<h>[0-9]{1,4}):)?(?P<m>[0-9]{1,6}):)?(?P<s>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<unit>s|ms)?")
+
+
+def parse_position(text: str) -> Position:
+    """'120' is a frame number; '3.5s', '3.5', '3500ms', '1:02' and '00:00:03.500' are times. Raises UsageError."""
+    text = text.strip()
+    if _FRAME_NUMBER.fullmatch(text):
+        return int(text)
+    match = _TIME.fullmatch(text)
+    clock = ":" in text
+    if match is None or (clock and match["unit"]):
+        raise UsageError(f"'{text[:40]}' is no position: give a frame number (120) or a time (3.5s, 00:00:03.500)")
+    seconds = Fraction(match["s"]) / (1000 if match["unit"] == "ms" else 1)
+    return seconds + 60 * int(match["m"] or 0) + 3600 * int(match["h"] or 0)
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """What a recording is, as displayed: sizes and sample_aspect_ratio after a turn by `rotation` degrees clockwise.
+
+    colour_matrix and colour_range are those used for conversion to RGB; frame_count and duration_s the file's claims.
+    """
+
+    path: str
+    width: int
+    height: int
+    rotation: int
+    sample_aspect_ratio: Fraction
+    average_rate: Fraction
+    time_base: Fraction
+    frame_count: int | None
+    duration_s: float | None
+    codec: str
+    pixel_format: str
+    colour_matrix: str
+    colour_range: str
+    has_audio: bool
+
+
+@dataclass(frozen=True)
+class VideoFrame:
+    """One upright frame: its number in the file, pts in the file's time base, ms since frame 0, uint8 (H, W, 4)."""
+
+    index: int
+    pts: int
+    time_ms: float
+    rgba: Rgba = field(repr=False)
+
+
+class FileSource:
+    """A recording as an iterable of frames from `first` to `last`, both included. Iterate once, as a context manager.
+
+    After iteration `truncated` tells what was missing at the end (None: nothing), `damaged_frames` counts packets and
+    frames that did not decode soundly, and `rescaled_frames` those that changed size in mid-stream and were scaled to
+    the first one's. Raises MediaError where the file cannot be played, UsageError where the range is turned around.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
+        if type(first) is type(last) and last is not None and last < first:
+            raise UsageError(f"the range ends ({last}) before it begins ({first}); swap its two ends")
+        self._path, self._first, self._last = os.fspath(path), first, last
+        self.truncated: str | None = None
+        self.damaged_frames = 0
+        self.rescaled_frames = 0
+        self._packets = 0
+        self._container, self._layout = open_recording(self._path)
+        try:
+            self._stream = _pick_stream(self._container, self._path)
+            self._decoded = self._decode()
+            self._first_frame = self._decode_first()
+            self._orientation = _orientation(self._first_frame)
+            self.info = self._describe(self._first_frame)
+        except BaseException:
+            self._container.close()
+            raise
+
+    def __enter__(self) -> "FileSource":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; harmless when repeated."""
+        self._container.close()
+
+    def __iter__(self) -> Iterator[VideoFrame]:
+        """Yield the frames of the range. Raises MediaError if there is none, or a frame cannot be converted to RGB."""
+        convert = ToRgba(self._first_frame.width, self._first_frame.height)
+        count = yielded = 0
+        for count, (pts, time_s, frame) in enumerate(self._timed(), start=1):
+            index = count - 1
+            if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
+                break
+            if (index if isinstance(self._first, int) else time_s) >= self._first:
+                yielded += 1
+                yield VideoFrame(index, pts, float(time_s * 1000), self._upright(convert, frame))
+        else:
+            self._note_missing_end(count)
+        if not yielded:
+            raise MediaError(
+                f"'{self._path}' has {count} frames and none of them in the range asked for; move the range"
+            )
+
+    def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:
+        """Each frame with its pts and its seconds since the first; stamps missing or running backwards are made up."""
+        step = max(1, round(1 / (self.info.average_rate * self.info.time_base)))
+        # AVI knows no times of display: its frames, in the order of display, take the times of decoding.
+        decoding_start = self._first_frame.dts if self._container.format.name == "avi" else None
+        start = previous = None
+        for frame in chain([self._first_frame], self._decoded):
+            pts = frame.pts
+            if decoding_start is not None:
+                pts = None if frame.dts is None else frame.dts - decoding_start
+            if previous is not None:
+                pts = previous + step if pts is None else max(pts, previous + 1)
+            previous = pts = pts or 0
+            start = pts if start is None else start
+            yield pts, (pts - start) * self.info.time_base, frame
+
+    def _upright(self, convert: ToRgba, frame: av.VideoFrame) -> Rgba:
+        first = self._first_frame
+        self.rescaled_frames += (frame.width, frame.height) != (first.width, first.height)
+        try:
+            return self._orientation.apply(convert(frame))
+        except (av.FFmpegError, ValueError) as error:
+            raise MediaError(
+                f"'{self._path}' has pictures of the format {frame.format.name}, not supported; convert it to yuv420p"
+            ) from error
+
+    def _decode(self) -> Iterator[av.VideoFrame]:
+        """Frames in the order of display. Damaged packets are counted and skipped; a reading error ends the file."""
+        packets = self._container.demux(self._stream)
+        while True:
+            try:
+                packet = next(packets)
+            except StopIteration:
+                return
+            except av.FFmpegError as error:
+                self.truncated = f"reading failed after {self._packets} frames ({error.strerror})"
+                yield from self._decode_packet(None)
+                return
+            self._packets += packet.size > 0
+            yield from self._decode_packet(packet)
+
+    def _decode_packet(self, packet: "av.Packet[av.VideoStream] | None") -> list[av.VideoFrame]:
+        try:
+            frames = self._stream.codec_context.decode(packet)
+        except av.FFmpegError:
+            self.damaged_frames += packet is not None
+            return []
+        self.damaged_frames += sum(frame.is_corrupt for frame in frames)
+        return frames
+
+    def _decode_first(self) -> av.VideoFrame:
+        frame = next(self._decoded, None)
+        if frame is None:
+            if self._layout.cut_off:
+                raise MediaError(f"'{self._path}' is cut off before its first whole frame; record or copy it again")
+            raise MediaError(f"'{self._path}' holds no frame that can be decoded; the file is damaged, copy it again")
+        _check_size(self._path, frame.width, frame.height)
+        return frame
+
+    def _note_missing_end(self, frames: int) -> None:
+        """Called where the file ended by itself: compare what came with what the container promises."""
+        promised = self._stream.frames
+        if self._layout.cut_off:
+            self.truncated = f"the file ends {self._layout.cut_off}; {frames} frames were there"
+        elif self.truncated is None and self._layout.kind == "other" and self._packets < promised:
+            self.truncated = f"the file promises {promised} frames; {frames} were there"
+
+    def _describe(self, frame: av.VideoFrame) -> VideoInfo:
+        stream, turned = self._stream, self._orientation.transpose
+        aspect, rate = _aspect(stream), _rate(stream)
+        duration_s = _duration_s(stream, self._container)
+        matrix, levels = describe_colour(frame)
+        return VideoInfo(
+            path=self._path,
+            width=frame.height if turned else frame.width,
+            height=frame.width if turned else frame.height,
+            rotation=self._orientation.clockwise_degrees,
+            sample_aspect_ratio=1 / aspect if turned else aspect,
+            average_rate=rate,
+            time_base=stream.time_base or 1 / rate,
+            frame_count=stream.frames or (max(1, round(duration_s * rate)) if duration_s else None),
+            duration_s=duration_s,
+            codec=stream.codec_context.name,
+            pixel_format=frame.format.name,
+            colour_matrix=matrix,
+            colour_range=levels,
+            has_audio=bool(self._container.streams.audio),
+        )
+
+
+def _check_file(path: str) -> Layout:
+    """Refuse what is no readable, non-empty regular file; return its layout."""
+    if not os.path.lexists(path):
+        raise MediaError(f"'{path}' does not exist; check the spelling and the folder")
+    if os.path.isdir(path):
+        raise MediaError(f"'{path}' is a folder; name a video file in it")
+    if not os.path.isfile(path):
+        raise MediaError(f"'{path}' is not a regular file; name a video file")
+    try:
+        if os.path.getsize(path) == 0:
+            raise MediaError(f"'{path}' is empty; record or copy it again")
+        return examine(path)
+    except OSError as error:
+        raise MediaError(f"'{path}' cannot be read ({error.strerror}); check its permissions") from error
+
+
+def open_recording(path: str) -> tuple[av.container.InputContainer, Layout]:
+    """Open a file for demuxing, and tell its layout. Raises MediaError. Reads no other file, whatever this one says."""
+    layout = _check_file(path)
+    options = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
+    try:
+        container = av.open(f"file:{path}", "r", options={"max_pixels": str(MAX_PIXELS)}, container_options=options)
+    except (av.FFmpegError, ValueError, UnicodeError) as error:
+        if layout.kind == "mp4" and not layout.has_index:
+            raise MediaError(f"'{path}' cannot be played: {_LOST_INDEX}") from error
+        if layout.cut_off:
+            raise MediaError(
+                f"'{path}' is cut off {layout.cut_off}, and cannot be played; copy or record it again"
+            ) from error
+        raise MediaError(
+            f"'{path}' is not a video in a known format, or is damaged; try mp4, mkv, webm, mov or avi"
+        ) from error
+
+    return container, layout
+
+
+def _pick_stream(container: av.container.InputContainer, path: str) -> av.VideoStream:
+    """The first stream of moving pictures, cover art not counted, of a codec and a size that can be decoded."""
+    streams = [
+        s for s in container.streams if s.type == "video" and not s.disposition & av.stream.Disposition.attached_pic
+    ]
+    if not streams:
+        raise MediaError(f"'{path}' has no video stream; name a file that has pictures")
+    stream = streams[0]
+    if not isinstance(stream, av.VideoStream) or stream.codec_context is None:
+        raise MediaError(f"'{path}' is in a video codec that is not supported; convert it to H.264 first")
+    _check_size(path, stream.codec_context.width, stream.codec_context.height)
+    stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
+    return stream
+
+
+def _check_size(path: str, width: int, height: int) -> None:
+    if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
+        raise MediaError(
+            f"'{path}' is {width}x{height}; the limit is {MAX_SIDE} a side and {MAX_PIXELS >> 20} Mpx, so scale it down"
+        )
+
+
+def _orientation(frame: av.VideoFrame) -> Orientation:
+    side_data = cast(SideDataContainer, frame.side_data)  # PyAV's stubs take it for a plain dictionary
+    matrix = side_data.get(SideDataType.DISPLAYMATRIX)
+    return Orientation.from_matrix(bytes(matrix)) if matrix else Orientation()
+
+
+def _aspect(stream: av.VideoStream) -> Fraction:
+    """The stored pixels' width over height; 1 where the file gives none, or an absurd one."""
+    aspect = stream.sample_aspect_ratio
+    return aspect if aspect and Fraction(1, 16) <= aspect <= 16 else Fraction(1)
+
+
+def _rate(stream: av.VideoStream) -> Fraction:
+    """Frames per second on average; 30 where the file gives none, or an absurd one."""
+    rates = (stream.average_rate, stream.guessed_rate)
+    return next((rate for rate in rates if rate and Fraction(1, 3600) <= rate <= 1000), Fraction(30))
+
+
+def _duration_s(stream: av.VideoStream, container: av.container.InputContainer) -> float | None:
+    if stream.duration and stream.time_base:
+        return float(stream.duration * stream.time_base)
+    return container.duration / av.time_base if container.duration else None

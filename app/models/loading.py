@@ -1,0 +1,58 @@
+"""A model's name or path goes in; its bytes, its graph and what its numbers mean come out."""
+
+from dataclasses import dataclass, field
+
+from app.frame.preprocess import ImageSize
+from app.models.catalogue import ModelEntry, Progress, resolve
+from app.models.metadata import read_metadata
+from app.models.spec import ModelSpec, SpecOptions, decide_spec, input_size
+from gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
+from gpu_delegate.graph import Graph
+from gpu_delegate.reader import MAX_FILE_BYTES, printable, read_model
+
+
+@dataclass(frozen=True)
+class SegmentationModel:
+    """A network from one picture to one mask per class, ready to be compiled or interpreted."""
+
+    name: str
+    data: bytes = field(repr=False)  # of the .tflite file
+    graph: Graph = field(repr=False)
+    spec: ModelSpec
+    input_size: ImageSize
+    output_size: ImageSize
+
+
+def load_segmentation(
+    name_or_path: str, options: SpecOptions | None = None, progress: Progress | None = None
+) -> SegmentationModel:
+    """The model behind a name of the catalogue (fetched if need be) or a path.
+
+    `progress` gets (bytes, bytes in all) of a download.
+    Raises CatalogueError, ModelError, UnsupportedError, UsageError.
+    """
+    resolved = resolve(name_or_path, progress)
+    shown = resolved.entry.name if resolved.entry else printable(resolved.path.name)
+    try:
+        if resolved.path.stat().st_size > MAX_FILE_BYTES:
+            raise ModelError(f"{shown}: larger than {MAX_FILE_BYTES >> 30} GiB, which no model here needs")
+        data = resolved.path.read_bytes()
+    except OSError as error:
+        raise CatalogueError(f"{shown}: cannot be read ({error.strerror}); check the file and its disk") from error
+    graph = read_model(data, shown)
+    try:
+        return _interpret(shown, data, graph, options or SpecOptions(), resolved.entry)
+    except (UnsupportedError, UsageError) as error:
+        raise type(error)(f"{shown}: {error}") from error
+
+
+def _interpret(
+    name: str, data: bytes, graph: Graph, options: SpecOptions, entry: ModelEntry | None
+) -> SegmentationModel:
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        raise UnsupportedError(
+            f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs; a segmentation has one of each"
+        )
+    source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+    spec = decide_spec(entry, read_metadata(data, name), options, result.shape)
+    return SegmentationModel(name, data, graph, spec, input_size(source.shape), (result.shape[2], result.shape[1]))

@@ -1,0 +1,83 @@
+"""`texelflow check TARGET`: a recording or a model goes in; the GPU's results are compared with the CPU's."""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.console import Console
+from app.media.sources import FileSource, Position
+from app.models.catalogue import CATALOGUE, resolve
+from app.models.loading import load_segmentation
+from app.models.spec import SpecOptions
+from app.verbs.check_clip import check_clip
+from app.verbs.check_model import check_model, subject_of
+from gpu_delegate.errors import UsageError
+from gpu_delegate.reader import load_model
+
+CUT_OFF = 3  # exit code: what was there agrees, but the recording was cut off
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """The options of the verb; None where nothing was said."""
+
+    model: str = "selfie"  # for a recording
+    unfused: bool = False  # a model with one dispatch per op
+    tolerance: float | None = None  # 1e-3 for masks, 1e-4 for tensors
+    report: Path | None = None  # picture of a recording's worst frame
+    first: Position = 0
+    last: Position | None = None
+    spec: SpecOptions = field(default_factory=SpecOptions)
+    json: bool = False
+
+
+def run_check(target: str, options: CheckOptions, console: Console) -> int:
+    """Check a recording or a model: 0 if GPU and CPU agree, 1 if not, 3 if they do as far as a cut-off recording goes.
+
+    Raises the errors of loading either, and UsageError.
+    """
+    if options.tolerance is not None and not (math.isfinite(options.tolerance) and options.tolerance >= 0):
+        raise UsageError(f"--tolerance {options.tolerance}: a number from 0 up is needed, such as 1e-3")
+    figures, code = (
+        _check_model(target, options, console) if _is_model(target) else _check_clip(target, options, console)
+    )
+    if options.json:
+        console.json(figures)
+    return code
+
+
+def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
+    if options.report is not None:
+        raise UsageError("--report is the picture of a recording's frame; a model has none")
+    with console.download() as progress:
+        resolved = resolve(target, progress)
+    graph = load_model(resolved.path)
+    entry = resolved.entry
+    listed = options.spec.input_range or (entry.input_range if entry else None)
+    subject = subject_of(entry.name if entry else graph.name, resolved.path, graph, listed)
+    return check_model(subject, options.unfused, options.tolerance, console)
+
+
+def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
+    if options.unfused:
+        raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
+    with FileSource(target, options.first, options.last) as source:
+        with console.download() as progress:
+            model = load_segmentation(options.model, options.spec, progress)
+        figures, code = check_clip(source, model, options.tolerance, options.report, console)
+        if source.truncated:
+            console.warn(f"{target}: {source.truncated}")
+            code = code or CUT_OFF
+    return figures, code
+
+
+def _is_model(target: str) -> bool:
+    """By its name, or by what the file begins with; a bare word that is no file can only be a model's name."""
+    path = Path(target)
+    if target in CATALOGUE or path.suffix.lower() == ".tflite":
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(8)[4:] == b"TFL3"
+    except (OSError, ValueError):
+        return not path.suffix and not path.exists()

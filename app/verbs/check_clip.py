@@ -1,0 +1,146 @@
+"""A recording goes in; the masks of its frames on the GPU and on the CPU are compared, and what differs is printed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.console import Console
+from app.frame.cpu_path import CpuPath
+from app.frame.frame_job import GlFrameJob
+from app.frame.masks import LEAST_IOU, MOST_PIXELS, MaskDifference, compare_masks, save_picture
+from app.frame.preprocess import Floats
+from app.media.convert import Rgba
+from app.media.sources import FileSource
+from app.models.loading import SegmentationModel
+from app.verbs.check_model import Sample, Subject, TensorCheck, finite
+from gpu_delegate.compare import TOLERANCE, errors, first_divergence
+from gpu_delegate.context import Context, open_context
+
+MASK_TOLERANCE = 1e-3
+DEFAULT_REPORT = Path("texelflow-check.png")
+
+
+@dataclass(frozen=True)
+class _Worst:
+    """The frame that is furthest off, with all that the report needs."""
+
+    difference: MaskDifference
+    rgba: Rgba
+    tensor: Floats  # the CPU path's input of the network
+    gpu: Floats
+    cpu: Floats
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """All frames' differences, the largest error of the network on the CPU's own input, and the worst frame."""
+
+    frames: tuple[MaskDifference, ...]
+    network_error: float
+    network_frame: int
+    worst: _Worst
+
+
+def check_clip(
+    source: FileSource, model: SegmentationModel, tolerance: float | None, report: Path | None, console: Console
+) -> tuple[dict[str, Any], int]:
+    """Compare all frames of the source: the figures, and the exit code.
+
+    The figures tell the error of the network alone, too, and it decides nothing: on frames where a network hesitates
+    two float32 implementations differ by 1e-4 and more, TensorFlow Lite's own two among them (XNNPACK and built-in).
+    The worst frame is saved as a picture where the check fails, or to `report` in any case. Raises UnsupportedError,
+    DeviceError, MediaError.
+    """
+    limit = MASK_TOLERANCE if tolerance is None else tolerance
+    with open_context() as context:
+        found = _compare_frames(context, source, model, limit, console)
+        failed = [d.frame for d in found.frames if not d.agrees(limit)]
+        passed = not failed
+        figures = _figures(context, model, found, failed, passed)
+        rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
+        console.table(f"{source.info.path}: GPU against CPU", ("figure", "value"), [(n, _text(v)) for n, v in rows])
+        if report is not None or not passed:
+            place = report or DEFAULT_REPORT
+            save_picture(place, found.worst.difference, found.worst.rgba, found.worst.gpu, found.worst.cpu)
+            console.say(f"frame {found.worst.difference.frame}, the worst one, is in {place}")
+        if passed:
+            verdict = f"all {len(found.frames)} frames agree: error at most {limit:g}, and {_outline_rule()}"
+        else:
+            subject = Subject(model.name, model.graph, model.data, model.spec.input_range)
+            verdict = _verdict(TensorCheck(context, subject, TOLERANCE, console), found, failed, limit)
+        console.say(verdict)
+    return {**figures, "verdict": verdict}, 0 if passed else 1
+
+
+def _compare_frames(
+    context: Context, source: FileSource, model: SegmentationModel, limit: float, console: Console
+) -> _Findings:
+    size = (source.info.width, source.info.height)
+    cpu = CpuPath(model, size)
+    with console.compilation() as progress:
+        job = GlFrameJob(context, model, size, progress)
+    differences: list[MaskDifference] = []
+    network_errors: list[float] = []
+    worst: _Worst | None = None
+    with console.frames("checking") as report:
+        for frame in source:
+            tensor = cpu.image_to_tensor(frame.rgba)
+            mask = cpu.network(tensor)
+            expected, found = cpu.mask_to_frame(mask), job.run(frame.rgba)
+            difference = compare_masks(frame.index, found, expected)
+            differences.append(difference)
+            network_errors.append(float(errors(job.network(tensor), mask).max()))
+            if worst is None or _badness(difference, limit) > _badness(worst.difference, limit):
+                worst = _Worst(difference, frame.rgba, tensor, found, expected)
+            report(len(differences), source.info.frame_count or 0)
+    assert worst is not None, "a source without frames raises"
+    least_sure = int(np.argmax(network_errors))  # not a number counts as the largest
+    return _Findings(tuple(differences), network_errors[least_sure], differences[least_sure].frame, worst)
+
+
+def _badness(difference: MaskDifference, limit: float) -> tuple[bool, float]:
+    """Frames that fail are worse than those that do not, then larger errors; no number is the worst error."""
+    return not difference.agrees(limit), float(np.nan_to_num(difference.max_error, nan=np.inf))
+
+
+def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limit: float) -> str:
+    """One line that says what failed and, from the worst frame, which op of the network is at fault if one is."""
+    sample = Sample(f"frame {found.worst.difference.frame}", (found.worst.tensor,))
+    first = first_divergence(check.run([sample], fuse=True)[0])
+    if first is None:
+        cause = "the network agrees on the worst of them, so what is before or behind it differs"
+    else:
+        cause = check.explain(first, sample)
+    return f"{len(failed)} of {len(found.frames)} frames fail (allowed: error {limit:g}, {_outline_rule()}); {cause}"
+
+
+def _outline_rule() -> str:
+    return f"IoU at least {LEAST_IOU} or at most {MOST_PIXELS} pixels on the other side of 0.5"
+
+
+def _figures(
+    context: Context, model: SegmentationModel, found: _Findings, failed: list[int], passed: bool
+) -> dict[str, Any]:
+    frames = found.frames
+    return {
+        "model": model.name,
+        "renderer": context.renderer,
+        "frames": len(frames),
+        "max_error": finite(float(np.max([d.max_error for d in frames]))),
+        "mean_error": finite(float(np.mean([d.mean_error for d in frames]))),
+        "min_iou": min(d.iou for d in frames),
+        "max_pixels": max(d.pixels for d in frames),
+        "frames_with_other_pixels": sum(d.pixels > 0 for d in frames),
+        "network_error": finite(found.network_error),
+        "network_frame": found.network_frame,
+        "worst_frame": found.worst.difference.frame,
+        "failed_frames": failed,
+        "passed": passed,
+    }
+
+
+def _text(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) and value < 0.1 else str(value)

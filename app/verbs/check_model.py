@@ -1,0 +1,193 @@
+"""A graph for the GPU and a model's bytes for the CPU go in; which tensors differ, from which op on, is printed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from app.console import Console
+from app.frame.preprocess import Floats, Preprocessor
+from app.media.frames import CLIP_FRAMES, clip_frames
+from app.models.metadata import read_metadata
+from gpu_delegate.compare import TOLERANCE, Difference, compare, describe, first_divergence
+from gpu_delegate.context import Context, open_context
+from gpu_delegate.errors import UnsupportedError
+from gpu_delegate.graph import Graph
+from gpu_delegate.program import draft
+from gpu_delegate.reference import Reference
+from gpu_delegate.runtime import Program, device_of
+
+_CLIP_SIZE = (640, 480)
+_ROWS = 12  # of the table: tensors worth a look
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked. The two normally come from one file."""
+
+    name: str
+    graph: Graph  # runs on the GPU
+    data: bytes  # runs on the CPU
+    input_range: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One input of the model, as tensors, and what it is."""
+
+    what: str
+    tensors: tuple[Floats, ...]
+
+
+def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
+    """A model file that was read already; its metadata says what range its input has if nobody else does."""
+    data = path.read_bytes()
+    return Subject(name, graph, data, input_range or read_metadata(data, name).input_range or (0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class TensorCheck:
+    """Compares a subject's tensors in a context."""
+
+    context: Context
+    subject: Subject
+    tolerance: float
+    console: Console
+
+    def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
+        """Every sample's differences, of one compiled program and one reference. Raises as draft and Reference do."""
+        reference = Reference(self.subject.data, keep_all_tensors=True)
+        blueprint = draft(self.subject.graph, device_of(self.context), fuse=fuse, keep_all=True)
+        with self.console.compilation() as progress:
+            program = Program(self.context, blueprint, progress)
+        with program:
+            return [compare(program, reference, sample.tensors, self.tolerance) for sample in samples]
+
+    def explain(self, first: Difference, sample: Sample) -> str:
+        """One line that names the op at fault; of ops that were computed at once each is tried on its own."""
+        line = f"first to diverge on {sample.what}: {_where(first)}"
+        if not first.behind:
+            return line
+        others = ", ".join(describe(node) for node in first.behind)
+        try:
+            culprit = first_divergence(self.run([sample], fuse=False)[0])
+        except UnsupportedError:  # some ops have kernels only together with others
+            return f"{line}, or what is computed with it: {others}"
+        if culprit is None:
+            return f"{line}; one dispatch per op agrees, so its fusion with {others} is at fault"
+        return f"{line}; with one dispatch per op: {_where(culprit)}"
+
+
+def check_model(
+    subject: Subject, unfused: bool, tolerance: float | None, console: Console
+) -> tuple[dict[str, Any], int]:
+    """Compare all that the program stores, on frames of the demo clip and on noise: the figures, and the exit code.
+
+    Raises UnsupportedError for a model that does not run wholly on the GPU, ModelError, DeviceError.
+    """
+    limit = TOLERANCE if tolerance is None else tolerance
+    samples = samples_for(subject)
+    with open_context() as context:
+        check = TensorCheck(context, subject, limit, console)
+        runs = check.run(samples, fuse=not unfused)
+        worst = [max(same, key=_excess) for same in zip(*runs, strict=True)]
+        first = first_divergence(worst)
+        _show(console, f"{subject.name} on {context.renderer}", worst, unfused)
+        if first is None:
+            verdict = (
+                f"all {len(worst)} tensors agree on {len(samples)} inputs, within {limit:g} of 1 or of their magnitude"
+            )
+        else:
+            sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
+            verdict = check.explain(first, sample)
+        console.say(verdict)
+        renderer = context.renderer
+    figures = {
+        "model": subject.name,
+        "renderer": renderer,
+        "fused": not unfused,
+        "inputs": [sample.what for sample in samples],
+        "tensors": [_as_json(difference) for difference in worst],
+        "first_divergence": None if first is None else _as_json(first),
+        "verdict": verdict,
+        "passed": first is None,
+    }
+    return figures, 0 if first is None else 1
+
+
+def samples_for(subject: Subject) -> list[Sample]:
+    """Frames of the demo clip where the model takes one picture, and noise."""
+    low, high = subject.input_range
+    inputs = [subject.graph.tensors[tensor] for tensor in subject.graph.inputs]
+    rng = np.random.default_rng(0)
+    noise = tuple((low + (high - low) * rng.random(tensor.shape, np.float32)).astype(np.float32) for tensor in inputs)
+    samples = [Sample("noise", noise)]
+    if len(inputs) == 1 and len(inputs[0].shape) == 4 and inputs[0].shape[0] == 1 and inputs[0].shape[3] == 3:
+        _, height, width, _ = inputs[0].shape
+        preprocessor = Preprocessor(_CLIP_SIZE, (width, height), "stretch", subject.input_range)
+        frames = zip(CLIP_FRAMES, clip_frames(_CLIP_SIZE), strict=True)
+        real = [
+            Sample(f"frame {number} of the demo clip", (preprocessor.image_to_tensor(rgba),)) for number, rgba in frames
+        ]
+        samples = real + samples
+    return samples
+
+
+def _where(difference: Difference) -> str:
+    return f"{difference.operator}, {difference.name}: error {difference.max_error:.2g}, allowed {difference.limit:.2g}"
+
+
+def _excess(difference: Difference) -> float:
+    """The error in parts of the limit; what is not a number is worse than all others."""
+    parts = difference.max_error / difference.limit if difference.limit else difference.max_error
+    return float("inf") if np.isnan(parts) else parts
+
+
+def _diverges(run: Sequence[Difference], tensor: int) -> bool:
+    return any(difference.diverges for difference in run if difference.tensor == tensor)
+
+
+def _show(console: Console, what: str, worst: Sequence[Difference], unfused: bool) -> None:
+    """The tensors next to their limits or, if some are past it, those from the first of them on."""
+    start = next((i for i, difference in enumerate(worst) if difference.diverges), None)
+    if start is None:
+        near = set(sorted(range(len(worst)), key=lambda i: -_excess(worst[i]))[:_ROWS])
+        shown, which = [worst[i] for i in sorted(near)], "nearest to their limits"
+    else:
+        shown, which = list(worst[start : start + _ROWS]), "from the first that diverges on"
+    way = "one dispatch per op" if unfused else "fused"
+    console.show(Text(f"{what}, {way}: {len(worst)} tensors, those {which}", "bold"))
+    table = Table(box=None, header_style="bold dim", pad_edge=False)
+    for name in ("operator", "tensor", "shape"):
+        table.add_column(name, overflow="fold")
+    for name in ("max error", "mean error", "of magnitude", "allowed"):
+        table.add_column(name, justify="right")
+    for d in shown:
+        numbers = (d.max_error, d.mean_error, d.relative_error, d.limit)
+        cells = [d.operator, d.name, "x".join(map(str, d.shape)), *(f"{number:.1e}" for number in numbers)]
+        table.add_row(*map(Text, cells), style="red" if d.diverges else "")
+    console.show(table)
+
+
+def _as_json(difference: Difference) -> dict[str, Any]:
+    return {
+        "operator": difference.node.index,
+        "op": difference.node.op,
+        "tensor": difference.tensor,
+        "name": difference.name,
+        "shape": difference.shape,
+        "max_error": finite(difference.max_error),
+        "mean_error": finite(difference.mean_error),
+        "magnitude": difference.magnitude,
+        "limit": difference.limit,
+        "computed_with": [node.index for node in difference.behind],
+    }
+
+
+def finite(value: float) -> float | None:
+    """The value for JSON, which has no word for infinity and for what is not a number."""
+    return value if np.isfinite(value) else None

@@ -1,0 +1,87 @@
+"""The embedded clip goes in; a segmented recording, a still and a log of its frames come out, checked on the CPU."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from app.console import Console
+from app.frame.cpu_path import CpuPath
+from app.frame.frame_job import GlFrameJob
+from app.frame.masks import MaskDifference, compare_masks
+from app.frame.outputs import make_folder
+from app.frame.preprocess import Floats
+from app.media.convert import Rgba
+from app.media.recorder import write_png
+from app.media.sources import FileSource
+from app.models.loading import SegmentationModel, load_segmentation
+from app.verbs.replay import ReplayOptions, replay
+from app.verbs.report import show_replay
+from gpu_delegate.context import open_context
+
+CHECK_EVERY = 10  # frames
+STILL = 110  # the frame of the still, one of those checked: two people
+_GAP = 8  # pixels between the still's panels
+
+
+def demo(folder: Path, model_name: str, console: Console) -> tuple[dict[str, Any], int]:
+    """Write demo.mp4, demo.png and demo.json into the folder: the figures and the exit code. Raises TexelflowError."""
+    make_folder(folder)
+    with console.download() as progress:
+        model = load_segmentation(model_name, progress=progress)
+    with resources.as_file(resources.files("assets") / "people.mp4") as clip:
+        video = folder / "demo.mp4"
+        options = ReplayOptions(clip, video, effect="replace", log=folder / "demo.json", model=model_name, backend="gl")
+        summary, code = replay(options, console)
+        if code:
+            return summary, code
+        checked, still_mask = _check(clip, model)
+        write_png(folder / "demo.png", _still(clip, video, still_mask))
+    show_replay(summary, console)
+    agreement = _agreement(checked)
+    console.table("Agreement of GPU and CPU", ("figure", "value"), [(k, f"{v:.6g}") for k, v in agreement.items()])
+    console.say(f"written: {', '.join(str(folder / f'demo.{end}') for end in ('mp4', 'png', 'json'))}")
+    return {**summary, "agreement": agreement}, 0
+
+
+def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], Floats]:
+    """Every tenth frame's mask on the GPU against the CPU's, and the GPU's mask of the still."""
+    differences, still_mask = [], np.zeros((0, 0), np.float32)
+    with open_context() as context, FileSource(clip) as source:
+        size = source.info.width, source.info.height
+        gpu, cpu = GlFrameJob(context, model, size), CpuPath(model, size)
+        for frame in source:
+            if frame.index % CHECK_EVERY == 0:
+                mask = gpu.run(frame.rgba)
+                differences.append(compare_masks(frame.index, mask, cpu.run(frame.rgba)))
+                still_mask = mask if frame.index == STILL else still_mask
+    return differences, still_mask
+
+
+def _agreement(checked: list[MaskDifference]) -> dict[str, float]:
+    """What the comparisons came to."""
+    worst = max(checked, key=lambda difference: difference.max_error)
+    return {
+        "frames compared": len(checked),
+        "largest mask error": worst.max_error,
+        "in frame": worst.frame,
+        "mean mask error": float(np.mean([difference.mean_error for difference in checked])),
+        "least IoU at 0.5": min(difference.iou for difference in checked),
+        "most pixels that differ": max(difference.pixels for difference in checked),
+    }
+
+
+def _still(clip: Path, video: Path, mask: Floats) -> Rgba:
+    """One frame, its mask and the result, side by side."""
+    source, result = _frame(clip), _frame(video)
+    grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
+    shown = np.asarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGBA), np.uint8)
+    gap = np.full((source.shape[0], _GAP, 4), 255, np.uint8)
+    return np.hstack([source, gap, shown, gap, result])
+
+
+def _frame(path: Path) -> Rgba:
+    with FileSource(path, STILL, STILL) as source:
+        return next(iter(source)).rgba

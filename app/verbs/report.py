@@ -1,0 +1,53 @@
+"""What a verb found goes in; the tables that a person reads come out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.console import Console
+from app.models.catalogue import list_models
+
+
+def show_replay(summary: Mapping[str, Any], console: Console) -> None:
+    """Times of each stage and the bytes it read back per frame, and what the run was."""
+    frames = summary["frames"]
+    read_back = summary["stage_readback_bytes"]
+    rows = [
+        (name, *(times[key] for key in ("median_ms", "p95_ms", "p99_ms", "max_ms")), read_back.get(name, 0) // frames)
+        for name, times in summary["stages"].items()
+    ]
+    total = summary["readback_bytes"] // frames
+    rows[-1] = (*rows[-1][:-1], total)
+    title = f"{frames} frames of {'x'.join(map(str, summary['size']))}, {summary['frames_per_second']} frames/s"
+    console.table(title, ("stage, ms", "p50", "p95", "p99", "max", "bytes read back"), rows)
+    console.say(f"{summary['model']} on {summary['renderer']}, {summary['dispatches']} dispatches a frame")
+    console.say("times are wall clock; decoding and encoding run on threads of their own")
+
+
+def show_models(console: Console, as_json: bool) -> int:
+    """The catalogue, and what of it is here."""
+    found = list_models()
+    rows = [
+        (
+            status.entry.name,
+            status.entry.task,
+            "x".join(map(str, status.entry.input_size)),
+            status.entry.bytes,
+            status.entry.licence,
+            status.entry.origin,
+            "yes" if status.present else "no",
+        )
+        for status in found
+    ]
+    columns = ("name", "task", "input", "bytes", "licence", "origin", "present")
+    console.table("Models", columns, rows)
+    console.say("texelflow models fetch NAME gets one; verbs that take a name get it by themselves")
+    if as_json:
+        console.json(
+            {
+                "models": [
+                    {**dict(zip(columns, row, strict=True)), "present": status.present, "path": str(status.path)}
+                    for row, status in zip(rows, found, strict=True)
+                ]
+            }
+        )
+    return 0

@@ -137,6 +137,8 @@ class _Planner:
                 return  # streamed, one output slice at a time
             if not is_pointwise_convolution(self.graph, node) and node.inputs[0] in self.producers:
                 raise Decline("a window over a value that the same kernel makes")
+            if not is_pointwise_convolution(self.graph, node):
+                self.inputs.setdefault(node.inputs[0])  # a window's input is read as a map even if it is a constant
             self._root(self.shape(node.inputs[0]).slices, Accumulate(node), node.inputs[0])
             self.held.add(out)
         elif node.op in WINDOWS:

@@ -251,8 +251,11 @@ class Emitter:
     ) -> str:
         """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""
         shape = self.shape(tensor)
-        start = self.position(f"row {row[0]} {shape.width}", "r", f"int {{}} = {row[0]} * {shape.width};")
-        load = f"READ({self._inputs[tensor]}, {self.texel(shape, at, f'{start} + {column[0]}')})"
+        if tensor in self.vectors:  # one pixel, which every valid position means
+            load = f"{self.vectors[tensor]}[{at.text}]"
+        else:
+            start = self.position(f"row {row[0]} {shape.width}", "r", f"int {{}} = {row[0]} * {shape.width};")
+            load = f"READ({self._inputs[tensor]}, {self.texel(shape, at, f'{start} + {column[0]}')})"
         valid = " && ".join(v for v in (row[1], column[1]) if v)
         if valid:
             valid = self.position("and " + valid, "k", f"bool {{}} = {valid};")

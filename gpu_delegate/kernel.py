@@ -111,8 +111,13 @@ def input_names(graph: Graph, body_inputs: Sequence[int], prologue: Sequence[Nod
     read = [tensor for tensor in body_inputs if tensor not in made]
     for node in prologue:
         operands = node.inputs[:1] if node.op == "CONV_2D" else node.inputs
-        read += [t for t in operands if t not in made and not graph.tensors[t].is_constant]
+        read += [t for t in operands if t not in made and not _is_weights(graph, t)]
     return {tensor: f"in{k}" for k, tensor in enumerate(dict.fromkeys(read))}
+
+
+def _is_weights(graph: Graph, tensor: int) -> bool:
+    """A constant vector, which stands among a kernel's weights; constant maps are read like tensors."""
+    return graph.tensors[tensor].is_constant and shape_of(graph.tensors[tensor]).is_vector
 
 
 def short_name(node: Node) -> str:

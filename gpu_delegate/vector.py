@@ -85,7 +85,11 @@ class VectorEmitter:
     def _mean(self, node: Node) -> None:
         """Each thread adds every n-th pixel of one slice; a thread for each slice adds those."""
         shape = shape_of(self.graph.tensors[node.inputs[0]])
-        source, target = self.inputs[node.inputs[0]], self.arrays[node.outputs[0]]
+        target = self.arrays[node.outputs[0]]
+        if shape.is_vector:  # the mean of one pixel, which may be in shared memory itself
+            self._each(shape.slices, [f"{target}[o] = {self._value(node.inputs[0], 'o', 0)};"])
+            return
+        source = self.inputs[node.inputs[0]]
         together = min(shape.slices, self.threads)
         chunks = self.threads // together
         for first in range(0, shape.slices, together):

@@ -264,7 +264,8 @@ PASSES: tuple[Pass, ...] = (
     drop_unused,
 )
 
-# What a program of one dispatch per op needs: nothing is moved or skipped, and merged only what has no kernel.
+# What a program of one dispatch per op needs: nothing is moved, only what nobody reads is skipped, and only what
+# has no kernel is merged.
 UNFUSED_PASSES: tuple[Pass, ...] = (
     fold_dequantize,
     split_activations,
@@ -272,6 +273,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     expand_depthwise_multiplier,
     connected_to_convolution,
     pool_to_mean,
+    drop_unused,
 )
 
 

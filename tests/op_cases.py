@@ -276,6 +276,10 @@ def _fused() -> Iterator[OpCase]:
     yield row("mean of a sum", lambda m: m.mean(m.binary("ADD", m.image(5, 6, 5), m.image(5, 6, 5))))
     yield row("mean of an upsampling", lambda m: m.mean(m.resize(m.image(4, 3, 5), (8, 6), half_pixel_centers=True)))
     yield row("mean of an uneven upsampling", lambda m: m.mean(m.resize(m.image(4, 3, 5), (9, 7))))
+    yield row("mean of a mean", lambda m: m.mean(m.mean(m.image(5, 6, 5))))
+    yield row("mean spread over its map again", _image_pooling)
+    yield row("mean and window of constants", _constants)
+    yield row("branch that nobody reads", _dead_branch)
     yield row("nothing but a gate's vectors", lambda m: _gate(m, m.input((1, 1, 1, 13)), 3))
     yield row(
         "pad, conv",
@@ -315,6 +319,22 @@ def _decoder(m: Sketch) -> int:
     gate = _gate(m, m.mean(m.binary("ADD", skip, up)), 5)
     x = m.conv(m.binary("ADD", m.binary("MUL", skip, gate), up), 3, activation="RELU")
     return m.binary("ADD", x, m.depthwise(x, (3, 3), activation="RELU"))
+
+
+def _image_pooling(m: Sketch) -> int:
+    x = m.image(5, 6, 5)
+    return m.binary("ADD", m.resize(m.conv(m.mean(x), 5), (5, 6)), x)
+
+
+def _constants(m: Sketch) -> int:
+    window = m.conv(m.random(1, 1, 1, 5), 5, (3, 3))
+    return m.binary("MUL", m.image(5, 6, 5), m.binary("ADD", window, m.mean(m.random(1, 3, 2, 5))))
+
+
+def _dead_branch(m: Sketch) -> int:
+    x = m.image(5, 6, 5)
+    m.unary("RELU", m.conv(x, 3, (3, 3)))
+    return m.unary("TANH", x)
 
 
 def _two_outputs(m: Sketch, channels: int = 3) -> tuple[int, ...]:

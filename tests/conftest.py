@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import assets
-from app.models import resolve
+from app.models.catalogue import resolve
 from gpu_delegate.context import Context, open_context
 
 FRAME = 60  # of the demo clip: two people at different sizes

@@ -1,0 +1,79 @@
+"""Random networks on ordinary and odd devices: values against the CPU, barriers against hazards, plans against lives.
+
+TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks, as many as there is time for: 1000:500 takes five minutes.
+"""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gpu_delegate.compare import compare, first_divergence
+from gpu_delegate.context import Context
+from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.memory import naive
+from gpu_delegate.program import accesses_of, draft
+from gpu_delegate.reader import read_model
+from gpu_delegate.reference import Reference
+from gpu_delegate.runtime import Program, device_of
+from tests.random_networks import random_device, random_network
+from tests.test_hazards import check_barriers
+from tests.test_memory import collisions
+
+Floats = npt.NDArray[np.float32]
+
+FIRST, COUNT = map(int, os.environ.get("TEXELFLOW_NETWORKS", "0:40").split(":"))
+SEEDS = range(FIRST, FIRST + COUNT)
+TOLERANCE = 2e-5  # of a tensor's largest magnitude, or of 1: sums run in another order than on the CPU
+
+
+def choices(seed: int) -> dict[str, tuple[Device, bool]]:
+    """Devices to compile for, and whether to fuse."""
+    rng = np.random.default_rng(seed)
+    return {
+        "software": (SOFTWARE, True),
+        "hardware": (HARDWARE, True),
+        "unfused": (SOFTWARE, False),
+        "odd": (random_device(SOFTWARE, rng), True),
+        "odder": (random_device(HARDWARE, rng), True),
+        "odd and unfused": (random_device(SOFTWARE, rng), False),
+    }
+
+
+def outputs(program: Program, inputs: Sequence[Floats]) -> list[bytes]:
+    """The outputs of a program's second run, whose memory the first has used already."""
+    graph = program.blueprint.graph
+    for tensor, values in zip(graph.inputs, inputs, strict=True):
+        program.write(tensor, values)
+    program.run()
+    program.run()
+    return [program.read(tensor).tobytes() for tensor in (*graph.outputs, *graph.inputs)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_barriers_and_memory(seed: int) -> None:
+    graph = read_model(random_network(seed).build())
+    for device, fuse in choices(seed).values():
+        blueprint = draft(graph, device, fuse=fuse)
+        check_barriers(accesses_of(blueprint), blueprint.barriers)
+        assert collisions(blueprint.records, blueprint.plan) == []
+        assert blueprint.plan.total_bytes <= naive(blueprint.records, device.offset_alignment_bytes).total_bytes
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
+    model = random_network(seed).build()
+    graph, reference = read_model(model), Reference(model, keep_all_tensors=True)
+    rng = np.random.default_rng(seed)
+    inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]
+    others = list(choices(seed).values())
+    for device, fuse in ((device_of(context), True), others[1 + seed % (len(others) - 1)]):
+        with Program(context, draft(graph, device, fuse=fuse, keep_all=True)) as program:
+            differences = compare(program, reference, inputs, TOLERANCE)
+            assert first_divergence(differences) is None
+            assert {difference.tensor for difference in differences} >= set(graph.outputs)
+            wanted = outputs(program, inputs)
+        with Program(context, draft(graph, device, fuse=fuse)) as program:
+            assert outputs(program, inputs) == wanted, "a tensor was overwritten while it was needed"

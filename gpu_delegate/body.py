@@ -79,8 +79,10 @@ class Body:
         return next((node for node in self.nodes if tensor in node.outputs), None)
 
 
-def too_many_inputs(graph: Graph, inputs: Sequence[int], outputs: int, device: Device) -> str | None:
-    """Why a kernel cannot have these inputs, or None: texture units, and SSBOs where an input is too large for one."""
+def too_many_bindings(graph: Graph, inputs: Sequence[int], outputs: int, device: Device) -> str | None:
+    """Why a kernel cannot have these tensors, or None: texture units, and SSBOs for outputs and large inputs."""
+    if outputs > device.max_storage_bindings:
+        return f"{outputs} outputs, {device.max_storage_bindings} are allowed"
     if len(inputs) > MOST_INPUTS:
         return f"{len(inputs)} inputs, {MOST_INPUTS} are allowed"
     large = any(shape_of(graph.tensors[tensor]).texels > device.max_texture_texels for tensor in inputs)
@@ -223,7 +225,7 @@ class _Planner:
             raise Decline(f"{live} slices in registers, {self.device.held_slices} are allowed")
         if len(self.outputs) > self.device.max_storage_bindings - 2:
             raise Decline("too many outputs")
-        if reason := too_many_inputs(self.graph, tuple(self.inputs), len(self.outputs), self.device):
+        if reason := too_many_bindings(self.graph, tuple(self.inputs), len(self.outputs), self.device):
             raise Decline(reason)
         return Body(
             self.graph, self.nodes, self.domain, tuple(self.phases), frozenset(self.held),

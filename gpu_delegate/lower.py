@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpu_delegate.body import Body, too_many_inputs
+from gpu_delegate.body import Body, too_many_bindings
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Tile
 from gpu_delegate.fusion import Groups, group_nodes
@@ -90,7 +90,7 @@ class _Builder:
         """Whether one kernel can do vector work, besides what reads the inputs `others`."""
         inputs = tuple(input_names(self.graph, others, nodes))
         room = shared_bytes(self.graph, nodes, threads) <= self.device.max_shared_bytes
-        return room and not too_many_inputs(self.graph, inputs, outputs, self.device)
+        return room and not too_many_bindings(self.graph, inputs, outputs, self.device)
 
     def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
         """Whether repeating the vector work in each work-group costs less than a dispatch of its own."""

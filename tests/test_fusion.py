@@ -163,6 +163,16 @@ def test_too_many_inputs_are_refused() -> None:
     assert "inputs, 15 are allowed" in "".join(blueprint.declined)
 
 
+def test_vector_work_stays_within_storage_bindings() -> None:
+    model = Sketch(0)
+    x = model.image(6, 6, 5)
+    gates = [model.unary("LOGISTIC", model.conv(model.mean(x), 5)) for _ in range(HARDWARE.max_storage_bindings + 1)]
+    model.output(*gates)
+    blueprint = draft(read_model(model.build()), HARDWARE)
+    check_kernels(blueprint)
+    assert all(len(kernel.outputs) <= HARDWARE.max_storage_bindings for kernel in blueprint.kernels)
+
+
 def test_vector_work_stays_within_shared_memory() -> None:
     m = Sketch(0)
     vector = m.input((1, 1, 1, 4000))

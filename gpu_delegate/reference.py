@@ -59,7 +59,7 @@ class Reference:
         self.input_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in inputs)
         self.output_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in outputs)
         # Views of the interpreter's own memory: made anew for each use, because one that lives would forbid invoke().
-        self._inputs = tuple(self._interpreter.tensor(detail["index"]) for detail in inputs)
+        self._inputs = tuple((detail["index"], self._interpreter.tensor(detail["index"])) for detail in inputs)
         self._outputs = tuple(self._interpreter.tensor(detail["index"]) for detail in outputs)
 
     @property
@@ -73,8 +73,11 @@ class Reference:
         shapes = tuple(array.shape for array in arrays)
         if shapes != self.input_shapes:
             raise UsageError(f"the model takes inputs of shapes {self.input_shapes}, not {shapes}")
-        for view, array in zip(self._inputs, arrays, strict=True):
-            np.copyto(view(), array)
+        for (index, view), array in zip(self._inputs, arrays, strict=True):
+            if array.ndim:
+                np.copyto(view(), array)
+            else:  # what the interpreter gives of a scalar is no view
+                self._interpreter.set_tensor(index, array.astype(view().dtype))
         with _refusals_in_one_line():
             self._interpreter.invoke()
         return tuple(view().copy() for view in self._outputs)

@@ -110,6 +110,15 @@ def test_family_has_a_mask_that_can_go_wrong(seed: int, changes: dict[str, Any])
     assert 1e-3 < mask.min() < mask.max() < 1 - 1e-3
 
 
+def test_takes_and_gives_scalars() -> None:
+    model = ModelBuilder()
+    x = model.input(())
+    model.output(model.op("NEG", [x], ()))
+    (result,) = Reference(model.build()).run(np.array(2.5, np.float32))
+    assert np.shape(result) == ()
+    assert result == -2.5
+
+
 def test_results_are_copies() -> None:
     model = ModelBuilder()
     model.output(model.op("RELU", [model.input((1, 3))], (1, 3)))

@@ -20,7 +20,7 @@ from gpu_delegate.memory import aligned
 from gpu_delegate.packing import Float32Array, from_phwc4, phwc4
 from gpu_delegate.program import Blueprint
 
-Progress = Callable[[int, int], None]  # (programs compiled, programs in all)
+Progress = Callable[[int, int], None]  # (kernels ready, kernels in all)
 
 
 def device_of(context: Context) -> Device:
@@ -71,8 +71,19 @@ class _Step:
 class Program:
     """A compiled model. Belongs to the context's thread; release() or leave its with-block to free it."""
 
-    def __init__(self, context: Context, blueprint: Blueprint, progress: Progress | None = None) -> None:
-        """Compile, allocate, upload the weights, and run once, since drivers finish compiling at the first run."""
+    def __init__(
+        self,
+        context: Context,
+        blueprint: Blueprint,
+        progress: Progress | None = None,
+        feed: "Callable[[TensorRange], None] | None" = None,
+    ) -> None:
+        """Allocate, upload the weights, compile, and run once, since drivers finish compiling at the first run.
+
+        `feed` is the pass that writes the input ahead of each run, if one does. It goes first here too: drivers compile
+        for the state that they find (Mesa for the samplers that passes before have left), and anew for another one.
+        Raises DeviceError.
+        """
         context.check_thread()
         self.context = context
         self.blueprint = blueprint
@@ -84,10 +95,9 @@ class Program:
             self._arena = self._buffer(blueprint.plan.total_bytes, None)
             self._ranges = self._allocate()
             self._weights = self._upload_weights()
-            self._compile(progress)
-            self._steps = tuple(map(self._step, range(len(blueprint.kernels))))
-            self.run()
-            self._gl.glFinish()
+            if feed:
+                feed(self.input)
+            self._steps = self._compile(progress)
             context.check_errors("compiling the model")
         except BaseException:
             self.release()
@@ -100,12 +110,14 @@ class Program:
 
         The caller orders what comes before and after: barriers for what wrote the input and for what reads the output.
         """
-        gl = self._gl
         for step in self._steps:
-            if step.barrier:
-                gl.glMemoryBarrier(step.barrier)
-            self._bind(step)
-            gl.glDispatchCompute(*step.grid)
+            self._dispatch(step)
+
+    def _dispatch(self, step: _Step) -> None:
+        if step.barrier:
+            self._gl.glMemoryBarrier(step.barrier)
+        self._bind(step)
+        self._gl.glDispatchCompute(*step.grid)
 
     def _bind(self, step: _Step) -> None:
         gl = self._gl
@@ -234,14 +246,21 @@ class Program:
             for kernel, offset in zip(self.blueprint.kernels, offsets, strict=True)
         ]
 
-    def _compile(self, progress: Progress | None) -> None:
-        sources = {kernel.source: kernel.name for kernel in self.blueprint.kernels}
-        for number, (source, name) in enumerate(sources.items()):
+    def _compile(self, progress: Progress | None) -> tuple[_Step, ...]:
+        """Compile and run kernel by kernel, so that progress is true whether a driver works at the one or the other."""
+        steps: list[_Step] = []
+        kernels = self.blueprint.kernels
+        for number, kernel in enumerate(kernels):
             if progress:
-                progress(number, len(sources))
-            self._programs[source] = compile_compute(self.context, source, name)
+                progress(number, len(kernels))
+            if kernel.source not in self._programs:
+                self._programs[kernel.source] = compile_compute(self.context, kernel.source, kernel.name)
+            steps.append(self._step(number))
+            self._dispatch(steps[-1])
+            self._gl.glFinish()
         if progress:
-            progress(len(sources), len(sources))
+            progress(len(kernels), len(kernels))
+        return tuple(steps)
 
     def _step(self, number: int) -> _Step:
         kernel = self.blueprint.kernels[number]

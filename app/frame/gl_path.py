@@ -24,14 +24,15 @@ class GlPath:
         fit: Fit = "stretch",
         progress: Progress | None = None,
     ) -> None:
-        """Compiles the model; `progress` gets (shaders compiled, shaders in all).
+        """Compiles the model; `progress` gets (shaders ready, shaders in all).
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
         self.model, self.fit = model, fit
-        self.program = Program(context, draft(model.graph, device_of(context)), progress)
+        blueprint = draft(model.graph, device_of(context))  # may refuse, so it comes first
         self.uploader = FrameUploader(context, frame_size)
         self._to_tensor = ImageToTensor(context, frame_size, model.input_size, fit, model.spec.input_range)
+        self.program = Program(context, blueprint, progress, lambda tensor: self._to_tensor.run(self.frame, tensor))
         self._input = self.program.input
 
     @property

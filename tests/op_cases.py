@@ -268,6 +268,7 @@ def _fused() -> Iterator[OpCase]:
     yield row("hidden value is an output too", _two_outputs)
     yield row("hidden value of one channel is an output too", lambda m: _two_outputs(m, 1))
     yield row("padding lanes that overflow", _overflowing_lanes, low=-101.0, high=-99.0)
+    yield row("padding lanes that overflow in squares", _squared_lanes, low=-101.0, high=-99.0)
     yield row("loaded vector beside a gate", _vector_beside_gate)
     yield row("sum of 17 inputs", _many_inputs)
     yield row("60 ops in a row", _long_chain)
@@ -346,6 +347,13 @@ def _overflowing_lanes(m: Sketch) -> int:
     x = m.unary("EXP", m.binary("ADD", m.image(4, 5, 5), m.constant(100.0)))
     y = m.unary("SQRT", m.binary("SUB", x, m.constant(-0.5)))
     return m.conv(m.unary("SQRT", m.binary("SUB", y, m.constant(0.1))), 13)
+
+
+def _squared_lanes(m: Sketch) -> tuple[int, ...]:
+    x = y = m.binary("ADD", m.image(4, 5, 5), m.constant(100.0))
+    for _ in range(6):
+        x, y = m.unary("SQUARE", x), m.binary("MUL", y, y)
+    return m.conv(x, 13), m.conv(y, 13)
 
 
 def _vector_beside_gate(m: Sketch) -> tuple[int, ...]:

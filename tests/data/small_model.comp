@@ -215,7 +215,7 @@ void main() {
     for (int s = 0; s < 3; ++s) {
         vec4 v1 = READ(in0, (s) * 48 + i0);
         vec4 u2 = READ(in1, s);
-        vec4 t3 = v1 * u2;
+        vec4 t3 = keep(v1 * u2, 9 - 4 * (s));
         a0_0_0 += t3.x * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 0) + t3.y * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 1) + t3.z * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 2) + t3.w * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 3);
         a0_0_1 += t3.x * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 0) + t3.y * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 1) + t3.z * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 2) + t3.w * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 3);
     }

@@ -33,7 +33,7 @@ MOST_INPUTS = 3
 
 
 def random_network(seed: int) -> Sketch:
-    """A network of one to about forty ops; `.build()` gives the .tflite file, and `.rng` goes on with the seed."""
+    """A network of one to a hundred ops; `.build()` gives the .tflite file, and `.rng` goes on with the seed."""
     return _Network(seed).grow()
 
 
@@ -57,7 +57,7 @@ class _Network(Sketch):
         weights = np.array([weight for weight, _ in steps]) / sum(weight for weight, _ in steps)
         if self.chance(0.1):
             self.remember(self.constant(self.rng.uniform(-1, 1, self.shape(self.made[0]))), 1.0)
-        for _ in range(int(self.rng.integers(1, 11))):
+        for _ in range(int(self.rng.integers(1, 11 if self.chance(0.95) else 40))):
             x = self.made[-1] if self.chance(0.75) else self.pick(self.made)
             if self.magnitude[x] > LARGEST_VALUE:
                 x = self.remember(self.unary(self.pick(("TANH", "RELU6", "LOGISTIC")), x), 1.0)

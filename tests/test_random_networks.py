@@ -1,9 +1,11 @@
-"""Random networks on ordinary and odd devices: values against the CPU, barriers against hazards, plans against lives.
+"""Random networks on ordinary and odd devices: values against the CPU, kernels and plans against what they may be.
 
 TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks, as many as there is time for: 1000:500 takes five minutes.
 """
 
+import math
 import os
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,12 +15,14 @@ import pytest
 from gpu_delegate.compare import compare, first_divergence
 from gpu_delegate.context import Context
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.layout import TEXEL_BYTES
 from gpu_delegate.memory import naive
-from gpu_delegate.program import accesses_of, draft
+from gpu_delegate.program import Blueprint, accesses_of, draft
 from gpu_delegate.reader import read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program, device_of
 from tests.random_networks import random_device, random_network
+from tests.test_fusion import check_kernels
 from tests.test_hazards import check_barriers
 from tests.test_memory import collisions
 
@@ -26,7 +30,6 @@ Floats = npt.NDArray[np.float32]
 
 FIRST, COUNT = map(int, os.environ.get("TEXELFLOW_NETWORKS", "0:40").split(":"))
 SEEDS = range(FIRST, FIRST + COUNT)
-TOLERANCE = 2e-5  # of a tensor's largest magnitude, or of 1: sums run in another order than on the CPU
 
 
 def choices(seed: int) -> dict[str, tuple[Device, bool]]:
@@ -52,11 +55,24 @@ def outputs(program: Program, inputs: Sequence[Floats]) -> list[bytes]:
     return [program.read(tensor).tobytes() for tensor in (*graph.outputs, *graph.inputs)]
 
 
+def check_limits(blueprint: Blueprint, device: Device) -> None:
+    """Each kernel within the device's limits; vector work on one node has no other way than its shared memory."""
+    for kernel in blueprint.kernels:
+        read_as_storage = len(kernel.inputs) if any(kernel.through_storage) else 0
+        assert len(kernel.outputs) + read_as_storage <= device.max_storage_bindings
+        assert len(kernel.inputs) < device.max_texture_bindings
+        assert math.prod(kernel.local) <= device.max_group_invocations
+        shared = sum(map(int, re.findall(r"shared vec4 \w+\[(\d+)\]", kernel.source)))
+        assert shared * TEXEL_BYTES <= device.max_shared_bytes or len(kernel.nodes) == 1
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_barriers_and_memory(seed: int) -> None:
+def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_network(seed).build())
     for device, fuse in choices(seed).values():
         blueprint = draft(graph, device, fuse=fuse)
+        check_kernels(blueprint)
+        check_limits(blueprint, device)
         check_barriers(accesses_of(blueprint), blueprint.barriers)
         assert collisions(blueprint.records, blueprint.plan) == []
         assert blueprint.plan.total_bytes <= naive(blueprint.records, device.offset_alignment_bytes).total_bytes
@@ -71,7 +87,7 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
     others = list(choices(seed).values())
     for device, fuse in ((device_of(context), True), others[1 + seed % (len(others) - 1)]):
         with Program(context, draft(graph, device, fuse=fuse, keep_all=True)) as program:
-            differences = compare(program, reference, inputs, TOLERANCE)
+            differences = compare(program, reference, inputs)
             assert first_divergence(differences) is None
             assert {difference.tensor for difference in differences} >= set(graph.outputs)
             wanted = outputs(program, inputs)

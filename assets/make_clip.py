@@ -58,7 +58,7 @@ def read_matte(name: str) -> Floats:
     matte = cv2.imread(str(HERE / f"{name}_matte.png"), cv2.IMREAD_GRAYSCALE)
     if matte is None:
         sys.exit(f"{HERE / name}_matte.png is missing: make it with --stills")
-    return np.asarray(matte, np.float32) / 255
+    return np.asarray(matte, np.float32) / np.float32(255)
 
 
 def cut_matte(photo: Bytes, outline_xy: list[list[float]], trusted_boxes: list[list[int]]) -> Floats:

@@ -58,6 +58,7 @@ def write_clip(path: Path, frames: Sequence[Rgb], recipe: Recipe = Recipe()) -> 
     height, width, _ = frames[0].shape
     with av.open(str(path), "w", container_options=recipe.container_options) as container:
         stream = container.add_stream(recipe.codec, rate=recipe.rate, options=recipe.codec_options)
+        assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = width, height, recipe.pixel_format
         context = stream.codec_context
         if recipe.time_base:
@@ -119,6 +120,13 @@ def set_display_matrix(path: Path, a: int, b: int, c: int, d: int) -> None:
     one = 1 << 16
     data[start : start + 36] = struct.pack(">9i", a * one, b * one, 0, c * one, d * one, 0, 0, 0, 1 << 30)
     path.write_bytes(data)
+
+
+def time_of(frame: av.VideoFrame) -> Fraction:
+    """The frame's time stamp in seconds."""
+    assert frame.pts is not None
+    assert frame.time_base is not None
+    return frame.pts * frame.time_base
 
 
 def packets(path: Path, kind: str) -> list[tuple[Fraction, bytes]]:

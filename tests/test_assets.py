@@ -12,6 +12,7 @@ import pytest
 
 from assets import make_clip
 from assets.make_clip import FIGURES, FPS, FRAMES, HEIGHT, WIDTH
+from tests.clips import time_of
 
 ASSETS = Path(make_clip.__file__).parent
 CLIP = ASSETS / "people.mp4"
@@ -25,7 +26,7 @@ def test_clip_is_as_promised() -> None:
         assert (codec.name, codec.pix_fmt, codec.width, codec.height) == ("h264", "yuv420p", WIDTH, HEIGHT)
         assert (codec.color_range, codec.colorspace) == (1, 1)  # limited, BT.709
         assert stream.average_rate == FPS
-        times = [frame.pts * frame.time_base for frame in file.decode(stream)]
+        times = [time_of(frame) for frame in file.decode(stream)]
     assert times == [Fraction(index, FPS) for index in range(FRAMES)]
 
 

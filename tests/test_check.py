@@ -124,7 +124,7 @@ def test_a_clip_on_an_altered_network_fails(
     assert f"{node.op} (operator {node.index})" in figures["verdict"]
     assert figures["verdict"] in capsys.readouterr().out.replace("\n", " ")
     assert figures["worst_frame"] in figures["failed_frames"]
-    drawn = cv2.imread(str(picture))
+    drawn = np.asarray(cv2.imread(str(picture)))
     assert drawn.shape == (480 + 32, 4 * 640, 3)
     rgba = frame_of(figures["worst_frame"])
     np.testing.assert_array_equal(drawn[32:, :640], rgba[..., 2::-1])

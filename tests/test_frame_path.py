@@ -234,8 +234,9 @@ class TestComposite:
 
     @classmethod
     def expected(cls, effect: Effect, rgba: Image, mask: Floats, background: Image) -> Doubles:
-        frame, person = rgba[..., :3].astype(np.float64), mask[..., None].astype(np.float64)
-        color = np.array(cls.COLOR) * 255
+        frame: Doubles = rgba[..., :3].astype(np.float64)
+        person: Doubles = mask[..., None].astype(np.float64)
+        color: Doubles = np.array(cls.COLOR, np.float64) * 255
         return {
             "tint": frame + person * 0.5 * (color - frame),
             "replace": background[..., :3] + person * (frame - background[..., :3]),

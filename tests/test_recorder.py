@@ -63,7 +63,7 @@ def in_subprocess(body: str, *arguments: object) -> "subprocess.Popen[str]":
 @pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv", "m4v"])
 def test_frames_come_back_in_order_and_colour(tmp_path: Path, suffix: str) -> None:
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0), (200, 120, 40)]
-    frames = [np.full((48, 64, 3), colour, np.uint8) for colour in colours]
+    frames: list[npt.NDArray[np.uint8]] = [np.full((48, 64, 3), colour, np.uint8) for colour in colours]
     path = tmp_path / f"out.{suffix}"
     assert record(path, frames) == []
     with FileSource(path) as source:
@@ -347,7 +347,7 @@ def test_png_holds_the_same_pixels(tmp_path: Path, shape: tuple[int, ...]) -> No
     path = tmp_path / "ä still.png"
     write_png(path, image)
     write_png(path, image)
-    stored = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_UNCHANGED)
+    stored = np.asarray(cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_UNCHANGED))
     order = [2, 1, 0, 3][: shape[2]] if len(shape) == 3 else ...
     assert np.array_equal(stored[..., order] if len(shape) == 3 else stored, image)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

@@ -30,7 +30,7 @@ from app.media.sources import FileSource, VideoFrame
 from app.models.loading import load_segmentation
 from app.verbs.replay import ReplayOptions, replay
 from gpu_delegate.context import Context
-from tests.clips import Recipe, moving, packets, write_clip
+from tests.clips import Recipe, moving, packets, time_of, write_clip
 from tests.commands import Command
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
@@ -45,13 +45,13 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
 def frames_of(path: Path) -> list[npt.NDArray[np.uint8]]:
     """Each frame as RGB (H, W, 3)."""
     with av.open(str(path)) as container:
-        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        return [np.asarray(frame.to_ndarray(format="rgb24"), np.uint8) for frame in container.decode(video=0)]
 
 
 def times_of(path: Path) -> list[Fraction]:
     """Each frame's time in seconds."""
     with av.open(str(path)) as container:
-        return [frame.pts * frame.time_base for frame in container.decode(video=0)]
+        return [time_of(frame) for frame in container.decode(video=0)]
 
 
 def rows_of(log: Path) -> list[dict[str, str]]:
@@ -147,7 +147,7 @@ def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: C
         folder = tmp_path / backend
         assert texelflow("replay", CLIP, "--from", 60, "--to", 61, "--masks", folder, "--backend", backend).code == 0
         assert sorted(os.listdir(folder)) == ["000060.png", "000061.png"]
-        mask = cv2.imread(str(folder / "000060.png"), cv2.IMREAD_UNCHANGED)
+        mask = np.asarray(cv2.imread(str(folder / "000060.png"), cv2.IMREAD_UNCHANGED))
         assert mask.shape == (480, 640)
         assert np.abs(mask - expected * 255).max() <= 0.51
 
@@ -180,7 +180,7 @@ def test_plays(
     assert ("padded" in result.err) == bool(width % 2)
     with FileSource(clip) as source:
         original = next(iter(source)).rgba[..., :3].astype(int)
-    untouched = cv2.imread(str(tmp_path / "masks" / "000000.png"), cv2.IMREAD_UNCHANGED) == 0
+    untouched = np.asarray(cv2.imread(str(tmp_path / "masks" / "000000.png"), cv2.IMREAD_UNCHANGED)) == 0
     if untouched.any():
         assert np.abs(shown[0][:height, :width][untouched] - original[untouched]).mean() < 8
 
@@ -308,5 +308,5 @@ def test_the_demo_leaves_a_recording_a_still_and_a_log(tmp_path: Path, texelflow
         assert part in result.out
     assert len(frames_of(tmp_path / "out" / "demo.mp4")) == 240
     assert len(json.loads((tmp_path / "out" / "demo.json").read_text())["frames"]) == 240
-    still = cv2.imread(str(tmp_path / "out" / "demo.png"))
+    still = np.asarray(cv2.imread(str(tmp_path / "out" / "demo.png")))
     assert still.shape == (480, 3 * 640 + 2 * 8, 3)

@@ -184,6 +184,7 @@ def test_grey_pictures_use_the_stated_range(tmp_path: Path, levels: int, expecte
     path = tmp_path / "g.mkv"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("ffv1", rate=30)
+        assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = 16, 16, "gray"
         stream.codec_context.color_range = levels
         for value in (16, 235, 126):

@@ -48,7 +48,8 @@ def demo(folder: Path, model_name: str, console: Console) -> tuple[dict[str, Any
 
 def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], Floats]:
     """Every tenth frame's mask on the GPU against the CPU's, and the GPU's mask of the still."""
-    differences, still_mask = [], np.zeros((0, 0), np.float32)
+    differences: list[MaskDifference] = []
+    still_mask: Floats = np.zeros((0, 0), np.float32)
     with open_context() as context, FileSource(clip) as source:
         size = source.info.width, source.info.height
         gpu, cpu = GlFrameJob(context, model, size), CpuPath(model, size)

@@ -172,6 +172,8 @@ def test_the_command_line_gives_json_and_exit_codes(
         (["selfie", "--tolerance=-1"], "--tolerance"),
         (["selfie", "--tolerance=nan"], "--tolerance"),
         (["selfie", "--report", "x.png"], "--report"),
+        (["selfie", "--from", "3"], "--from"),
+        ([str(CLIP), "--report", "no/such/folder/x.png"], "folder"),
         ([str(CLIP), "--unfused"], "--unfused"),
         ([str(CLIP), "--from", "9", "--to", "3"], "range"),
         ([str(CLIP), "--model", "nope"], "nope"),

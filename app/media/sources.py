@@ -129,6 +129,7 @@ class FileSource:
         """Yield the frames of the range. Raises MediaError if there is none, or a frame cannot be converted to RGB."""
         convert = ToRgba(self._first_frame.width, self._first_frame.height)
         count = yielded = 0
+        ended = False
         for count, (pts, time_s, frame) in enumerate(self._timed(), start=1):
             index = count - 1
             if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
@@ -137,11 +138,11 @@ class FileSource:
                 yielded += 1
                 yield VideoFrame(index, pts, float(time_s * 1000), self._upright(convert, frame))
         else:
+            ended = True
             self._note_missing_end(count)
         if not yielded:
-            raise MediaError(
-                f"'{self._path}' has {count} frames and none of them in the range asked for; move the range"
-            )
+            what = f"'{self._path}' has no frame in the range asked for"
+            raise MediaError(f"{what}; its frames are 0 to {count - 1}" if ended else f"{what}; give a later end")
 
     def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:
         """Each frame with its pts and its seconds since the first; stamps missing or running backwards are made up."""

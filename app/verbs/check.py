@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.console import Console
+from app.media.recorder import check_writable
 from app.media.sources import FileSource, Position
 from app.models.catalogue import CATALOGUE, resolve
 from app.models.loading import load_segmentation
@@ -49,6 +50,8 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
 def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     if options.report is not None:
         raise UsageError("--report is the picture of a recording's frame; a model has none")
+    if options.first != 0 or options.last is not None:
+        raise UsageError("--from and --to choose frames of a recording; a model has none")
     with console.download() as progress:
         resolved = resolve(target, progress)
     graph = load_model(resolved.path)
@@ -61,6 +64,8 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     if options.unfused:
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
+    if options.report is not None:
+        check_writable(str(options.report))
     with FileSource(target, options.first, options.last) as source:
         with console.download() as progress:
             model = load_segmentation(options.model, options.spec, progress)

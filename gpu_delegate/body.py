@@ -151,7 +151,7 @@ class _Planner:
             if any(i in self.held for i in node.inputs):
                 self._hold(out)
         else:
-            raise Decline(f"{node.op} is not part of pixel kernels")
+            raise Decline(f"{node.op} has no kernel of its own")
 
     def _check_window(self, node: Node) -> None:
         taps = 1
@@ -180,18 +180,20 @@ class _Planner:
         if producer.op == "DEPTH_TO_SPACE":
             self.phases.append(Phase(1, [Store(tensor)], unrolled=True))
             return
-        for phase in self.phases:  # where the value is at hand already
-            if tensor in phase.evaluates or Hold(tensor) in phase.roots:
+        slices = self.shape(tensor).slices
+        for phase in self.phases:  # where the value is at hand already, and not one channel repeated over more slices
+            if phase.slices == slices and (tensor in phase.evaluates or Hold(tensor) in phase.roots):
                 phase.roots.append(Store(tensor))
                 return
-        self._root(self.shape(tensor).slices, Store(tensor), tensor)
+        self._root(slices, Store(tensor), tensor)
 
     def _root(self, slices: int, root: Root, tensor: int) -> None:
         """Put a root into the phase that evaluates its value already, else into a new one at the end."""
         streams: set[int] = set()
         reads_held = self._collect(tensor, streams)
         if isinstance(root, Accumulate):
-            shared = [phase for phase in self.phases if tensor in phase.evaluates and not reads_held]
+            same = [phase for phase in self.phases if phase.slices == slices]
+            shared = [phase for phase in same if tensor in phase.evaluates and not reads_held]
             if shared:
                 shared[0].roots.append(root)
                 return

@@ -63,7 +63,7 @@ class _Grouper:
         except Decline as reason:
             name = self.graph.tensors[node.outputs[0]].name
             raise UnsupportedError(
-                f"{node.op} (operator {node.index}, {name}): no kernel does this: {reason}"
+                f"{node.op} (operator {node.index}, {name}) does not run on the GPU: {reason}"
             ) from None
         self._set(alone)
 

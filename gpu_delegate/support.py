@@ -57,7 +57,7 @@ def why_not_on_gpu(op: str) -> str | None:
     try:
         draft(_example(op), SOFTWARE)
     except UnsupportedError as error:
-        return str(error).rpartition("no kernel does this: ")[2]
+        return str(error).rpartition(" does not run on the GPU: ")[2]
     return None
 
 

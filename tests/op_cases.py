@@ -49,7 +49,7 @@ def _convolutions() -> Iterator[OpCase]:
         "CONV_2D",
         "window of 23x23",
         lambda m: m.conv(m.image(24, 24, 1), 1, (23, 23), padding="VALID"),
-        refused="CONV_2D (operator 0, tensor3): no kernel does this: a window of 529 pixels",
+        refused="CONV_2D (operator 0, tensor3) does not run on the GPU: a window of 529 pixels",
     )
 
 
@@ -150,7 +150,7 @@ def _broadcasts(op: str) -> Iterator[OpCase]:
     yield OpCase(op, "two vectors", lambda m: m.binary(op, m.image(1, 1, 5), m.input((1, 1, 1, 1))), low=0.3)
     if op != "ADD":
         return
-    refusal = "ADD (operator 0, tensor2): no kernel does this: an operand repeated along rows or columns alone"
+    refusal = "ADD (operator 0, tensor2) does not run on the GPU: an operand repeated along rows or columns alone"
     for height, width in ((1, 6), (4, 1)):
         yield OpCase(
             op,
@@ -185,7 +185,7 @@ def _windows() -> Iterator[OpCase]:
             op,
             "window of 30x30",
             lambda m, op=op: m.pool(op, m.image(31, 31, 1), (30, 30)),
-            refused=f"{op} (operator 0, tensor1): no kernel does this: a window of 900 pixels",
+            refused=f"{op} (operator 0, tensor1) does not run on the GPU: a window of 900 pixels",
         )
 
 

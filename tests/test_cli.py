@@ -114,7 +114,8 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["replay", CLIP, "--backend", "vulkan"], "--backend vulkan"),
         (["replay", CLIP, "--from", "soon"], "'soon' is no position"),
         (["replay", CLIP, "--from", "20", "--to", "10"], "before it begins"),
-        (["replay", CLIP, "--from", "100000", "--backend", "cpu"], "none of them in the range"),
+        (["replay", CLIP, "--from", "100000", "--backend", "cpu"], "frames are 0 to 239"),
+        (["replay", CLIP, "--from", "5s", "--to", "30", "--backend", "cpu"], "give a later end"),
         (["replay", CLIP, "--input-range", "1"], "--input-range 1"),
         (["replay", CLIP, "--input-range", "1,0"], "--input-range 1,0"),
         (["replay", CLIP, "--activation", "relu"], "--activation relu"),
@@ -210,6 +211,20 @@ def test_refuses_a_model(data: bytes, fragment: str, tmp_path: Path, texelflow: 
         complaint = texelflow(*verb).complaint
         assert fragment in complaint
         assert "model" in complaint
+
+
+def test_says_that_the_cpu_computes_what_the_gpu_does_not(tmp_path: Path, texelflow: Command) -> None:
+    model = ModelBuilder()
+    x = model.input((1, 8, 8, 3))
+    model.output(model.op("CONCATENATION", [x, x], (1, 16, 8, 3), axis=1))
+    path = tmp_path / "twice.tflite"
+    path.write_bytes(model.build())
+    meaning = "--input-range", "0,1", "--activation", "none", "--channel", 0
+    command = "replay", CLIP, "--to", 0, "--model", path, *meaning, "--backend"
+    complaint = texelflow(*command, "gl").complaint
+    assert "twice.tflite: CONCATENATION (operator 0, tensor1) does not run on the GPU: " in complaint
+    assert "--backend cpu" in complaint
+    assert texelflow(*command, "cpu").code == 0
 
 
 def test_names_how_to_list_the_supported_ops(tmp_path: Path, texelflow: Command) -> None:

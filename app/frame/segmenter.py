@@ -23,7 +23,7 @@ from app.media.sources import VideoFrame
 from app.models.loading import SegmentationModel
 from gpu_delegate import opengl
 from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.errors import DeviceError, UsageError
+from gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
 from gpu_delegate.opengl import BufferRange, BufferSpan
 
 Backend = Literal["gl", "cpu"]
@@ -173,4 +173,7 @@ def make_segmenter(
     if machine.backend == "cpu" or machine.context is None:
         return CpuSegmenter(machine.context, model, frame_size, fit)
     with console.compilation() as progress:
-        return GlPath(machine.context, model, frame_size, fit, progress)
+        try:
+            return GlPath(machine.context, model, frame_size, fit, progress)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None

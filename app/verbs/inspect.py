@@ -152,7 +152,7 @@ def _print_ops(console: Console, options: InspectOptions) -> None:
         return
     table = _table(("op", "left"), ("on the GPU", "left"))
     for op, reason in sorted(reasons.items()):
-        table.add_row(op, "yes" if reason is None else f"not by itself: {reason}")
+        table.add_row(op, "yes" if reason is None else f"only as a part of others: {reason}")
     console.show(table)
 
 

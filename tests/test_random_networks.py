@@ -6,7 +6,8 @@ TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks, as many as there is time fo
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,10 @@ from gpu_delegate.program import Blueprint, accesses_of, draft
 from gpu_delegate.reader import read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program, device_of
+from tests.boundless import BoundlessProgram
+from tests.engine import DEVICES
 from tests.random_networks import random_device, random_network
+from tests.sketch import Sketch
 from tests.test_fusion import check_kernels
 from tests.test_hazards import check_barriers
 from tests.test_memory import collisions
@@ -78,18 +82,69 @@ def test_kernels_barriers_and_memory(seed: int) -> None:
         assert blueprint.plan.total_bytes <= naive(blueprint.records, device.offset_alignment_bytes).total_bytes
 
 
+def check_values(
+    context: Context, model: bytes, inputs: Sequence[Floats], reference: Reference, device: Device, fuse: bool
+) -> None:
+    """All stored tensors against the CPU, then the outputs where memory is shared; nothing outside of them touched."""
+    graph = read_model(model)
+    with BoundlessProgram(context, draft(graph, device, fuse=fuse, keep_all=True)) as program:
+        differences = compare(program, reference, inputs)
+        assert first_divergence(differences) is None
+        assert {difference.tensor for difference in differences} >= set(graph.outputs)
+        wanted = outputs(program, inputs)
+        assert not program.strayed()
+    with BoundlessProgram(context, draft(graph, device, fuse=fuse)) as program:
+        assert outputs(program, inputs) == wanted, "a tensor was overwritten while it was needed"
+        assert not program.strayed()
+
+
+def stored_mask(m: Sketch) -> list[int]:
+    x = m.conv(m.image(9, 10, 5), 13, (3, 3))
+    mask = m.unary("LOGISTIC", m.conv(x, 1))
+    return [m.binary("MUL", x, mask), mask]
+
+
+def summed_mask(m: Sketch) -> list[int]:
+    x, mask = m.image(9, 10, 13), m.unary("LOGISTIC", m.image(9, 10, 1))
+    return [m.binary("ADD", m.conv(m.binary("MUL", x, mask), 5), m.conv(mask, 5))]
+
+
+ONE_CHANNEL = (stored_mask, summed_mask)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
     model = random_network(seed).build()
-    graph, reference = read_model(model), Reference(model, keep_all_tensors=True)
+    reference = Reference(model, keep_all_tensors=True)
     rng = np.random.default_rng(seed)
     inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]
     others = list(choices(seed).values())
     for device, fuse in ((device_of(context), True), others[1 + seed % (len(others) - 1)]):
-        with Program(context, draft(graph, device, fuse=fuse, keep_all=True)) as program:
-            differences = compare(program, reference, inputs)
-            assert first_divergence(differences) is None
-            assert {difference.tensor for difference in differences} >= set(graph.outputs)
-            wanted = outputs(program, inputs)
-        with Program(context, draft(graph, device, fuse=fuse)) as program:
-            assert outputs(program, inputs) == wanted, "a tensor was overwritten while it was needed"
+        check_values(context, model, inputs, reference, device, fuse)
+
+
+@pytest.mark.parametrize("draw", ONE_CHANNEL, ids=lambda draw: draw.__name__)
+def test_one_channel_that_is_repeated_and_used_alone(context: Context, draw: Callable[[Sketch], list[int]]) -> None:
+    sketch = Sketch(0)
+    sketch.output(*draw(sketch))
+    model = sketch.build()
+    reference = Reference(model, keep_all_tensors=True)
+    inputs = [np.random.default_rng(1).uniform(-2, 2, s).astype(np.float32) for s in reference.input_shapes]
+    for device in DEVICES.values():
+        check_values(context, model, inputs, reference, device, fuse=True)
+
+
+def test_straying_shows(context: Context) -> None:
+    """One input slice too many, and one row too many written."""
+    sketch = Sketch(0)
+    sketch.output(sketch.conv(sketch.unary("TANH", sketch.image(5, 6, 5)), 9))
+    model = sketch.build()
+    reference = Reference(model, keep_all_tensors=True)
+    inputs = [np.ones((1, 5, 6, 5), np.float32)]
+    blueprint = draft(read_model(model), SOFTWARE, keep_all=True)
+    for right, wrong in (("s < 2", "s < 3"), ("WRITE(out0, ", "WRITE(out0, 6 + ")):
+        (kernel,) = blueprint.kernels
+        assert right in kernel.source
+        strayed = replace(blueprint, kernels=(replace(kernel, source=kernel.source.replace(right, wrong)),))
+        with BoundlessProgram(context, strayed) as program:
+            assert first_divergence(compare(program, reference, inputs)) is not None or program.strayed()

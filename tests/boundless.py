@@ -1,0 +1,55 @@
+"""A blueprint goes in, a Program comes out whose bindings do not end where its tensors end, so that straying shows.
+
+Bindings of exact ranges hide what a kernel reads or writes past them: software renderers drop it, while a GPU may hand
+out or overwrite what lies there. Here each binding reaches to the end of its buffer, and what nothing has written is
+not a number, so that the values of other tensors tell.
+"""
+
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+from gpu_delegate.packing import Float32Array
+from gpu_delegate.program import Blueprint
+from gpu_delegate.runtime import Program, _Step
+
+GUARD_BYTES = 1 << 16  # behind each buffer
+
+
+class BoundlessProgram(Program):
+    """The program as it is, in buffers with a guard at the end."""
+
+    def __init__(self, context: Context, blueprint: Blueprint) -> None:
+        self._lengths: dict[int, int] = {}  # of each buffer, in bytes
+        super().__init__(context, blueprint)
+
+    def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
+        values = np.full((size_bytes + GUARD_BYTES) // 4, np.nan, np.float32)
+        if data is not None:
+            values[: data.size] = data.reshape(-1)
+        name = super()._buffer(values.nbytes, values)
+        self._lengths[name] = values.nbytes
+        return name
+
+    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, stride: int = 4) -> int:
+        return super()._texture(buffer, offset_bytes, self._lengths[buffer] - offset_bytes, stride)
+
+    def _step(self, number: int) -> _Step:
+        step = super()._step(number)
+        ends = [self._lengths[buffer] - offset for buffer, offset in zip(step.buffers, step.offsets, strict=True)]
+        return replace(step, sizes=(ctypes.c_ssize_t * len(ends))(*ends))
+
+    def __enter__(self) -> "BoundlessProgram":
+        return self
+
+    def strayed(self) -> bool:
+        """Whether something was written behind the last tensor."""
+        guard = np.empty(GUARD_BYTES // 4, np.float32)
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._arena)
+        start = self._lengths[self._arena] - GUARD_BYTES
+        self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, start, GUARD_BYTES, guard.ctypes.data_as(ctypes.c_void_p))
+        return not np.isnan(guard).all()

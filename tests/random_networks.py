@@ -67,11 +67,13 @@ class _Network(Sketch):
 
     def name_outputs(self) -> None:
         """The last value, sometimes behind a mask's head, and sometimes others, whether they are consumed or not."""
-        last = self.made[-1]
+        last, head = self.made[-1], []
         if self.chance(0.3):
-            last = self.unary("LOGISTIC", self.mask_head(last))
+            head = [self.mask_head(last)]
+            last = self.unary("LOGISTIC", head[0])
         written = [op.outputs[0] for op in self.ops if op.name != "PAD"]  # which has no kernel of its own
         others = [self.pick(written) for _ in range(int(self.rng.integers(0, 3)))] if self.chance(0.5) else []
+        others += head if self.chance(0.3) else []
         self.output(*dict.fromkeys([last if last in written else written[-1], *others]))
 
     def mask_head(self, x: int) -> int:
@@ -189,6 +191,8 @@ class _Network(Sketch):
         if self.chance(0.3):
             others = [other for other in self.made if self.shape(other) == self.shape(x)]
             return self.mean(self.binary("ADD", x, self.pick(others)))
+        if self.chance(0.2):
+            x = self.resize(x, (self.pick(SIDES), self.pick(SIDES)), "RESIZE_BILINEAR", **self.pick(RESIZES))
         return self.mean(x)
 
     def masked(self, x: int) -> int:

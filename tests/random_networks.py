@@ -44,6 +44,7 @@ class _Network(Sketch):
         super().__init__(seed)
         self.made: list[int] = []  # maps that a step may read
         self.magnitude: dict[int, float] = {}  # rough estimates
+        self.inner_outputs: list[int] = []  # values that are read and outputs as well
 
     def grow(self) -> Sketch:
         sides = LARGE_SIDES if self.chance(0.1) else SIDES
@@ -73,7 +74,7 @@ class _Network(Sketch):
             last = self.unary("LOGISTIC", head[0])
         written = [op.outputs[0] for op in self.ops if op.name != "PAD"]  # which has no kernel of its own
         others = [self.pick(written) for _ in range(int(self.rng.integers(0, 3)))] if self.chance(0.5) else []
-        others += head if self.chance(0.3) else []
+        others += (head if self.chance(0.3) else []) + self.inner_outputs
         self.output(*dict.fromkeys([last if last in written else written[-1], *others]))
 
     def mask_head(self, x: int) -> int:
@@ -197,7 +198,9 @@ class _Network(Sketch):
 
     def masked(self, x: int) -> int:
         """One value for each pixel, over all channels."""
-        return self.combined(x, self.unary("LOGISTIC", self.conv(x, 1, self.pick(((1, 1), (3, 3))))))
+        mask = self.unary("LOGISTIC", self.conv(x, 1, self.pick(((1, 1), (3, 3)))))
+        self.inner_outputs += [mask] if self.chance(0.2) else []
+        return self.combined(x, mask)
 
     def resized(self, x: int) -> int:
         height, width = self.shape(x)[1:3]
@@ -207,6 +210,7 @@ class _Network(Sketch):
             size = doubled
         op = self.pick(("RESIZE_BILINEAR", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"))
         out = self.remember(self.resize(x, size, op, **self.pick(RESIZES)), self.magnitude[x])
+        self.inner_outputs += [out] if self.chance(0.1) else []
         return self.conv(out, self.pick(CHANNELS)) if self.chance(0.4) else out
 
     def pooled(self, x: int) -> int:

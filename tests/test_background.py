@@ -1,5 +1,6 @@
 """Background images: what is read, what is cut to cover the frame, and what is refused in one line."""
 
+import os
 from pathlib import Path
 
 import cv2
@@ -45,6 +46,8 @@ class TestBackground:
             read_image(path)
         assert "\n" not in str(caught.value)
 
-    def test_a_folder_is_no_image(self, tmp_path: Path) -> None:
-        with pytest.raises(MediaError, match="cannot read image"):
-            read_image(tmp_path)
+    def test_folders_pipes_and_devices_are_no_images(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.png")
+        for path in (tmp_path, tmp_path / "pipe.png", Path("/dev/zero")):
+            with pytest.raises(MediaError, match=r"cannot read image .*not a regular file"):
+                read_image(path)

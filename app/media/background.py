@@ -26,6 +26,8 @@ def read_image(path: Path) -> Image:
     """
     try:
         size_bytes = path.stat().st_size
+        if not path.is_file():  # a pipe or a device may never end
+            raise MediaError(f"cannot read image {path}: not a regular file; use a PNG or JPEG file")
         if size_bytes > _MOST_BYTES:
             raise MediaError(f"image {path} is too large: {size_bytes >> 20} MB, at most {_MOST_BYTES >> 20}")
         data = path.read_bytes()

@@ -213,6 +213,15 @@ def test_refuses_a_model(data: bytes, fragment: str, tmp_path: Path, texelflow: 
         assert "model" in complaint
 
 
+def test_what_a_failed_run_would_replace_stays(tmp_path: Path, texelflow: Command) -> None:
+    video, log = tmp_path / "out.mp4", tmp_path / "log.json"
+    for path in (video, log):
+        path.write_text("precious")
+    assert texelflow("replay", CLIP, "--from", 100000, "--backend", "cpu", "--out", video, "--log", log).code == 2
+    assert texelflow("replay", CLIP, "--backend", "cpu", "--out", video, "--masks", log).code == 2
+    assert video.read_text() == log.read_text() == "precious"
+
+
 def test_says_that_the_cpu_computes_what_the_gpu_does_not(tmp_path: Path, texelflow: Command) -> None:
     model = ModelBuilder()
     x = model.input((1, 8, 8, 3))

@@ -279,10 +279,13 @@ def test_full_disk_keeps_what_was_written(tmp_path: Path, suffix: str) -> None:
     assert f"{kept} of {frames} frames" in message
 
 
-def test_recording_without_frames_leaves_no_file(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "none.mp4", 64, 48, MS, Fraction(30)):
-        assert (tmp_path / "none.mp4").exists()
+def test_recording_without_frames_makes_and_replaces_no_file(tmp_path: Path) -> None:
+    (tmp_path / "old.mp4").write_bytes(b"precious")
+    for name in ("none.mp4", "old.mp4"):
+        with Recorder(tmp_path / name, 64, 48, MS, Fraction(30)):
+            pass
     assert not (tmp_path / "none.mp4").exists()
+    assert (tmp_path / "old.mp4").read_bytes() == b"precious"
 
 
 # Refusals
@@ -332,8 +335,9 @@ def test_the_input_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_overlong_names_and_frames_of_another_size_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(MediaError):
-        Recorder(tmp_path / ("x" * 300 + ".mp4"), 64, 48, MS, Fraction(30))
+    name = "x" * 300 + ".mp4"
+    with Recorder(tmp_path / name, 64, 48, MS, Fraction(30)) as recorder, pytest.raises(MediaError, match="too long"):
+        recorder.write(np.zeros((48, 64, 4), np.uint8), 0)
     with Recorder(tmp_path / "a.mp4", 64, 48, MS, Fraction(30)) as recorder, pytest.raises(MediaError, match="size"):
         recorder.write(np.zeros((48, 66, 4), np.uint8), 0)
 

@@ -76,8 +76,9 @@ class Recorder:
         audio_from: str | os.PathLike[str] | None = None,
         audio_cut: bool = False,
     ) -> None:
-        """Open the file. Sizes in pixels, time_base in seconds, rate in frames per second. Raises MediaError.
+        """Sizes in pixels, time_base in seconds, rate in frames per second. Raises MediaError.
 
+        The first frame opens the file: what it replaces stays until there is something to replace it with.
         The sound of audio_from is copied unchanged, in step with the frames, whose pts must then be those of that file.
         audio_cut says that the frames are a part of it, and drops the sound outside.
         """
@@ -97,8 +98,8 @@ class Recorder:
         self._format, options = _FORMATS[os.path.splitext(self._path)[1].lower()]
         self._options = _COMMON_OPTIONS | options
         self._sound = None if audio_from is None else self._open_sound(os.fspath(audio_from), audio_cut)
-        self._container: av.container.OutputContainer | None
-        self._container, self._stream = self._open()
+        self._opened: tuple[av.container.OutputContainer, av.VideoStream] | None = None
+        self._closed = False
 
     def __enter__(self) -> "Recorder":
         return self
@@ -115,10 +116,11 @@ class Recorder:
     def write(self, rgba: Rgba, pts: int) -> None:
         """Add one frame, uint8 (H, W, 4); pts, in units of time_base, must grow. Raises MediaError."""
         height, width, _ = rgba.shape
-        if self._container is None or (width, height) != self._size:
+        if self._closed or (width, height) != self._size:
             raise MediaError(f"'{self._path}' is closed, or made for frames of another size than {width}x{height}")
-        if not self.frames:
-            self._first_pts = pts
+        if self._opened is None:
+            self._opened, self._first_pts = self._open(), pts
+        container, stream = self._opened
         rgba = (
             np.pad(rgba, ((0, height % 2), (0, width % 2), (0, 0)), "edge") if self._size != self._even_size else rgba
         )
@@ -126,8 +128,8 @@ class Recorder:
         frame.time_base = self._time_base
         try:
             frame.pts = pts - self._first_pts
-            self._copy_sound(self._container, pts * self._time_base)
-            self._encode(self._container, frame)
+            self._copy_sound(container, pts * self._time_base)
+            self._encode(container, stream, frame)
         except (av.FFmpegError, OverflowError) as error:
             with contextlib.suppress(MediaError):
                 self.close(complete=False)
@@ -138,26 +140,27 @@ class Recorder:
     def close(self, complete: bool = True) -> None:
         """Finish the file; harmless when repeated. `complete` copies the sound to its end, unless the frames are a cut.
 
-        A file without frames is removed. Raises MediaError if the rest cannot be written.
+        Without frames there is no file. Raises MediaError if the rest cannot be written.
         """
-        if self._container is None:
+        if self._closed:
             return
-        container, self._container = self._container, None
+        self._closed = True
         try:
-            self._finish(container, complete)
+            if self._opened:
+                self._finish(*self._opened, complete)
         except (av.FFmpegError, OverflowError) as error:
             raise self._failure(error) from error
         finally:
             if self._sound:
                 self._sound.close()
-            if not self.frames:
+            if self._opened and not self.frames:
                 with contextlib.suppress(OSError):
                     os.unlink(self._path)
 
-    def _finish(self, container: av.container.OutputContainer, complete: bool) -> None:
+    def _finish(self, container: av.container.OutputContainer, stream: av.VideoStream, complete: bool) -> None:
         try:
             if self.frames:
-                self._encode(container, None)
+                self._encode(container, stream, None)
                 whole = complete and self._sound is not None and not self._sound.cut
                 self._copy_sound(container, None if whole else self._last_pts * self._time_base + 1 / self._rate)
         finally:
@@ -192,8 +195,10 @@ class Recorder:
         self.warnings.append(f"the sound is left out: {sound.codec} of this kind does not fit this file; try .mkv")
         return None
 
-    def _encode(self, container: av.container.OutputContainer, frame: av.VideoFrame | None) -> None:
-        for packet in self._stream.encode(frame):
+    def _encode(
+        self, container: av.container.OutputContainer, stream: av.VideoStream, frame: av.VideoFrame | None
+    ) -> None:
+        for packet in stream.encode(frame):
             # The last frame lasts one frame; the muxer works out the others.
             packet.duration = max(1, round(1 / (self._rate * self._time_base)))
             container.mux(packet)

@@ -27,14 +27,17 @@ class FrameLog:
     """One row per frame: index, pts, time_ms, milliseconds by stage, bytes up and back, dispatches."""
 
     def __init__(self, path: Path, stages: Sequence[str], dispatches: int) -> None:
-        """Opens the file. Raises MediaError."""
+        """The first row opens the file, so that the one that it replaces stays until then."""
         self._path = path
         self._dispatches = dispatches
         self._json = path.suffix.lower() == ".json"
         self._stages = tuple(f"{name}_ms" for name in stages)
         self._rows = 0
+        self._file: io.TextIOWrapper | None = None
+
+    def _open(self) -> io.TextIOWrapper:
         try:
-            self._file = path.open("w", encoding="utf-8", newline="")
+            self._file = file = self._path.open("w", encoding="utf-8", newline="")
         except OSError as error:
             raise self._failure(error) from error
         if self._json:
@@ -42,6 +45,7 @@ class FrameLog:
         else:
             counts = ("uploaded_bytes", "readback_bytes", "dispatches")
             self._put(_csv_line(("index", "pts", "time_ms", *self._stages, *counts)))
+        return file
 
     def add(self, record: FrameRecord, decode_ms: float) -> None:
         """One more row. Raises MediaError."""
@@ -58,20 +62,22 @@ class FrameLog:
 
     def close(self, summary: Mapping[str, Any] | None = None) -> None:
         """Close the file; JSON gets the summary, too. Raises MediaError."""
-        if self._json and summary is not None and not self._file.closed:
+        if self._json and summary is not None and not (self._file and self._file.closed):
             self._put(f'\n],\n"summary": {json.dumps(summary)}', "}\n")
-        with contextlib.suppress(OSError):
-            self._file.close()
+        if self._file:
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def _put(self, text: str, end: str = "") -> None:
         """Write text and an end that the next text overwrites, so that the file is whole in between."""
+        file = self._file or self._open()
         try:
-            self._file.write(text)
-            place = self._file.tell() if end else 0
-            self._file.write(end)
-            self._file.flush()
+            file.write(text)
+            place = file.tell() if end else 0
+            file.write(end)
+            file.flush()
             if end:
-                self._file.seek(place)
+                file.seek(place)
         except OSError as error:
             raise self._failure(error) from error
 

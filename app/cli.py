@@ -295,7 +295,9 @@ def _complain_of_usage(error: Any) -> int:
 
 
 def _complain(line: str, code: int) -> int:
-    print(f"texelflow: {' '.join(line.split())}", file=sys.stderr)
+    from app.console import one_line
+
+    print(f"texelflow: {one_line(line)}", file=sys.stderr)
     return code
 
 

@@ -28,6 +28,16 @@ FILE_COLUMNS = 120  # the width of tables that go into a file or a pipe
 Report = Callable[[int, int], None]  # (done so far, in all)
 
 
+def printable(text: str) -> str:
+    """Text without what terminals obey or cannot show, but for line ends: names of files may hold anything."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def one_line(text: str) -> str:
+    """Printable text on one line."""
+    return printable(" ".join(text.split()))
+
+
 class FrameRate(ProgressColumn):
     """Frames per second of a running task."""
 
@@ -48,16 +58,16 @@ class Console:
 
     def warn(self, line: str) -> None:
         """One line that starts with the program's name, on stderr."""
-        self._err.print(f"texelflow: {line}", style="yellow", markup=False, soft_wrap=True)
+        self._err.print(f"texelflow: {one_line(line)}", style="yellow", markup=False, soft_wrap=True)
 
     def note(self, line: str) -> None:
         """One line about what is being done, on stderr."""
-        self._err.print(line, style="dim", markup=False, soft_wrap=True)
+        self._err.print(one_line(line), style="dim", markup=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
         """One line of the result, on stdout."""
         if not self.quiet:
-            self._out.print(line, markup=False, soft_wrap=True)
+            self._out.print(printable(line), markup=False, soft_wrap=True)
 
     @property
     def columns(self) -> int:
@@ -68,18 +78,18 @@ class Console:
         """Tables and styled text on stdout; plain strings are taken as they are."""
         if not self.quiet:
             for part in parts:
-                self._out.print(Text(part) if isinstance(part, str) else part)
+                self._out.print(Text(printable(part)) if isinstance(part, str) else part)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table on stdout; columns are aligned left where they hold text, right where they hold numbers."""
         if self.quiet:
             return
-        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+        table = Table(title=Text(printable(title), style="bold"), title_justify="left", header_style="bold")
         numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
         for column, right in zip(columns, numeric, strict=True):
             table.add_column(column, justify="right" if right else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(f"{cell:.2f}" if isinstance(cell, float) else str(cell)) for cell in row))
+            table.add_row(*(Text(f"{cell:.2f}" if isinstance(cell, float) else printable(str(cell))) for cell in row))
         self._out.print(table)
 
     def json(self, value: Mapping[str, Any]) -> None:
@@ -108,10 +118,10 @@ class Console:
     @contextlib.contextmanager
     def _progress(self, what: str, *columns: ProgressColumn, transient: bool) -> Iterator[Report]:
         shown = Progress(
-            TextColumn("{task.description}"), BarColumn(), *columns,
+            TextColumn("{task.description}", markup=False), BarColumn(), *columns,
             console=self._err, transient=transient, disable=not self._err.is_terminal,
         )  # fmt: skip
-        task = shown.add_task(what, total=None, visible=False)
+        task = shown.add_task(one_line(what), total=None, visible=False)
 
         def report(done: int, total: int) -> None:
             shown.update(task, completed=done, total=total or None, visible=True)

@@ -213,6 +213,21 @@ def test_refuses_a_model(data: bytes, fragment: str, tmp_path: Path, texelflow: 
         assert "model" in complaint
 
 
+def test_names_of_files_may_hold_anything(tmp_path: Path, texelflow: Command) -> None:
+    odd = "odd\n\x1b[31m[b]\udcff.mp4"
+    clip = tmp_path / odd
+    complaint = texelflow("replay", clip).complaint
+    assert complaint.endswith("odd \ufffd[31m[b]\ufffd.mp4' does not exist; check the spelling and the folder")
+    clip.write_bytes(CLIP.read_bytes())
+    for command in (
+        ("check", clip, "--to", 0),
+        ("replay", clip, "--to", 0, "--backend", "cpu", "--log", f"{clip}.csv"),
+    ):
+        result = texelflow(*command)
+        assert result.code == 0, result.err
+        assert "\x1b[31m" not in result.out + result.err
+
+
 def test_what_a_failed_run_would_replace_stays(tmp_path: Path, texelflow: Command) -> None:
     video, log = tmp_path / "out.mp4", tmp_path / "log.json"
     for path in (video, log):

@@ -23,7 +23,7 @@ class Device:
     whole_slices: int = 8  # a lone convolution makes so many output slices in one thread, more are shared out
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64
-    bake_pixels: int = 4096  # weights used by at least so many pixels may become literals ...
+    bake_pixels: int = 2048  # weights used by at least so many pixels may become literals ...
     bake_weights: int = 24000  # ... as long as the whole program has no more of them than this
     prologue_loads: int = 40000  # vec4 loads that a vector prologue may cost, summed over all work-groups
 

@@ -36,12 +36,19 @@ def choose_tile(body: Body, baked: bool, device: Device) -> Tile:
     """Rows, slices and work-group of one body."""
     height, width = body.domain.height, body.domain.width
     z_slices = _z_slices(body, baked, device)
-    rows = device.rows if not baked else 2 if _shares_loads(body) else 1
-    while rows > 1 and (rows > height or rows * _unrolled(body, z_slices) > device.unrolled):
-        rows //= 2
+    most = device.rows if not baked else 2 if _shares_loads(body) else 1
+    rows = _rows(height, min(most, device.unrolled // _unrolled(body, z_slices)))
     local_x = min(device.group_width, max(8, power_of_two_from(width))) if width > 1 else 1
     local_y = max(1, min(device.group_threads // local_x, ceil_div(height, rows)))
     return Tile(rows, z_slices, (local_x, local_y, 1), baked)
+
+
+def _rows(height: int, most: int) -> int:
+    """Rows of one thread: threads of several rows share loads, but the last one may repeat rows of its neighbour.
+
+    A thread costs about its rows and four more, for the weights that it loads once.
+    """
+    return min(range(1, max(1, min(most, height)) + 1), key=lambda rows: (ceil_div(height, rows) * (rows + 4), -rows))
 
 
 def _z_slices(body: Body, baked: bool, device: Device) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from gpu_delegate.errors import TexelflowError
 
@@ -22,8 +23,21 @@ TRACEBACK = "TEXELFLOW_TRACEBACK"
 
 MEANING = "What the model's numbers mean, where neither it nor the catalogue says so"
 
+
+class Verbs(typer.core.TyperGroup):
+    """The program's verbs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb that the arguments name. Raises Abort for Ctrl-C, which Typer would make a bare exit code of."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+
 app = typer.Typer(
     name="texelflow",
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

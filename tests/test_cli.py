@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -325,6 +327,29 @@ def test_draws_the_same_on_opengl_3_3(tmp_path: Path) -> None:
 
 
 # The program itself
+
+
+def test_ctrl_c_ends_in_one_line() -> None:
+    def let_interrupt() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that runs the tests in the background ignores it
+
+    command = [sys.executable, "-m", "app.cli", "bench", "frame", "--backend", "cpu", "--runs", "1000000"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=let_interrupt) as process:
+        deadline = time.monotonic() + 60
+        while "interpreter_wrapper" not in mapped(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)  # until TensorFlow Lite, the last that is loaded, is there
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+    assert (process.returncode, complaint) == (130, "texelflow: interrupted\n")
+
+
+def mapped(process: int) -> str:
+    """The files that a process has in its memory."""
+    try:
+        return Path(f"/proc/{process}/maps").read_text()
+    except OSError:
+        return ""
 
 
 def test_help_names_every_verb(texelflow: Command) -> None:

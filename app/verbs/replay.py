@@ -110,7 +110,8 @@ def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], in
     for line in summary["warnings"]:
         console.warn(line)
     if tally.interrupted:
-        console.warn(f"interrupted after {tally.frames} frames; what was written is complete")
+        frames = f"{tally.frames} frame{'s' * (tally.frames != 1)}"
+        console.warn(f"interrupted after {frames}; what was written is complete")
         return summary, INTERRUPTED
     return summary, CUT_OFF if opened.source.truncated else 0
 
@@ -254,7 +255,7 @@ def _warnings(opened: Opened) -> list[str]:
     source, recorder, name = opened.source, opened.recorder, opened.options.file
     lines = list(recorder.warnings) if recorder else []
     if source.damaged_frames:
-        lines.append(f"{name}: {source.damaged_frames} frames are damaged")
+        lines.append(f"{name}: {source.damaged_frames} damaged frame{'s' * (source.damaged_frames != 1)}")
     if source.rescaled_frames:
         lines.append(f"{name}: {source.rescaled_frames} frames changed size and were scaled to the first")
     if source.truncated:

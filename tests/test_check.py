@@ -168,6 +168,7 @@ def test_the_command_line_gives_json_and_exit_codes(
     [
         (["nothing.mp4"], "nothing.mp4"),
         (["selfi"], "did you mean 'selfie'"),
+        (["x" * 300], "xxx"),
         (["nothing.tflite"], "nothing.tflite"),
         (["selfie", "--tolerance=-1"], "--tolerance"),
         (["selfie", "--tolerance=nan"], "--tolerance"),

@@ -140,6 +140,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["bench", "frame", "--backend", "auto"], "gl or cpu"),
         (["bench", "frame", "--precision", "int8"], "--precision int8"),
         (["bench", "frame", "--masks", "missing/masks.npy"], "missing"),
+        (["bench", "frame", "--frames", "x" * 300], "xxx' is no file"),
         (["bench", "model", "selfie", "--runs", "0"], "--runs"),
     ],
 )

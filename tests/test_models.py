@@ -143,9 +143,10 @@ def test_no_connection(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cache_that_cannot_be_written(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (index.parent / "file").write_bytes(b"")
-    monkeypatch.setenv("TEXELFLOW_CACHE", str(index.parent / "file" / "cache"))
-    assert "TEXELFLOW_CACHE" in failure(lambda: fetch("selfie"))
-    assert not list_models()[0].present
+    for name in ("file/cache", "x" * 300):
+        monkeypatch.setenv("TEXELFLOW_CACHE", str(index.parent / name))
+        assert "TEXELFLOW_CACHE" in failure(lambda: fetch("selfie"))
+        assert not list_models()[0].present
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import os
 import re
 from importlib import resources
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -48,7 +47,7 @@ def clip_frames(size: ImageSize) -> list[Rgba]:
 def read_frames(path: str | os.PathLike[str]) -> Rgba:
     """The frames (N, H, W, 4) of a .npy file, mapped from the disk. Raises MediaError; nothing in it is executed."""
     name = os.fspath(path)
-    if not Path(name).is_file():
+    if not os.path.isfile(name):
         raise MediaError(f"'{name}' is no file; give a .npy file with frames (N, H, W, 4) of uint8")
     try:
         with np.errstate(over="raise"):  # a header may claim more than 64 bits hold

@@ -141,7 +141,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     place = _place(entry)
     if _holds(place, entry):
         return place
-    if place.exists():
+    if os.path.exists(place):  # unlike Path.exists, this is no error where a folder may not be looked into
         _LOG.warning("%s is damaged and is fetched again", place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """`texelflow check TARGET`: a recording or a model goes in; the GPU's results are compared with the CPU's."""
 
 import math
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,4 +86,4 @@ def _is_model(target: str) -> bool:
         with path.open("rb") as file:
             return file.read(8)[4:] == b"TFL3"
     except (OSError, ValueError):
-        return not path.suffix and not path.exists()
+        return not path.suffix and not os.path.lexists(path)

@@ -1,7 +1,7 @@
 """The runtime: a Blueprint and a context go in, a Program that runs it with one short loop comes out."""
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from types import TracebackType
@@ -84,24 +84,21 @@ class Program:
         for the state that they find (Mesa for the samplers that passes before have left), and anew for another one.
         Raises DeviceError.
         """
-        context.check_thread()
-        self.context = context
-        self.blueprint = blueprint
-        self._gl = context.gl
-        self._buffers: list[int] = []
-        self._textures: list[int] = []
-        self._programs: dict[str, int] = {}
-        try:
-            self._arena = self._buffer(blueprint.plan.total_bytes, None)
-            self._ranges = self._allocate()
-            self._weights = self._upload_weights()
-            if feed:
-                feed(self.input)
-            self._steps = self._compile(progress)
-            context.check_errors("compiling the model")
-        except BaseException:
-            self.release()
-            raise
+        for done in self._made(context, blueprint, feed):
+            if progress:
+                progress(*done)
+
+    @classmethod
+    def in_steps(
+        cls, context: Context, blueprint: Blueprint, feed: "Callable[[TensorRange], None] | None" = None
+    ) -> "Generator[tuple[int, int], None, Program]":
+        """The same kernel by kernel, for those who have other work in between: yields what Progress is told.
+
+        The generator returns the program; closed before that, it frees what it made. Raises DeviceError.
+        """
+        program = cls.__new__(cls)
+        yield from program._made(context, blueprint, feed)
+        return program
 
     # Running ------------------------------------------------------------------------------------------------------
 
@@ -192,6 +189,30 @@ class Program:
 
     # Building -----------------------------------------------------------------------------------------------------
 
+    def _made(
+        self, context: Context, blueprint: Blueprint, feed: "Callable[[TensorRange], None] | None"
+    ) -> Iterator[tuple[int, int]]:
+        """Everything that the constructor does, with a pause after each kernel."""
+        context.check_thread()
+        self.context = context
+        self.blueprint = blueprint
+        self._gl = context.gl
+        self._buffers: list[int] = []
+        self._textures: list[int] = []
+        self._programs: dict[str, int] = {}
+        self._steps: list[_Step] = []
+        try:
+            self._arena = self._buffer(blueprint.plan.total_bytes, None)
+            self._ranges = self._allocate()
+            self._weights = self._upload_weights()
+            if feed:
+                feed(self.input)
+            yield from self._compile()
+            context.check_errors("compiling the model")
+        except BaseException:
+            self.release()
+            raise
+
     def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
         name = ctypes.c_uint()
         self._gl.glGenBuffers(1, ctypes.byref(name))
@@ -246,21 +267,17 @@ class Program:
             for kernel, offset in zip(self.blueprint.kernels, offsets, strict=True)
         ]
 
-    def _compile(self, progress: Progress | None) -> tuple[_Step, ...]:
+    def _compile(self) -> Iterator[tuple[int, int]]:
         """Compile and run kernel by kernel, so that progress is true whether a driver works at the one or the other."""
-        steps: list[_Step] = []
         kernels = self.blueprint.kernels
         for number, kernel in enumerate(kernels):
-            if progress:
-                progress(number, len(kernels))
+            yield number, len(kernels)
             if kernel.source not in self._programs:
                 self._programs[kernel.source] = compile_compute(self.context, kernel.source, kernel.name)
-            steps.append(self._step(number))
-            self._dispatch(steps[-1])
+            self._steps.append(self._step(number))
+            self._dispatch(self._steps[-1])
             self._gl.glFinish()
-        if progress:
-            progress(len(kernels), len(kernels))
-        return tuple(steps)
+        yield len(kernels), len(kernels)
 
     def _step(self, number: int) -> _Step:
         kernel = self.blueprint.kernels[number]

@@ -245,6 +245,29 @@ def test_progress_counts_up_to_the_end(context: Context) -> None:
     assert calls == [(done, total) for done in range(total + 1)]
 
 
+def test_made_in_steps_it_is_the_same_program(context: Context) -> None:
+    model = CHANGES["odd channels"]
+    inputs = random_inputs(model)
+    blueprint = draft(read_model(model), HARDWARE)
+    steps = Program.in_steps(context, blueprint)
+    for done in range(len(blueprint.kernels) + 1):
+        assert next(steps) == (done, len(blueprint.kernels))
+    with pytest.raises(StopIteration) as ended:
+        next(steps)
+    with ended.value.value as program:
+        assert worst(run(program, inputs), on_cpu(model, inputs)) <= TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
+def test_closed_while_it_is_made_it_leaves_nothing(context: Context, kind: str) -> None:
+    before = living(context, kind)
+    steps = Program.in_steps(context, draft(read_model(CHANGES["odd channels"]), HARDWARE))
+    next(steps), next(steps)
+    assert living(context, kind) > before
+    steps.close()
+    assert living(context, kind) == before
+
+
 def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     """Drivers compile at the first run for the state they find, so what writes the input must have come before."""
     model = CHANGES["odd channels"]

@@ -8,7 +8,7 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -153,6 +153,24 @@ class Context:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
             raise DeviceError(f"OpenGL failed while {where}: {', '.join(names)} ({self.renderer}){advice}")
 
+    @contextlib.contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """What is issued inside belongs together under this name, for debuggers of OpenGL."""
+        if not self.gl.khr_debug:
+            yield
+            return
+        text = label_text(name)
+        self.gl.glPushDebugGroup(opengl.DEBUG_SOURCE_APPLICATION, 0, len(text), text)
+        try:
+            yield
+        finally:
+            self.gl.glPopDebugGroup()
+
+    def label(self, kind: int, name: int, text: str) -> None:
+        """Name an object for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER_NAME. It exists already."""
+        if self.gl.khr_debug:
+            self.gl.glObjectLabel(kind, name, -1, label_text(text))
+
     def make_current(self) -> None:
         """Make it the thread's current context again, after another one was; a window's is left to the window."""
         if self._native is not None:
@@ -220,8 +238,7 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
     finally:
         for shader in shaders:
             gl.glDeleteShader(shader)
-    if context.can_compute:
-        gl.glObjectLabel(opengl.PROGRAM, program, -1, label.encode()[:MOST_LABEL_BYTES])
+    context.label(opengl.PROGRAM, program, label)
     return program
 
 
@@ -234,6 +251,12 @@ def _check_log(get: Any, get_log: Any, name: int, status: int, source: str, labe
     log = ctypes.create_string_buffer(max(value.value, 1))
     get_log(name, len(log), None, log)
     raise DeviceError(f"shader {label} does not compile: {explain_log(log.value.decode(errors='replace'), source)}")
+
+
+def label_text(name: str) -> bytes:
+    """A name as OpenGL takes it: valid UTF-8 without zero bytes, cut at MOST_LABEL_BYTES between two characters."""
+    text = name.replace("\0", " ").encode(errors="replace")[:MOST_LABEL_BYTES]
+    return text.decode(errors="ignore").encode()
 
 
 def _code(version: tuple[int, int]) -> int:

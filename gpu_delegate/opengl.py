@@ -43,7 +43,8 @@ PIXEL_BUFFER_BARRIER_BIT, BUFFER_UPDATE_BARRIER_BIT, TEXTURE_UPDATE_BARRIER_BIT 
 UNIFORM_BARRIER_BIT, FRAMEBUFFER_BARRIER_BIT, ALL_BARRIER_BITS = 0x4, 0x400, 0xFFFFFFFF
 VENDOR, RENDERER, VERSION, EXTENSIONS, NUM_EXTENSIONS = 0x1F00, 0x1F01, 0x1F02, 0x1F03, 0x821D
 MAJOR_VERSION, MINOR_VERSION = 0x821B, 0x821C
-BUFFER, PROGRAM, TEXTURE = 0x82E0, 0x82E2, 0x1702  # for glObjectLabel
+BUFFER, PROGRAM, TEXTURE, FRAMEBUFFER_NAME = 0x82E0, 0x82E2, 0x1702, 0x8D40  # for glObjectLabel
+DEBUG_SOURCE_APPLICATION, DEBUG_OUTPUT, DEBUG_OUTPUT_SYNCHRONOUS, DONT_CARE = 0x824A, 0x92E0, 0x8242, 0x1100
 
 
 class BufferSpan(Protocol):
@@ -70,6 +71,7 @@ class GL:
     """Entry points as attributes, loaded from their annotations; those of newer OpenGL sit behind a flag."""
 
     multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
+    khr_debug: bool  # True where labels, scopes and messages exist (OpenGL 4.3 or KHR_debug)
 
     glUseProgram: Callable[[Uint], None]
     glDispatchCompute: Callable[[Uint, Uint, Uint], None]
@@ -127,6 +129,10 @@ class GL:
     glUniform2f: Callable[[Int, Float, Float], None]
     glUniform4f: Callable[[Int, Float, Float, Float, Float], None]
     glObjectLabel: Callable[[Uint, Uint, Int, Text], None]
+    glPushDebugGroup: Callable[[Uint, Uint, Int, Text], None]
+    glPopDebugGroup: Callable[[], None]
+    glDebugMessageCallback: Callable[[Pointer, Pointer], None]
+    glDebugMessageControl: Callable[[Uint, Uint, Uint, Int, Pointer, Byte], None]
 
     glBindFramebuffer: Callable[[Uint, Uint], None]
     glViewport: Callable[[Int, Int, Int, Int], None]
@@ -157,6 +163,7 @@ class GL:
                 prototype = ctypes.CFUNCTYPE(_ctype(result), *map(_ctype, arguments))
                 setattr(self, name, prototype(load(name)))
         self.multi_bind = self.version >= (4, 4) or "GL_ARB_multi_bind" in self.extensions()
+        self.khr_debug = self.version >= (4, 3) or "GL_KHR_debug" in self.extensions()
 
     @property
     def version(self) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Arguments of the command line go in; the verb's work is done, and its exit code comes out.
 
 0 done, 1 a check failed, 2 bad input or a machine that lacks something, 3 done with what a cut-off recording had,
-70 a defect of the program, 130 interrupted. Verbs load what they need when they run, so that help comes at once.
+70 a defect of the program, 130 interrupted, 143 terminated. Verbs load what they need when they run, so that help comes at once.
 """
 
 import os
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from app.signals import end_of, raising
 from gpu_delegate.errors import TexelflowError
 
 if TYPE_CHECKING:
     from app.media.sources import Position
     from app.models.spec import SpecOptions
 
-INTERRUPTED, DEFECT = 130, 70
+DEFECT = 70
 TRACEBACK = "TEXELFLOW_TRACEBACK"
 
 MEANING = "What the model's numbers mean, where neither it nor the catalogue says so"
@@ -31,8 +32,8 @@ class Verbs(typer.core.TyperGroup):
         """Run the verb that the arguments name. Raises Abort for Ctrl-C, which Typer would make a bare exit code of."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Abort from None
+        except KeyboardInterrupt as error:
+            raise typer.Abort from error
 
 
 app = typer.Typer(
@@ -283,12 +284,13 @@ def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb and return its exit code; every error is one line on stderr."""
     try:
-        result: Any = typer.main.get_command(app).main(arguments, prog_name="texelflow", standalone_mode=False)
+        with raising():
+            result: Any = typer.main.get_command(app).main(arguments, prog_name="texelflow", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
         return _complain(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", INTERRUPTED)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        return _complain("interrupted", end_of(error))
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

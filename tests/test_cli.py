@@ -330,9 +330,10 @@ def test_draws_the_same_on_opengl_3_3(tmp_path: Path) -> None:
 # The program itself
 
 
-def test_ctrl_c_ends_in_one_line() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_in_one_line(number: int) -> None:
     def let_interrupt() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that runs the tests in the background ignores it
+        signal.signal(number, signal.SIG_DFL)  # a shell that runs the tests in the background ignores some
 
     command = [sys.executable, "-m", "app.cli", "bench", "frame", "--backend", "cpu", "--runs", "1000000"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=let_interrupt) as process:
@@ -340,9 +341,9 @@ def test_ctrl_c_ends_in_one_line() -> None:
         while "interpreter_wrapper" not in mapped(process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.5)  # until TensorFlow Lite, the last that is loaded, is there
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, complaint = process.communicate(timeout=60)
-    assert (process.returncode, complaint) == (130, "texelflow: interrupted\n")
+    assert (process.returncode, complaint) == (128 + number, "texelflow: interrupted\n")
 
 
 def mapped(process: int) -> str:

@@ -51,7 +51,7 @@ def test_the_wheel_holds_every_module_shader_and_asset_and_nothing_else_at_the_t
 def test_the_command_is_declared(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (entry_points,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "texelflow = app.cli:main" in archive.read(entry_points).decode()
+        assert "texelflow = app.__main__:main" in archive.read(entry_points).decode()
 
 
 def test_resources_are_found_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:

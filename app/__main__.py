@@ -1,0 +1,18 @@
+"""The program's first lines: what they load takes a while, and a signal may come meanwhile."""
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; its exit code comes out."""
+    try:
+        from app.cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        print("texelflow: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

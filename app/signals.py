@@ -1,0 +1,81 @@
+"""Signals that ask the program to end go in; an exception comes out, or a flag for loops that end by themselves."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_SHELL = 128  # what shells add to a signal's number for the exit code
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asked the program to end; `number` says which one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class StopFlag:
+    """Whether a signal has asked for an end, and which one."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.number is not None
+
+
+def exit_code(number: int | None) -> int:
+    """What a shell shows for a program that a signal ended: 130 for Ctrl-C, 143 for SIGTERM; 0 for none."""
+    return 0 if number is None else _SHELL + number
+
+
+def end_of(error: BaseException) -> int:
+    """The exit code of an interruption, whatever has been made of it on the way up."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, Ended):
+        found = found.__cause__
+    return exit_code(found.number if isinstance(found, Ended) else signal.SIGINT)
+
+
+@contextlib.contextmanager
+def raising() -> Iterator[None]:
+    """Within it these signals raise Ended, so that what cleans up after Ctrl-C does so after all of them."""
+    with _handled(_raise):
+        yield
+
+
+@contextlib.contextmanager
+def stop_flag() -> Iterator[StopFlag]:
+    """Within it the first of these signals sets a flag, and the second raises Ended."""
+    flag = StopFlag()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if flag:
+            raise Ended(number)
+        flag.number = number
+
+    with _handled(ask):
+        yield flag
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise Ended(number)
+
+
+@contextlib.contextmanager
+def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handlers for these signals, but for those that the program was started to ignore (nohup, a background job)."""
+    if threading.current_thread() is not threading.main_thread():  # Python handles signals nowhere else
+        yield
+        return
+    heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, handle) for number in heard]
+    try:
+        yield
+    finally:
+        for number, handler in zip(heard, before, strict=True):
+            signal.signal(number, handler)

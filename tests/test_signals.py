@@ -1,0 +1,49 @@
+"""Signals: an exception on the way of errors, a flag for loops, and what the program was started to ignore."""
+
+import os
+import signal
+
+import pytest
+
+from app.signals import Ended, end_of, exit_code, raising, stop_flag
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_raising_says_which_one_came(number: int) -> None:
+    with pytest.raises(KeyboardInterrupt) as caught, raising():
+        os.kill(os.getpid(), number)
+    assert end_of(caught.value) == 128 + number
+
+
+def test_what_an_interruption_became_still_tells_its_exit_code() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        try:
+            raise Ended(signal.SIGTERM)
+        except Ended as error:
+            raise RuntimeError from error
+    assert end_of(caught.value) == 143
+    assert end_of(KeyboardInterrupt()) == 130
+
+
+def test_the_first_signal_sets_the_flag_and_the_second_raises() -> None:
+    with stop_flag() as flag:
+        assert not flag
+        assert exit_code(flag.number) == 0
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert flag
+        assert exit_code(flag.number) == 143
+        with pytest.raises(Ended):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_handlers_are_put_back_and_ignored_signals_stay_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        handler = signal.getsignal(signal.SIGTERM)
+        with stop_flag() as flag:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not flag
+        assert signal.getsignal(signal.SIGTERM) is handler
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -19,6 +19,7 @@ import moderngl
 from gpu_delegate import opengl
 from gpu_delegate.counting import CountingLoader, ReadbackCounter
 from gpu_delegate.errors import DeviceError
+from gpu_delegate.messages import Messages
 from gpu_delegate.opengl import GL, Load
 from gpu_delegate.shader import explain_log
 
@@ -83,7 +84,7 @@ class _Loader:
     """What moderngl asks of a context: here, entry points that count."""
 
     def __init__(self, native: Any, counting: CountingLoader) -> None:
-        self._native = native
+        self._native, self._lives_on = native, native is None
         self._counting = counting
 
     def load_opengl_function(self, name: str) -> int:
@@ -110,7 +111,7 @@ class Context:
     def __init__(self, native: Any, load: Load, standalone: bool, needed: tuple[int, int] = REQUIRED) -> None:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
-        self._native = native
+        self._native, self._lives_on = native, native is None
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
@@ -126,6 +127,7 @@ class Context:
                 pass
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self.mgl = moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
+        self._messages = Messages(self.gl)
 
     @classmethod
     def from_current(cls, load: Load) -> "Context":
@@ -145,13 +147,24 @@ class Context:
         assert threading.get_ident() == self.thread, "OpenGL is used outside the thread that opened the context"
 
     def check_errors(self, where: str) -> None:
-        """Raise DeviceError if OpenGL has an error pending; `where` says what was being done."""
+        """Raise DeviceError if OpenGL has an error pending; `where` says what was being done.
+
+        What else the driver had to say becomes an OpenGLWarning, each text once.
+        """
         names: list[str] = []
         while len(names) < 8 and (code := self.gl.glGetError()):
             names.append(_ERROR_NAMES.get(code, hex(code)))
-        if names:
+        errors = self._messages.take_errors()
+        if names or errors:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
-            raise DeviceError(f"OpenGL failed while {where}: {', '.join(names)} ({self.renderer}){advice}")
+            what = errors[0] if errors else ", ".join(names)
+            raise DeviceError(f"OpenGL failed while {where}: {what} ({self.renderer}){advice}")
+        self._messages.warn(where)
+
+    def check_messages(self, where: str) -> None:
+        """The same for what the driver has reported by itself: costs nothing, where glGetError waits for some drivers."""
+        if self._messages.waiting:
+            self.check_errors(where)
 
     @contextlib.contextmanager
     def scope(self, name: str) -> Iterator[None]:
@@ -167,7 +180,7 @@ class Context:
             self.gl.glPopDebugGroup()
 
     def label(self, kind: int, name: int, text: str) -> None:
-        """Name an object for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER_NAME. It exists already."""
+        """Name an object for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER. It has been bound."""
         if self.gl.khr_debug:
             self.gl.glObjectLabel(kind, name, -1, label_text(text))
 
@@ -182,6 +195,9 @@ class Context:
         self.mgl.release()
         if native is not None:
             native.release()
+        elif self._lives_on:
+            self._messages.detach()
+        self._messages.warn("the work before its end")
 
     def __enter__(self) -> "Context":
         return self

@@ -84,7 +84,8 @@ class TestOpening:
         with Context.from_current(loaded) as context:
             assert context.mgl.buffer(b"four").read() == b"four"
             assert context.readback.bytes == 4
-        assert Context.from_current(loaded).gl.version >= (4, 3)
+        with Context.from_current(loaded) as again:
+            assert again.gl.version >= (4, 3)
         native.release()
 
     def test_two_contexts_take_turns(self, gl_context: Context) -> None:

@@ -1,0 +1,79 @@
+"""What a driver reports by itself (KHR_debug) goes in; errors and warnings, each text once, come out when asked for.
+
+Messages come in the middle of the call that they are about, from C: nothing is raised there, they are kept.
+"""
+
+import ctypes
+import warnings
+from collections import deque
+from typing import Any
+
+from gpu_delegate import debug, opengl
+from gpu_delegate.opengl import GL
+
+MOST_WAITING = 64  # a driver that complains in each frame fills no memory
+MOST_WARNINGS = 32  # of one context, since texts may differ in a number each time
+MOST_TEXT = 300
+
+_ERROR = 0x824C
+_KINDS = {
+    _ERROR: "error",
+    0x824D: "deprecated",
+    0x824E: "undefined behaviour",
+    0x824F: "not portable",
+    0x8250: "performance",
+}
+_SHADER_COMPILER = 0x8248  # what it says is in the log of the shader, which is read anyway
+_SEVERITY_LOW, _SEVERITY_NOTIFICATION = 0x9148, 0x826B
+_CALLBACK = ctypes.CFUNCTYPE(
+    None, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
+)
+
+
+class OpenGLWarning(UserWarning):
+    """A driver's complaint about how OpenGL is used."""
+
+
+class Messages:
+    """Collects from the current context on, until detach(); keeps silent where drivers know no such messages."""
+
+    def __init__(self, gl: GL) -> None:
+        self.waiting: deque[tuple[int, str]] = deque(maxlen=MOST_WAITING)  # (type, text)
+        self._gl = gl
+        self._told: set[str] = set()
+        self._callback: Any = _CALLBACK(self._keep)  # lives as long as OpenGL may call it
+        self._attached = gl.khr_debug
+        if gl.khr_debug:
+            gl.glEnable(opengl.DEBUG_OUTPUT)
+            gl.glEnable(opengl.DEBUG_OUTPUT_SYNCHRONOUS)
+            anything = opengl.DONT_CARE
+            gl.glDebugMessageControl(anything, anything, _SEVERITY_NOTIFICATION, 0, None, 0)
+            gl.glDebugMessageControl(anything, anything, _SEVERITY_LOW, 0, None, debug.level() >= debug.RUN)
+            gl.glDebugMessageCallback(ctypes.cast(self._callback, ctypes.c_void_p), None)
+
+    def take_errors(self) -> list[str]:
+        """The texts of the errors that wait, which do so no longer."""
+        errors = [text for kind, text in self.waiting if kind == _ERROR]
+        if errors:
+            self.waiting.clear()
+        return errors
+
+    def warn(self, where: str) -> None:
+        """Whatever waits becomes warnings, but for texts that did so before."""
+        new = [f"{_KINDS[kind]}: {text}" for kind, text in self.waiting]
+        self.waiting.clear()
+        for text in new:
+            if text not in self._told and len(self._told) < MOST_WARNINGS:
+                self._told.add(text)
+                warnings.warn(f"OpenGL in {where}: {text}", OpenGLWarning, stacklevel=3)
+
+    def detach(self) -> None:
+        """Be called no more: for a context that is current and lives on. A second call does nothing."""
+        if self._attached:
+            self._gl.glDebugMessageCallback(None, None)
+        self._attached = False
+
+    def _keep(self, source: int, kind: int, _name: int, _severity: int, length: int, text: int, _user: int) -> None:
+        if kind in _KINDS and not (source == _SHADER_COMPILER and kind == _ERROR) and text:
+            found = ctypes.string_at(text, min(length, MOST_TEXT) if length >= 0 else -1)
+            self.waiting.append((kind, " ".join(found.decode(errors="replace").split())[:MOST_TEXT]))

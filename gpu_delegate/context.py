@@ -130,12 +130,12 @@ class Context:
         self._messages = Messages(self.gl)
 
     @classmethod
-    def from_current(cls, load: Load) -> "Context":
+    def from_current(cls, load: Load, needed: tuple[int, int] = REQUIRED) -> "Context":
         """The context that is current in this thread (a window's), by the loader of whoever made it.
 
-        Release leaves that context itself alone. Raises DeviceError if it is older than OpenGL 4.3.
+        Release leaves that context itself alone. Raises DeviceError if it is older than OpenGL `needed`.
         """
-        return cls(None, load, standalone=False)
+        return cls(None, load, standalone=False, needed=needed)
 
     @property
     def is_software(self) -> bool:

@@ -35,6 +35,7 @@ PACK_ALIGNMENT, UNPACK_ALIGNMENT, UNPACK_ROW_LENGTH = 0x0D05, 0x0CF5, 0x0CF2
 READ_ONLY, READ_FRAMEBUFFER, DRAW_FRAMEBUFFER, FRAMEBUFFER = 0x88B8, 0x8CA8, 0x8CA9, 0x8D40
 COMPUTE_SHADER, COMPILE_STATUS, LINK_STATUS, INFO_LOG_LENGTH = 0x91B9, 0x8B81, 0x8B82, 0x8B84
 VERTEX_SHADER, FRAGMENT_SHADER, TRIANGLES = 0x8B31, 0x8B30, 0x0004
+LINEAR, COLOR_BUFFER_BIT = 0x2601, 0x4000
 SYNC_GPU_COMMANDS_COMPLETE, SYNC_FLUSH_COMMANDS_BIT = 0x9117, 0x1
 ALREADY_SIGNALED, TIMEOUT_EXPIRED, CONDITION_SATISFIED, WAIT_FAILED = 0x911A, 0x911B, 0x911C, 0x911D
 TIMESTAMP, QUERY_RESULT, QUERY_RESULT_AVAILABLE = 0x8E28, 0x8866, 0x8867
@@ -136,6 +137,9 @@ class GL:
 
     glBindFramebuffer: Callable[[Uint, Uint], None]
     glViewport: Callable[[Int, Int, Int, Int], None]
+    glClearColor: Callable[[Float, Float, Float, Float], None]
+    glClear: Callable[[Uint], None]
+    glBlitFramebuffer: Callable[[Int, Int, Int, Int, Int, Int, Int, Int, Uint, Uint], None]
     glGenVertexArrays: Callable[[Int, Pointer], None]
     glDeleteVertexArrays: Callable[[Int, Pointer], None]
     glBindVertexArray: Callable[[Uint], None]

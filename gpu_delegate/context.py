@@ -314,9 +314,13 @@ def _why_not(error: str) -> str:
     return f"no OpenGL: {error}; install libegl1 libgl1-mesa-dri or the GPU's driver, or use --backend cpu"
 
 
+def too_old(version: tuple[int, int], renderer: str) -> str:
+    """What is wrong with a context below 4.3."""
+    return f"OpenGL {version[0]}.{version[1]} ({renderer}) is too old, 4.3 is needed"
+
+
 def _too_old(version: tuple[int, int], renderer: str) -> str:
-    found = f"OpenGL {version[0]}.{version[1]} ({renderer})"
-    return f"{found} is too old, 4.3 is needed; update the driver or use --backend cpu"
+    return f"{too_old(version, renderer)}; update the driver or use --backend cpu"
 
 
 def _read_limits(gl: GL) -> Limits:

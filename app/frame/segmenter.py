@@ -1,13 +1,10 @@
-"""A choice of gl, cpu or auto goes in; what makes masks of frames on this machine comes out, as stages.
+"""A machine and a model go in; what makes masks of frames on it comes out, as stages.
 
 GlPath keeps all on the GPU; CpuSegmenter runs the network on the CPU, and uploads frame and mask if there is OpenGL to
 draw with.
 """
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +12,7 @@ from app.console import Console
 from app.frame.buffers import mask_buffer
 from app.frame.cpu_path import CpuPath
 from app.frame.gl_path import GlPath
+from app.frame.machine import Machine
 from app.frame.pipeline import Stage
 from app.frame.preprocess import Fit, Floats, ImageSize
 from app.frame.resample import MaskLayout
@@ -22,11 +20,10 @@ from app.frame.upload import FrameUploader
 from app.media.sources import VideoFrame
 from app.models.loading import SegmentationModel
 from gpu_delegate import opengl
-from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
+from gpu_delegate.context import Context
+from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.opengl import BufferRange, BufferSpan
 
-Backend = Literal["gl", "cpu"]
 _NO_BUFFER = BufferRange(0, 0, 0)
 
 
@@ -108,62 +105,6 @@ class CpuSegmenter:
         if self._context and self._uploader:
             self._uploader.release()
             self._context.gl.delete("Buffers", self._buffer.buffer)
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where the network runs, and the context to draw with; there is none if nothing needs one."""
-
-    backend: Backend
-    context: Context | None
-
-    @property
-    def renderer(self) -> str:
-        """Who does the work, for tables."""
-        drawn = self.context.renderer if self.context else "nothing is drawn"
-        return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
-
-
-@contextlib.contextmanager
-def open_machine(choice: str, needs_picture: bool, console: Console) -> Iterator[Machine]:
-    """Decide by the choice and by what OpenGL is here; `auto` says in one line why it takes the CPU.
-
-    Raises UsageError for another choice, DeviceError where OpenGL is needed and missing.
-    """
-    if choice not in ("gl", "cpu", "auto"):
-        raise UsageError(f"--backend {choice}: gl, cpu or auto is needed")
-    with contextlib.ExitStack() as stack:
-        if choice == "gl" or (choice == "auto" and _is_worth_it(console)):
-            yield Machine("gl", stack.enter_context(open_context()))
-        else:
-            yield Machine("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None)
-
-
-def _is_worth_it(console: Console) -> bool:
-    """Whether this machine's OpenGL is a GPU's and computes; if not, one line says why."""
-    try:
-        with open_context() as context:
-            if context.is_software:
-                console.note(
-                    f"OpenGL is a software renderer here ({context.renderer}): the network runs on the CPU; "
-                    "--backend gl overrides this"
-                )
-            return not context.is_software
-    except DeviceError as error:
-        console.note(f"{_reason(error)}: the network runs on the CPU")
-        return False
-
-
-def _open_to_draw() -> Context:
-    try:
-        return open_context(DRAWING)
-    except DeviceError as error:
-        raise DeviceError(f"{_reason(error)}; pictures need it, --masks and --log work without") from None
-
-
-def _reason(error: DeviceError) -> str:
-    """An error of open_context without its advice, which does not fit here."""
-    return str(error).partition(";")[0]
 
 
 def make_segmenter(

@@ -13,10 +13,11 @@ from app.console import Console
 from app.frame.canvas import Canvas
 from app.frame.gl_path import GlPath
 from app.frame.looks import Choice, choose_look
+from app.frame.machine import Machine, open_machine
 from app.frame.outputs import CpuMaskOutput, GlMaskOutput, VideoOutput, make_folder
 from app.frame.pipeline import FrameRecord, Pipeline, Stage
 from app.frame.render import OffscreenTarget
-from app.frame.segmenter import CpuSegmenter, Machine, make_segmenter, open_machine
+from app.frame.segmenter import CpuSegmenter, make_segmenter
 from app.media.recorder import Recorder, check_output
 from app.media.sources import FileSource, Position, VideoFrame
 from app.media.threads import ahead

@@ -1,0 +1,88 @@
+"""A choice of gl, cpu or auto goes in; where the network runs, and the context to draw with, come out."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from app.console import Console
+from gpu_delegate.context import DRAWING, Context, open_context, too_old
+from gpu_delegate.errors import DeviceError, UsageError
+
+Backend = Literal["gl", "cpu"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the network runs, and the context to draw with; there is none if nothing needs one."""
+
+    backend: Backend
+    context: Context | None
+
+    @property
+    def renderer(self) -> str:
+        """Who does the work, for tables."""
+        drawn = self.context.renderer if self.context else "nothing is drawn"
+        return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
+
+
+@contextlib.contextmanager
+def open_machine(choice: str, needs_picture: bool, console: Console) -> Iterator[Machine]:
+    """Decide by the choice and by what OpenGL is here; `auto` says in one line why it takes the CPU.
+
+    Raises UsageError for another choice, DeviceError where OpenGL is needed and missing.
+    """
+    _check_choice(choice)
+    with contextlib.ExitStack() as stack:
+        if choice == "gl" or (choice == "auto" and _is_one_worth_it(console)):
+            yield Machine("gl", stack.enter_context(open_context()))
+        else:
+            yield Machine("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None)
+
+
+def machine_in(context: Context, choice: str, console: Console) -> Machine:
+    """The same decision for a context that is open, a window's. Raises UsageError, DeviceError."""
+    _check_choice(choice)
+    if choice == "gl" and not context.can_compute:
+        raise DeviceError(f"{too_old(context.gl.version, context.renderer)}; update the driver or use --backend cpu")
+    return Machine("gl" if choice == "gl" or (choice == "auto" and _is_worth_it(context, console)) else "cpu", context)
+
+
+def _check_choice(choice: str) -> None:
+    if choice not in ("gl", "cpu", "auto"):
+        raise UsageError(f"--backend {choice}: gl, cpu or auto is needed")
+
+
+def _is_one_worth_it(console: Console) -> bool:
+    """Whether this machine has OpenGL that is worth it; if not, one line says why."""
+    try:
+        with open_context() as context:
+            return _is_worth_it(context, console)
+    except DeviceError as error:
+        console.note(f"{_reason(error)}: the network runs on the CPU")
+        return False
+
+
+def _is_worth_it(context: Context, console: Console) -> bool:
+    """Whether a context is a GPU's and computes; if not, one line says why."""
+    if not context.can_compute:
+        console.note(f"{too_old(context.gl.version, context.renderer)}: the network runs on the CPU")
+        return False
+    if context.is_software:
+        console.note(
+            f"OpenGL is a software renderer here ({context.renderer}): the network runs on the CPU; "
+            "--backend gl overrides this"
+        )
+    return not context.is_software
+
+
+def _open_to_draw() -> Context:
+    try:
+        return open_context(DRAWING)
+    except DeviceError as error:
+        raise DeviceError(f"{_reason(error)}; pictures need it, --masks and --log work without") from None
+
+
+def _reason(error: DeviceError) -> str:
+    """An error of open_context without its advice, which does not fit here."""
+    return str(error).partition(";")[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpu_delegate.body import Accumulate, Body, Hold, Phase, Root
 from gpu_delegate.graph import Node
-from gpu_delegate.layout import MapShape, shape_of
+from gpu_delegate.layout import MapShape, Storages, shape_of
 from gpu_delegate.nodes import has_weights
 from gpu_delegate.ops import elementwise
 from gpu_delegate.packing import Blob, Float32Array
@@ -73,7 +73,7 @@ class Emitter:
         inputs: dict[int, str],
         vectors: dict[int, str],
         blob: Blob,
-        plain: frozenset[int] = frozenset(),
+        storages: Storages,
     ) -> None:
         self._ops = ops
         self.body = body
@@ -81,7 +81,7 @@ class Emitter:
         self.tile = tile
         self.vectors = vectors  # tensors that the vector prologue left in shared memory, and their arrays
         self.blob = blob
-        self.plain = plain  # outputs of one channel that are stored as one float for each pixel
+        self.storages = storages
         self.lines: list[str] = []
         self.preamble: list[str] = []
         self.rows = range(tile.rows)
@@ -131,6 +131,10 @@ class Emitter:
 
     def shape(self, tensor: int) -> MapShape:
         return shape_of(self.graph.tensors[tensor])
+
+    def is_plain(self, tensor: int) -> bool:
+        """Whether a tensor of one channel is stored as one float for each pixel."""
+        return self.storages[tensor].lanes == 1
 
     def value(self, tensor: int, at: Slice) -> list[str]:
         """Slice `at` of a value for each of the thread's pixels."""
@@ -327,7 +331,7 @@ class Emitter:
         shape = self.shape(tensor)
         for row, value in enumerate(self.value(tensor, at)):
             target = self.index(shape, at, row)
-            stored = f"{value}.x" if tensor in self.plain else self.masked(value, shape.channels, at)
+            stored = f"{value}.x" if self.is_plain(tensor) else self.masked(value, shape.channels, at)
             self.line(f"WRITE({self.outputs[tensor]}, {target}, {stored});")
 
     # Weights ------------------------------------------------------------------------------------------------------

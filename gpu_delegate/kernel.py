@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_delegate.body import MOST_INPUTS, Body
+from gpu_delegate.bindings import Source, Target, declare
+from gpu_delegate.body import Body
 from gpu_delegate.cost import macs_of
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Emitter, Tile
 from gpu_delegate.graph import Graph, Node
-from gpu_delegate.layout import ceil_div, shape_of
+from gpu_delegate.layout import Storages, ceil_div, shape_of
 from gpu_delegate.ops.depth_to_space import plain_lanes
 from gpu_delegate.ops.registry import OPS
 from gpu_delegate.packing import Blob, Float32Array
 from gpu_delegate.shader import fill, load
 from gpu_delegate.vector import VectorEmitter
 
-WEIGHTS_UNIT = MOST_INPUTS  # texture unit of the weights, behind those of the inputs
 VECTOR_THREADS = 256  # of the one work-group of a vector kernel
 
 
@@ -37,16 +37,14 @@ class Kernel:
     macs: int
 
 
-def pixel_kernel(
-    body: Body, prologue: Sequence[Node], tile: Tile, device: Device, plain: frozenset[int] = frozenset()
-) -> Kernel:
+def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, device: Device, storages: Storages) -> Kernel:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group."""
     graph = body.graph
     inputs = input_names(graph, body.inputs, prologue)
     blob = Blob()
     threads = int(np.prod(tile.local))
     vectors = VectorEmitter(graph, prologue, threads, inputs, blob)
-    emitter = Emitter(OPS, body, tile, inputs, vectors.arrays, blob, plain)
+    emitter = Emitter(OPS, body, tile, inputs, vectors.arrays, blob, storages)
     emitter.emit()
     domain, slices = body.domain, shape_of(graph.tensors[body.outputs[0]]).slices
     defines = {
@@ -57,7 +55,8 @@ def pixel_kernel(
         "SLICES": max(tile.z_slices, 1),
         "ALL_SLICES": slices if tile.z_slices else 1,
     }
-    bindings = _bindings(graph, tuple(inputs), [_texel(body, t, plain) for t in body.outputs], device)
+    targets = [_target(body, tensor, storages) for tensor in body.outputs]
+    bindings = declare(_sources(graph, tuple(inputs), device, storages), targets)
     lines = vectors.lines + emitter.preamble + emitter.lines
     text = fill(load("kernel.comp", defines), {"bindings": bindings + vectors.shared, "body": lines})
     grid = (
@@ -69,9 +68,10 @@ def pixel_kernel(
 
 
 def vector_kernel(
-    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], device: Device, threads: int = VECTOR_THREADS
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], device: Device, storages: Storages
 ) -> Kernel:
     """GLSL for vector nodes alone: one work-group, whose results are stored."""
+    threads = VECTOR_THREADS
     inputs = input_names(graph, (), nodes)
     blob = Blob()
     vectors = VectorEmitter(graph, nodes, threads, inputs, blob)
@@ -83,12 +83,10 @@ def vector_kernel(
             f"        WRITE(out{k}, o, keep({vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
     local = (threads, 1, 1)
+    bindings = declare(_sources(graph, tuple(inputs), device, storages), [Target(storages[t]) for t in outputs])
     text = fill(
         load("kernel.comp", {**_local(local), "WIDTH": threads, "HEIGHT": 1}),
-        {
-            "bindings": _bindings(graph, tuple(inputs), ["vec4"] * len(outputs), device) + vectors.shared,
-            "body": vectors.lines + stores,
-        },
+        {"bindings": bindings + vectors.shared, "body": vectors.lines + stores},
     )
     return _finish(graph, tuple(nodes), text, (1, 1, 1), local, tuple(inputs), tuple(outputs), blob, device)
 
@@ -139,27 +137,12 @@ def _too_large(graph: Graph, tensor: int, device: Device) -> bool:
     return shape_of(graph.tensors[tensor]).texels > device.max_texture_texels
 
 
-def _texel(body: Body, tensor: int, plain: frozenset[int]) -> str:
-    """The GLSL type in which an output is stored."""
-    if tensor not in plain:
-        return "vec4"
-    together = plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width)
-    return "float" if together == 1 else f"vec{together}"
+def _sources(graph: Graph, inputs: Sequence[int], device: Device, storages: Storages) -> list[Source]:
+    return [Source(storages[tensor], _too_large(graph, tensor, device)) for tensor in inputs]
 
 
-def _bindings(graph: Graph, inputs: tuple[int, ...], outputs: list[str], device: Device) -> list[str]:
-    """Declarations: inputs as buffer textures on units 0, 1, ..., outputs and large inputs as SSBOs."""
-    lines = [f"layout(binding = {WEIGHTS_UNIT}) uniform samplerBuffer weights;"]
-    for k, tensor in enumerate(inputs):
-        if _too_large(graph, tensor, device):
-            lines.append(
-                f"layout(std430, binding = {len(outputs) + k}) readonly buffer In{k} {{ vec4 in{k}_texels[]; }};"
-            )
-            lines.append(f"#define in{k}(i) in{k}_texels[i]")
-        else:
-            lines.append(f"layout(binding = {k}) uniform samplerBuffer in{k}_texels;")
-            lines.append(f"#define in{k}(i) texelFetch(in{k}_texels, i)")
-    return lines + [
-        f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {texel} out{k}[]; }};"
-        for k, texel in enumerate(outputs)
-    ]
+def _target(body: Body, tensor: int, storages: Storages) -> Target:
+    storage = storages[tensor]
+    if storage.lanes == 4:
+        return Target(storage)
+    return Target(storage, plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width))

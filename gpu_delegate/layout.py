@@ -3,14 +3,21 @@
 PHWC4 keeps channels in slices of four: texel ((slice * H) + y) * W + x holds channels 4 * slice ... 4 * slice + 3.
 Lanes past the last channel hold zeros. An output of the model with one channel that no kernel reads is stored plainly
 instead, one float for each pixel: a quarter of the bytes to write, and to read in what comes after the network.
+
+Values are float32, or halves in what stays inside of the network if that is asked for: half the bytes to write and to
+read. Kernels compute with float32 either way, see shaders/halves.glsl.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Shape, Tensor
 
 TEXEL_BYTES = 16  # one vec4 of float32
+
+Precision = Literal["fp32", "fp16"]  # of what kernels store for other kernels
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -38,14 +45,6 @@ class MapShape:
         return self.pixels * self.slices
 
     @property
-    def size_bytes(self) -> int:
-        return self.texels * TEXEL_BYTES
-
-    def stored_bytes(self, plain: bool) -> int:
-        """Size in memory, as PHWC4 or plainly (one channel alone)."""
-        return self.pixels * 4 if plain else self.size_bytes
-
-    @property
     def is_vector(self) -> bool:
         return self.pixels == 1
 
@@ -68,3 +67,29 @@ def shape_of(tensor: Tensor) -> MapShape:
         return map_shape(tensor.shape)
     except UnsupportedError as error:
         raise UnsupportedError(f"{tensor.name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How a tensor's values lie in memory: PHWC4 or plainly, as float32 or as halves."""
+
+    lanes: Literal[1, 4] = 4  # values of a texel
+    value_bytes: Literal[2, 4] = 4
+
+    @property
+    def is_halves(self) -> bool:
+        return self.value_bytes == 2
+
+    @property
+    def texel_bytes(self) -> int:
+        return self.lanes * self.value_bytes
+
+    def size_bytes(self, shape: MapShape) -> int:
+        return self.texel_bytes * (shape.texels if self.lanes == 4 else shape.pixels)
+
+
+PHWC4 = Storage()
+PHWC4_HALVES = Storage(value_bytes=2)
+PLAIN = Storage(lanes=1)
+
+Storages = Mapping[int, Storage]  # of each tensor of a graph

@@ -1,4 +1,4 @@
-"""Lowering: the passes' graph goes in, a flat tuple of kernels in an order to run comes out."""
+"""Lowering: the passes' graph goes in, kernels in an order to run and how tensors are stored come out."""
 
 from dataclasses import dataclass
 
@@ -8,33 +8,43 @@ from gpu_delegate.emit import Tile
 from gpu_delegate.fusion import Groups, group_nodes
 from gpu_delegate.graph import Graph, Node
 from gpu_delegate.kernel import VECTOR_THREADS, Kernel, input_names, pixel_kernel, vector_kernel
-from gpu_delegate.layout import ceil_div, shape_of
+from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, Precision, Storages, ceil_div, shape_of
 from gpu_delegate.tiling import choose_tiles
 from gpu_delegate.vector import shared_bytes
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """Kernels in order, and what fusion declined."""
+    """Kernels in order, how each tensor is stored, and what fusion declined."""
 
     graph: Graph
     kernels: tuple[Kernel, ...]
     declined: tuple[str, ...]
-    plain: frozenset[int]  # outputs stored as one float for each pixel (layout.py)
+    storages: Storages
 
 
-def lower(graph: Graph, device: Device, fuse: bool = True) -> Lowered:
+def lower(graph: Graph, device: Device, fuse: bool = True, precision: Precision = "fp32") -> Lowered:
     """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
     groups = group_nodes(graph, device, fuse)
     tiles = choose_tiles(groups.bodies, device)
-    plain = _plain_outputs(graph, groups)
-    builder = _Builder(graph, device, groups, plain, inline=fuse)
+    storages = _storages(graph, groups, precision)
+    builder = _Builder(graph, device, groups, storages, inline=fuse)
     for body, tile in zip(groups.bodies, tiles, strict=True):
         builder.add(body, tile)
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
-    return Lowered(graph, tuple(builder.kernels), groups.declined, plain)
+    return Lowered(graph, tuple(builder.kernels), groups.declined, storages)
+
+
+def _storages(graph: Graph, groups: Groups, precision: Precision) -> Storages:
+    """Float32 where others write or read: inputs, outputs and constants; all else in the precision asked for."""
+    plain, outside = _plain_outputs(graph, groups), {*graph.inputs, *graph.outputs}
+    inside = PHWC4_HALVES if precision == "fp16" else PHWC4
+    return {
+        number: PLAIN if number in plain else PHWC4 if number in outside or tensor.is_constant else inside
+        for number, tensor in graph.tensors.items()
+    }
 
 
 def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
@@ -46,11 +56,11 @@ def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
 
 
 class _Builder:
-    def __init__(self, graph: Graph, device: Device, groups: Groups, plain: frozenset[int], inline: bool) -> None:
+    def __init__(self, graph: Graph, device: Device, groups: Groups, storages: Storages, inline: bool) -> None:
         self.graph = graph
         self.device = device
         self.vector_nodes = groups.vector_nodes
-        self.plain = plain
+        self.storages = storages
         self.inline = inline
         self.kernels: list[Kernel] = []
         self.stored: set[int] = set()
@@ -62,17 +72,17 @@ class _Builder:
         if prologue and not self._is_cheap(prologue, body, tile):
             self.add_vectors(wanted)
             prologue = []
-        self.kernels.append(pixel_kernel(body, prologue, tile, self.device, self.plain))
+        self.kernels.append(pixel_kernel(body, prologue, tile, self.device, self.storages))
 
     def add_vectors(self, wanted: list[int]) -> None:
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
         if not self.inline or not self._fits(nodes, (), len(wanted), VECTOR_THREADS):
             for node in nodes:
-                self.kernels.append(vector_kernel(self.graph, [node], node.outputs, self.device))
+                self.kernels.append(vector_kernel(self.graph, [node], node.outputs, self.device, self.storages))
                 self.stored.update(node.outputs)
         elif nodes:
-            self.kernels.append(vector_kernel(self.graph, nodes, wanted, self.device))
+            self.kernels.append(vector_kernel(self.graph, nodes, wanted, self.device, self.storages))
             self.stored.update(wanted)
 
     def _behind(self, wanted: list[int]) -> list[Node]:

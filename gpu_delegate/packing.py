@@ -4,10 +4,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpu_delegate.graph import ABSENT, Graph, Node
-from gpu_delegate.layout import ceil_div, shape_of
+from gpu_delegate.layout import MapShape, Storage, ceil_div, shape_of
 from gpu_delegate.rewrite import float_data
 
 Float32Array = npt.NDArray[np.float32]
+Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16]
+
+LARGEST_HALF = 65504.0
 
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
@@ -48,6 +51,20 @@ def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:
     """(S, H, W, 4) -> HWC."""
     slices, height, width, _ = texels.shape
     return np.ascontiguousarray(texels.transpose(1, 2, 0, 3).reshape(height, width, 4 * slices)[:, :, :channels])
+
+
+def to_memory(values_hwc: Float32Array, storage: Storage) -> Stored:
+    """HWC -> the values in the order and precision of a storage; halves saturate as in shaders/halves.glsl."""
+    texels = phwc4(values_hwc) if storage.lanes == 4 else values_hwc
+    return np.clip(texels, -LARGEST_HALF, LARGEST_HALF).astype(np.float16) if storage.is_halves else texels
+
+
+def from_memory(data: npt.NDArray[np.uint8], shape: MapShape, storage: Storage) -> Float32Array:
+    """The bytes of a stored tensor -> HWC."""
+    values = data.view(np.float16 if storage.is_halves else np.float32).astype(np.float32, copy=False)
+    if storage.lanes == 1:
+        return values.reshape(shape.height, shape.width, 1)
+    return from_phwc4(values.reshape(shape.slices, shape.height, shape.width, 4), shape.channels)
 
 
 def bias_of(graph: Graph, node: Node) -> Float32Array:

@@ -9,7 +9,7 @@ from gpu_delegate.errors import DeviceError
 from gpu_delegate.graph import Graph
 from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers
 from gpu_delegate.kernel import Kernel
-from gpu_delegate.layout import shape_of
+from gpu_delegate.layout import Precision, Storages, shape_of
 from gpu_delegate.lower import lower
 from gpu_delegate.packing import Float32Array, phwc4, vector_texels
 from gpu_delegate.passes import PASSES, UNFUSED_PASSES, PassReport, run_passes
@@ -32,7 +32,7 @@ class Blueprint:
     barriers: tuple[int, ...]  # bits before each kernel
     records: tuple[memory.UsageRecord, ...]
     plan: memory.Plan
-    plain: frozenset[int]  # outputs of one channel stored as one float for each pixel (layout.py)
+    storages: Storages
     constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
 
     @property
@@ -41,15 +41,18 @@ class Blueprint:
         return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
 
 
-def draft(source: Graph, device: Device, fuse: bool = True, keep_all: bool = False) -> Blueprint:
+def draft(
+    source: Graph, device: Device, fuse: bool = True, keep_all: bool = False, precision: Precision = "fp32"
+) -> Blueprint:
     """Decide everything about a model: passes, kernels, memory, barriers.
 
     fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
-    afterwards. Raises UnsupportedError for a model that does not run wholly, DeviceError for sizes over the limits.
+    afterwards; precision="fp16" stores as halves what kernels hand to each other. Raises UnsupportedError for a model
+    that does not run wholly, DeviceError for sizes over the limits.
     """
     graph, reports = run_passes(source, PASSES if fuse else UNFUSED_PASSES)
-    lowered = lower(graph, device, fuse)
-    records = usage_records(graph, lowered.kernels, lowered.plain)
+    lowered = lower(graph, device, fuse, precision)
+    records = usage_records(graph, lowered.kernels, lowered.storages)
     _check_sizes(graph, records, device)
     _check_grids(lowered.kernels, device)
     planner: Planner = memory.naive if keep_all else memory.greedy_by_size
@@ -59,14 +62,12 @@ def draft(source: Graph, device: Device, fuse: bool = True, keep_all: bool = Fal
     accesses = [_accesses(kernel, records, plan) for kernel in lowered.kernels]
     return Blueprint(
         source, graph, reports, lowered.declined, lowered.kernels, find_cyclic_barriers(accesses), records, plan,
-        lowered.plain,
+        lowered.storages,
         {t: _constant(graph, t) for k in lowered.kernels for t in k.inputs if graph.tensors[t].is_constant},
     )  # fmt: skip
 
 
-def usage_records(
-    graph: Graph, kernels: tuple[Kernel, ...], plain: frozenset[int] = frozenset()
-) -> tuple[memory.UsageRecord, ...]:
+def usage_records(graph: Graph, kernels: tuple[Kernel, ...], storages: Storages) -> tuple[memory.UsageRecord, ...]:
     """Lifetimes of all tensors in memory. Inputs and outputs of the model live all the time: others touch them."""
     first: dict[int, int] = dict.fromkeys(graph.inputs, 0)
     last: dict[int, int] = {}
@@ -79,7 +80,7 @@ def usage_records(
         first[tensor], last[tensor] = 0, len(kernels)
     return tuple(
         memory.UsageRecord(
-            tensor, shape_of(graph.tensors[tensor]).stored_bytes(tensor in plain), first[tensor], last[tensor]
+            tensor, storages[tensor].size_bytes(shape_of(graph.tensors[tensor])), first[tensor], last[tensor]
         )
         for tensor in first
     )

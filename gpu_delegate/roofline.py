@@ -59,6 +59,6 @@ def cost_of(blueprint: Blueprint, kernel: Kernel) -> Cost:
 
     def size_bytes(tensors: Iterable[int]) -> int:
         shapes = blueprint.graph.tensors
-        return sum(shape_of(shapes[tensor]).stored_bytes(tensor in blueprint.plain) for tensor in tensors)
+        return sum(blueprint.storages[tensor].size_bytes(shape_of(shapes[tensor])) for tensor in tensors)
 
     return Cost(kernel.macs, size_bytes(kernel.inputs) + kernel.weights.nbytes, size_bytes(kernel.outputs))

@@ -1,26 +1,32 @@
 """The runtime: a Blueprint and a context go in, a Program that runs it with one short loop comes out."""
 
 import ctypes
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Literal
 
 import numpy as np
 
-from gpu_delegate import opengl
+from gpu_delegate import debug, opengl
+from gpu_delegate.bindings import WEIGHTS_UNIT
 from gpu_delegate.context import Context, compile_compute
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH
-from gpu_delegate.kernel import WEIGHTS_UNIT
-from gpu_delegate.layout import TEXEL_BYTES, MapShape, shape_of
+from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
 from gpu_delegate.memory import aligned
-from gpu_delegate.packing import Float32Array, from_phwc4, phwc4
+from gpu_delegate.packing import Float32Array, from_memory, to_memory
 from gpu_delegate.program import Blueprint
+from gpu_delegate.watch import Watch
 
 Progress = Callable[[int, int], None]  # (kernels ready, kernels in all)
+
+_FORMATS: Mapping[Storage, int] = MappingProxyType(
+    {PHWC4: opengl.RGBA32F, PHWC4_HALVES: opengl.RGBA16F, PLAIN: opengl.R32F}
+)
 
 
 def device_of(context: Context) -> Device:
@@ -41,17 +47,19 @@ def device_of(context: Context) -> Device:
 
 @dataclass(frozen=True)
 class TensorRange:
-    """Where a tensor lies: a GL buffer, the bytes in it, and a buffer texture over them.
-
-    stride is the floats per pixel: 4 in PHWC4 (texture RGBA32F), 1 where one channel is stored plainly (R32F).
-    """
+    """Where a tensor lies: a GL buffer, the bytes in it, and a buffer texture over them."""
 
     buffer: int
     offset_bytes: int
     size_bytes: int
     texture: int
     shape: MapShape
-    stride: Literal[1, 4] = 4
+    storage: Storage = PHWC4
+
+    @property
+    def stride(self) -> Literal[1, 4]:
+        """Values per pixel: 4 in PHWC4, 1 where one channel is stored plainly."""
+        return self.storage.lanes
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,9 @@ class Program:
 
         The caller orders what comes before and after: barriers for what wrote the input and for what reads the output.
         """
+        if self._watch:
+            self._watch.run([partial(self._dispatch, step) for step in self._steps], self.read)
+            return
         for step in self._steps:
             self._dispatch(step)
 
@@ -165,7 +176,8 @@ class Program:
         """Upload a tensor from RAM, any shape of the right size; for tests and checks, not for frames."""
         place = self._ranges[tensor]
         shape = place.shape
-        texels = phwc4(np.asarray(values_hwc, np.float32).reshape(shape.height, shape.width, shape.channels))
+        values = np.asarray(values_hwc, np.float32).reshape(shape.height, shape.width, shape.channels)
+        texels = to_memory(values, place.storage)
         self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
         self._gl.glBufferSubData(
             opengl.COPY_WRITE_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)
@@ -174,18 +186,13 @@ class Program:
     def read(self, tensor: int) -> Float32Array:
         """Read a stored tensor back as float32 in its own shape (BHWC); waits for the GPU."""
         place = self._ranges[tensor]
-        texels: Float32Array
-        texels = np.empty(
-            place.shape.pixels if place.stride == 1 else (place.shape.slices, place.shape.height, place.shape.width, 4),
-            np.float32,
-        )
+        data = np.empty(place.size_bytes, np.uint8)
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
         self._gl.glGetBufferSubData(
-            opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)
+            opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, data.ctypes.data_as(ctypes.c_void_p)
         )
-        values = texels if place.stride == 1 else from_phwc4(texels, place.shape.channels)
-        return values.reshape(self.blueprint.graph.tensors[tensor].shape)
+        return from_memory(data, place.shape, place.storage).reshape(self.blueprint.graph.tensors[tensor].shape)
 
     # Building -----------------------------------------------------------------------------------------------------
 
@@ -201,10 +208,12 @@ class Program:
         self._textures: list[int] = []
         self._programs: dict[str, int] = {}
         self._steps: list[_Step] = []
+        self._watch = Watch(debug.level(), context, blueprint) if debug.level() else None
         try:
             self._arena = self._buffer(blueprint.plan.total_bytes, None)
             self._ranges = self._allocate()
             self._weights = self._upload_weights()
+            self._label()
             if feed:
                 feed(self.input)
             yield from self._compile()
@@ -223,26 +232,24 @@ class Program:
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return name.value
 
-    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, stride: int = 4) -> int:
+    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, storage: Storage = PHWC4) -> int:
         """A buffer texture over a range, 0 where it has too many texels (the kernels then read an SSBO)."""
-        if size_bytes // (4 * stride) > self.context.limits.texture_buffer_texels:
+        if size_bytes // storage.texel_bytes > self.context.limits.texture_buffer_texels:
             return 0
         name = ctypes.c_uint()
         self._gl.glGenTextures(1, ctypes.byref(name))
         self._textures.append(name.value)
         self._gl.glBindTexture(opengl.TEXTURE_BUFFER, name.value)
-        texel_format = opengl.RGBA32F if stride == 4 else opengl.R32F
-        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, texel_format, buffer, offset_bytes, size_bytes)
+        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, _FORMATS[storage], buffer, offset_bytes, size_bytes)
         return name.value
 
     def _allocate(self) -> dict[int, TensorRange]:
         graph, ranges = self.blueprint.graph, {}
         for tensor, offset in self.blueprint.plan.offsets.items():
-            shape = shape_of(graph.tensors[tensor])
-            stride: Literal[1, 4] = 1 if tensor in self.blueprint.plain else 4
-            size_bytes = shape.stored_bytes(plain=stride == 1)
-            texture = self._texture(self._arena, offset, size_bytes, stride)
-            ranges[tensor] = TensorRange(self._arena, offset, size_bytes, texture, shape, stride)
+            shape, storage = shape_of(graph.tensors[tensor]), self.blueprint.storages[tensor]
+            size_bytes = storage.size_bytes(shape)
+            texture = self._texture(self._arena, offset, size_bytes, storage)
+            ranges[tensor] = TensorRange(self._arena, offset, size_bytes, texture, shape, storage)
         for tensor, texels in self.blueprint.constants.items():
             buffer = self._buffer(texels.nbytes, texels)
             texture = self._texture(buffer, 0, texels.nbytes)
@@ -266,6 +273,20 @@ class Program:
             self._texture(buffer, offset, kernel.weights.nbytes) if kernel.weights.size else 0
             for kernel, offset in zip(self.blueprint.kernels, offsets, strict=True)
         ]
+
+    def _label(self) -> None:
+        """Names for debuggers of OpenGL: those of the lines that DEBUG prints."""
+        label, tensors = self.context.label, self.blueprint.graph.tensors
+        label(opengl.BUFFER, self._arena, f"tensors of {self.blueprint.source.name}")
+        label(opengl.BUFFER, self._buffers[-1], f"weights of {self.blueprint.source.name}")
+        for tensor, place in self._ranges.items():
+            if place.texture:
+                label(opengl.TEXTURE, place.texture, tensors[tensor].name)
+            if place.buffer != self._arena:
+                label(opengl.BUFFER, place.buffer, tensors[tensor].name)
+        for kernel, texture in zip(self.blueprint.kernels, self._weights, strict=True):
+            if texture:
+                label(opengl.TEXTURE, texture, f"weights of {kernel.name}")
 
     def _compile(self) -> Iterator[tuple[int, int]]:
         """Compile and run kernel by kernel, so that progress is true whether a driver works at the one or the other."""

@@ -35,6 +35,11 @@ def load(name: str, defines: Mapping[str, Value] | None = None) -> str:
     return f"{version}\n{listing}#line {2 if rest is not body else 1}\n{rest}"
 
 
+def lines_of(name: str) -> list[str]:
+    """The lines of shaders/NAME, which includes nothing and has no parameters, to stand in a section of `fill`."""
+    return _read(name).splitlines()
+
+
 def explain_log(log: str, source: str, most: int = 3) -> str:
     """The first complaints of a driver's log in one line, with the files and lines of `load`."""
     files = dict(_FILE.findall(source))

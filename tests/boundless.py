@@ -12,11 +12,13 @@ import numpy as np
 
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
+from gpu_delegate.layout import PHWC4, Storage
 from gpu_delegate.packing import Float32Array
 from gpu_delegate.program import Blueprint
 from gpu_delegate.runtime import Program, _Step
 
 GUARD_BYTES = 1 << 16  # behind each buffer
+NO_NUMBER = np.uint32(0xFFFFFFFF).view(np.float32)  # nor are its two halves
 
 
 class BoundlessProgram(Program):
@@ -27,15 +29,15 @@ class BoundlessProgram(Program):
         super().__init__(context, blueprint)
 
     def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
-        values = np.full((size_bytes + GUARD_BYTES) // 4, np.nan, np.float32)
+        values = np.full((size_bytes + GUARD_BYTES) // 4, NO_NUMBER, np.float32)
         if data is not None:
             values[: data.size] = data.reshape(-1)
         name = super()._buffer(values.nbytes, values)
         self._lengths[name] = values.nbytes
         return name
 
-    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, stride: int = 4) -> int:
-        return super()._texture(buffer, offset_bytes, self._lengths[buffer] - offset_bytes, stride)
+    def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, storage: Storage = PHWC4) -> int:
+        return super()._texture(buffer, offset_bytes, self._lengths[buffer] - offset_bytes, storage)
 
     def _step(self, number: int) -> _Step:
         step = super()._step(number)

@@ -13,7 +13,7 @@ def store(emitter: Emitter, node: Node) -> None:
     """DEPTH_TO_SPACE: channel (i * block + j) * C + c of pixel (y, x) goes to c of (y*block + i, x*block + j)."""
     shape, domain = emitter.shape(node.outputs[0]), emitter.body.domain
     block = shape.width // domain.width
-    if node.outputs[0] in emitter.plain:
+    if emitter.is_plain(node.outputs[0]):
         _store_plain(emitter, node, block)
         return
     for row in emitter.rows:

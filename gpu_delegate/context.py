@@ -10,13 +10,15 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 from typing import Any
 
 import glcontext
 import moderngl
 
-from gpu_delegate import opengl
+from gpu_delegate import debug, opengl
 from gpu_delegate.counting import CountingLoader, ReadbackCounter
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.messages import Messages
@@ -29,6 +31,7 @@ MOST_LABEL_BYTES = 255  # what every driver takes; a longer label is an error
 _SOFTWARE = re.compile(
     r"llvmpipe|softpipe|swrast|SwiftShader|Software Rasterizer|Microsoft Basic Render|GDI Generic", re.I
 )
+_ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
 _ERROR_NAMES = {
     0x500: "GL_INVALID_ENUM",
     0x501: "GL_INVALID_VALUE",
@@ -128,6 +131,7 @@ class Context:
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self.mgl = moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
         self._messages = Messages(self.gl)
+        self.debug_files = debug.Folder(Path(debug.FOLDER))
 
     @classmethod
     def from_current(cls, load: Load, needed: tuple[int, int] = REQUIRED) -> "Context":
@@ -162,7 +166,7 @@ class Context:
         self._messages.warn(where)
 
     def check_messages(self, where: str) -> None:
-        """The same for what the driver has reported by itself: costs nothing, where glGetError waits for some drivers."""
+        """The same if the driver has reported something by itself: costs nothing, while glGetError makes some wait."""
         if self._messages.waiting:
             self.check_errors(where)
 
@@ -219,7 +223,9 @@ def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
     except Exception as error:  # glcontext raises nothing more specific
         raise DeviceError(_why_not(str(error))) from None
     try:
-        return Context(native, native.load_opengl_function, standalone=True, needed=needed)
+        context = Context(native, native.load_opengl_function, standalone=True, needed=needed)
+        debug.tell(debug.RUN, f"debug: OpenGL {context.version} on {context.renderer}, {context.vendor}")
+        return context
     except BaseException:
         native.release()
         raise
@@ -235,7 +241,10 @@ def compile_compute(context: Context, source: str, label: str) -> int:
 
 def compile_program(context: Context, sources: Mapping[int, str], label: str) -> int:
     """Compile and link the shaders of a program, sources by OpenGL's name of their stage; raises as compile_compute."""
-    gl = context.gl
+    gl, start = context.gl, perf_counter()
+    if debug.level() >= debug.GLSL:
+        for stage, source in sources.items():
+            context.debug_files.write(label, _ENDINGS[stage], source.encode())
     program = gl.glCreateProgram()
     shaders = []
     try:
@@ -255,6 +264,7 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
         for shader in shaders:
             gl.glDeleteShader(shader)
     context.label(opengl.PROGRAM, program, label)
+    debug.tell(debug.RUN, f"debug: {label} compiled in {(perf_counter() - start) * 1e3:.1f} ms")
     return program
 
 

@@ -63,3 +63,18 @@ def _conflicts(
                 yield earlier, access
             if bits[earlier] & access.way:
                 break
+
+
+def reasons(dispatches: Sequence[Sequence[Access]], bits: Sequence[int]) -> tuple[tuple[tuple[int, Access], ...], ...]:
+    """What would be unordered without the barrier before each dispatch of a list that runs again and again.
+
+    For each dispatch pairs of an earlier one (of the run before, if its number is not smaller) and an access of this
+    one; none where there is no barrier.
+    """
+    count, twice, found = len(dispatches), [*dispatches, *dispatches], []
+    for number in range(count):
+        without = [*bits, *bits]
+        without[count + number] = 0
+        conflicts = _conflicts(twice, count + number, without) if bits[number] else ()
+        found.append(tuple((earlier % count, access) for earlier, access in conflicts))
+    return tuple(found)

@@ -1,0 +1,139 @@
+"""A program's Blueprint and its dispatches go in; what DEBUG asks to see of them comes out: lines on stderr, and files.
+
+The text is made by pure functions; Watch only decides which of it is due. debug.py lists the levels.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+
+import numpy as np
+
+from gpu_delegate import debug, hazards, memory
+from gpu_delegate.context import Context
+from gpu_delegate.kernel import Kernel
+from gpu_delegate.packing import Float32Array
+from gpu_delegate.program import Blueprint, accesses_of
+from gpu_delegate.roofline import Cost, cost_of
+
+MOST_DUMPED_RUNS = 2
+_NAME = 40  # characters of a name in tables
+_WAYS = {hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
+
+
+class Watch:
+    """What one program shows of itself at a level from 1 to 5. Belongs to the context's thread."""
+
+    def __init__(self, level: int, context: Context, blueprint: Blueprint) -> None:
+        """Says at once what is known before the first run."""
+        self._level, self._context, self._blueprint = level, context, blueprint
+        self._runs = 0
+        parts = [(debug.RUN, decision_lines), (debug.MEMORY, plan_lines), (debug.MEMORY, barrier_lines)]
+        for needed, lines in parts:
+            for line in lines(blueprint) if level >= needed else ():
+                debug.say(line)
+
+    def run(self, dispatches: Sequence[Callable[[], None]], read: Callable[[int], Float32Array]) -> None:
+        """One inference, each dispatch under its name; `read` gives a tensor of the graph."""
+        if self._level >= debug.DISPATCHES:
+            self._context.gl.glFinish()
+            debug.say(f"debug: {self._blueprint.source.name}, run {self._runs}; each dispatch is waited for")
+            debug.say(DISPATCH_HEADER)
+        self._dump("input", self._blueprint.graph.inputs, read)
+        for number, (kernel, dispatch) in enumerate(zip(self._blueprint.kernels, dispatches, strict=True)):
+            with self._context.scope(kernel.name):
+                time_ms = self._timed(dispatch)
+            if self._level >= debug.DISPATCHES:
+                debug.say(dispatch_line(number, kernel, cost_of(self._blueprint, kernel), time_ms))
+            self._dump(f"{number:03}-{kernel.name}", kernel.outputs, read)
+        self._runs += 1
+
+    def _timed(self, dispatch: Callable[[], None]) -> float:
+        """Milliseconds of a dispatch with the device waited for; not waited for, and meaningless, below that level."""
+        start = perf_counter()
+        dispatch()
+        if self._level >= debug.DISPATCHES:
+            self._context.gl.glFinish()
+        return (perf_counter() - start) * 1e3
+
+    def _dump(self, label: str, tensors: Sequence[int], read: Callable[[int], Float32Array]) -> None:
+        """Tensors as they are now: later dispatches may need their memory."""
+        if self._level < debug.TENSORS or self._runs >= MOST_DUMPED_RUNS:
+            return
+        for tensor in tensors:
+            content = io.BytesIO()
+            np.save(content, read(tensor))
+            name = f"run{self._runs}-{label}-{self._blueprint.graph.tensors[tensor].name}"
+            self._context.debug_files.write(name, "npy", content.getvalue())
+
+
+DISPATCH_HEADER = (
+    f"{'':>4} {'dispatch':<{_NAME}} {'grid':>13} {'work-group':>11} {'bytes':>12} {'ms':>9} {'GMAC/s':>8} {'GB/s':>7}"
+)
+
+
+def dispatch_line(number: int, kernel: Kernel, cost: Cost, time_ms: float) -> str:
+    """One row under DISPATCH_HEADER; bytes are those that must move at least."""
+    seconds = max(time_ms, 1e-6) / 1e3
+    return (
+        f"{number:>4} {_cut(kernel.name):<{_NAME}} {_sides(kernel.grid):>13} {_sides(kernel.local):>11} "
+        f"{cost.moved_bytes:>12,} {time_ms:>9.3f} {cost.macs / seconds / 1e9:>8.2f} "
+        f"{cost.moved_bytes / seconds / 1e9:>7.2f}"
+    )
+
+
+def decision_lines(blueprint: Blueprint) -> Iterator[str]:
+    """What became of the model: its passes, and what it takes."""
+    yield f"debug: {blueprint.source.name}: {len(blueprint.source.nodes)} ops, {len(blueprint.kernels)} dispatches"
+    for report in blueprint.passes:
+        declined = f", declined {len(report.declined)} times ({report.declined[0]})" if report.declined else ""
+        yield f"debug: pass {report.name}: applied {report.applied} times{declined}"
+    if blueprint.declined:
+        yield f"debug: fusion declined {len(blueprint.declined)} times ({blueprint.declined[0]})"
+    weights_bytes = sum(kernel.weights.nbytes for kernel in blueprint.kernels)
+    yield f"debug: {blueprint.plan.total_bytes:,} bytes planned for tensors, {weights_bytes:,} for weights"
+
+
+def plan_lines(blueprint: Blueprint) -> Iterator[str]:
+    """Each tensor's place in the arena, and the dispatches from and to which it lives."""
+    apart, least = memory.naive(blueprint.records).total_bytes, memory.lower_bound_bytes(blueprint.records)
+    yield (
+        f"debug: memory plan: {len(blueprint.records)} tensors in {blueprint.plan.total_bytes:,} bytes, "
+        f"{apart:,} apart, at least {least:,}"
+    )
+    yield f"{'from':>12} {'to byte':>12} {'alive':>9}  {'tensor':<{_NAME}}  shape"
+    for record in sorted(blueprint.records, key=lambda r: (r.first_task, blueprint.plan.offsets[r.tensor])):
+        start, tensor = blueprint.plan.offsets[record.tensor], blueprint.graph.tensors[record.tensor]
+        alive = f"{record.first_task}-{record.last_task}"
+        shape = "x".join(map(str, tensor.shape))
+        yield f"{start:>12,} {start + record.size_bytes:>12,} {alive:>9}  {_cut(tensor.name):<{_NAME}}  {shape}"
+
+
+def barrier_lines(blueprint: Blueprint) -> Iterator[str]:
+    """Each barrier with what would be unordered without it."""
+    found = hazards.reasons(accesses_of(blueprint), blueprint.barriers)
+    yield f"debug: barriers: {sum(bool(bits) for bits in blueprint.barriers)} before {len(found)} dispatches"
+    for number, reasons in enumerate(found):
+        if reasons:
+            ways = " and ".join(name for bit, name in _WAYS.items() if blueprint.barriers[number] & bit)
+            why = "; ".join(dict.fromkeys(_reason(blueprint, number, *reason) for reason in reasons))
+            yield f"{number:>4} {_cut(blueprint.kernels[number].name):<{_NAME}} {ways}: {why}"
+
+
+def _reason(blueprint: Blueprint, number: int, earlier: int, access: hazards.Access) -> str:
+    kernel = blueprint.kernels[number]
+    tensors = kernel.outputs if access.writes else kernel.inputs
+    offsets, names = blueprint.plan.offsets, blueprint.graph.tensors
+    name = next(_cut(names[t].name) for t in tensors if offsets.get(t) == access.start)
+    run = "" if earlier < number else " of the run before"
+    return (
+        f"writes {name} over what {earlier}{run} used" if access.writes else f"reads {name}, written by {earlier}{run}"
+    )
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+
+
+def _sides(sides: tuple[int, int, int]) -> str:
+    return "x".join(map(str, sides))

@@ -129,6 +129,7 @@ class GL:
     glUniform1f: Callable[[Int, Float], None]
     glUniform2f: Callable[[Int, Float, Float], None]
     glUniform4f: Callable[[Int, Float, Float, Float, Float], None]
+    glUniform1fv: Callable[[Int, Int, Pointer], None]
     glObjectLabel: Callable[[Uint, Uint, Int, Text], None]
     glPushDebugGroup: Callable[[Uint, Uint, Int, Text], None]
     glPopDebugGroup: Callable[[], None]

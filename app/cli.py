@@ -5,8 +5,11 @@
 comes at once.
 """
 
+import contextlib
 import os
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +17,14 @@ import typer
 import typer.core
 
 from app.signals import end_of, raising
-from gpu_delegate.errors import TexelflowError
+from gpu_delegate import debug
+from gpu_delegate.errors import OpenGLWarning, TexelflowError
 
 if TYPE_CHECKING:
     from app.media.sources import Position
     from app.models.spec import SpecOptions
 
 DEFECT = 70
-TRACEBACK = "TEXELFLOW_TRACEBACK"
 
 MEANING = "What the model's numbers mean, where neither it nor the catalogue says so"
 
@@ -285,7 +288,7 @@ def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb and return its exit code; every error is one line on stderr."""
     try:
-        with raising():
+        with raising(), _warnings_as_lines():
             result: Any = typer.main.get_command(app).main(arguments, prog_name="texelflow", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
@@ -298,10 +301,28 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):  # Typer's complaints about arguments
             return _complain_of_usage(error)
-        if os.environ.get(TRACEBACK):
+        if debug.level() >= debug.RUN:
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return _complain(f"this is a defect ({what}); {TRACEBACK}=1 shows where it happened", DEFECT)
+        return _complain(f"this is a defect ({what}); DEBUG=1 shows where it happened", DEFECT)
+
+
+@contextlib.contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """What drivers complain of is one line on stderr; other warnings are shown as Python does."""
+    python_shows = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, OpenGLWarning):
+            _complain(str(message), 0)
+        else:
+            python_shows(message, category, *rest, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = python_shows
 
 
 def _complain_of_usage(error: Any) -> int:

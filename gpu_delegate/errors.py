@@ -38,3 +38,7 @@ class CatalogueError(TexelflowError):
 
 class UsageError(TexelflowError):
     """An option's value makes no sense."""
+
+
+class OpenGLWarning(UserWarning):
+    """A driver's complaint about how OpenGL is used."""

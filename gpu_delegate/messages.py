@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any
 
 from gpu_delegate import debug, opengl
+from gpu_delegate.errors import OpenGLWarning
 from gpu_delegate.opengl import GL
 
 MOST_WAITING = 64  # a driver that complains in each frame fills no memory
@@ -28,10 +29,6 @@ _SEVERITY_LOW, _SEVERITY_NOTIFICATION = 0x9148, 0x826B
 _CALLBACK = ctypes.CFUNCTYPE(
     None, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
 )
-
-
-class OpenGLWarning(UserWarning):
-    """A driver's complaint about how OpenGL is used."""
 
 
 class Messages:

@@ -45,7 +45,7 @@ class Watch:
                 time_ms = self._timed(dispatch)
             if self._level >= debug.DISPATCHES:
                 debug.say(dispatch_line(number, kernel, cost_of(self._blueprint, kernel), time_ms))
-            self._dump(f"{number:03}-{kernel.name}", kernel.outputs, read)
+            self._dump(f"{number:03}-{kernel.name[:_NAME]}", kernel.outputs, read)
         self._runs += 1
 
     def _timed(self, dispatch: Callable[[], None]) -> float:

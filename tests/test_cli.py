@@ -384,6 +384,6 @@ def test_a_defect_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setattr("app.models.catalogue.fetch", broken)
     assert main(["models", "fetch", "selfie"]) == 70
     assert capsys.readouterr().err.count("\n") == 1
-    monkeypatch.setenv("TEXELFLOW_TRACEBACK", "1")
+    monkeypatch.setenv("DEBUG", "1")
     with pytest.raises(RuntimeError):
         main(["models", "fetch", "selfie"])

@@ -4,19 +4,21 @@ The tensors come in the order of the model's own operators, so that the first on
 went wrong, or the group of operators that one kernel computes at once.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.graph import Graph, Node
+from gpu_delegate.graph import ABSENT, Graph, Node
+from gpu_delegate.program import Blueprint
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program
 
 Floats = npt.NDArray[np.float32]
 
 TOLERANCE = 1e-4
+HALF_ERROR = 2.0**-10  # of a value that is stored as a half: OpenGL lets drivers round it either way
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,25 @@ def compare(
     """Run both on the same input tensors, each in its own shape, and compare what is in memory on both sides.
 
     The program is of draft(..., keep_all=True), the reference keeps all tensors; both are of one model, or of models
-    with the same tensors. A tensor may differ by tolerance * max(1, its magnitude). Tensors that the passes made have
-    no counterpart and are left out. Raises UsageError for inputs of other shapes.
+    with the same tensors. A tensor may differ by tolerance * max(1, its magnitude); where halves are stored, by another
+    HALF_ERROR for each time that values were on the way to it, of the largest magnitude among it and what it is made
+    of. Tensors that the passes made have no counterpart and are left out. Raises UsageError for inputs of other shapes.
     """
     graph = program.blueprint.source
     reference.run(inputs)
     for tensor, values in zip(graph.inputs, inputs, strict=True):
         program.write(tensor, values)
     program.run()
+    rounded = times_rounded(program.blueprint)
     kernels = {out: kernel.name for kernel in program.blueprint.kernels for out in kernel.outputs}
     stored = [(node, tensor) for node in graph.nodes for tensor in node.outputs if tensor in kernels]
     differences = []
     for node, tensor in stored:
+        behind = nodes_behind(graph, node, kernels.keys())
         expected = np.asarray(reference.tensor(tensor), np.float32)
         apart = errors(program.read(tensor).reshape(expected.shape), expected)
-        magnitude = float(np.abs(expected[np.isfinite(expected)]).max(initial=0))
+        magnitude = magnitude_of(expected)
+        scale = max(1.0, magnitude, _largest_read(graph, reference, (node, *behind)))
         differences.append(
             Difference(
                 tensor=tensor,
@@ -82,14 +88,35 @@ def compare(
                 shape=expected.shape,
                 node=node,
                 kernel=kernels[tensor],
-                behind=nodes_behind(graph, node, kernels.keys()),
+                behind=behind,
                 max_error=float(apart.max(initial=0)),
                 mean_error=float(apart.mean(dtype=np.float64)),
                 magnitude=magnitude,
-                limit=tolerance * max(1.0, magnitude),
+                limit=tolerance * max(1.0, magnitude) + HALF_ERROR * rounded[tensor] * scale,
             )
         )
     return tuple(differences)
+
+
+def times_rounded(blueprint: Blueprint) -> Mapping[int, int]:
+    """How often values were stored as halves on the longest way to each tensor that the program stores."""
+    times = dict.fromkeys(blueprint.graph.inputs, 0)
+    for kernel in blueprint.kernels:
+        before = max((times.get(tensor, 0) for tensor in kernel.inputs), default=0)
+        times.update({tensor: before + blueprint.storages[tensor].is_halves for tensor in kernel.outputs})
+    return times
+
+
+def magnitude_of(values: npt.NDArray[np.generic]) -> float:
+    """The largest absolute value that is a number; 0 if there is none."""
+    floats = np.asarray(values, np.float32)
+    return float(np.abs(floats[np.isfinite(floats)]).max(initial=0))
+
+
+def _largest_read(graph: Graph, reference: Reference, nodes: Sequence[Node]) -> float:
+    """The largest magnitude of what nodes read, constants aside."""
+    read = {tensor for node in nodes for tensor in node.inputs if tensor != ABSENT}
+    return max((magnitude_of(reference.tensor(t)) for t in read if not graph.tensors[t].is_constant), default=0.0)
 
 
 def first_divergence(differences: Sequence[Difference]) -> Difference | None:

@@ -11,6 +11,7 @@ from app.frame.resample import MaskToFrame
 from app.media.convert import Rgba
 from app.models.loading import SegmentationModel
 from gpu_delegate.context import Context
+from gpu_delegate.layout import Precision
 from gpu_delegate.runtime import Progress
 
 
@@ -38,10 +39,15 @@ class GlFrameJob:
     """The frame job on the GPU; the only reading back is the mask at the end, and run() waits for it."""
 
     def __init__(
-        self, context: Context, model: SegmentationModel, size: ImageSize, progress: Progress | None = None
+        self,
+        context: Context,
+        model: SegmentationModel,
+        size: ImageSize,
+        progress: Progress | None = None,
+        precision: Precision = "fp32",
     ) -> None:
         self._context, self._size = context, size
-        self._path = GlPath(context, model, size, "stretch", progress)
+        self._path = GlPath(context, model, size, "stretch", progress, precision)
         self._to_frame = MaskToFrame(context, size, self._path.layout, "stretch")
         self._mask = mask_buffer(context, size, self._to_frame.size_bytes)
         self._output = self._path.mask

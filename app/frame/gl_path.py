@@ -9,6 +9,7 @@ from app.frame.upload import FrameUploader
 from app.media.convert import Rgba
 from app.models.loading import SegmentationModel
 from gpu_delegate.context import Context
+from gpu_delegate.layout import Precision
 from gpu_delegate.program import draft
 from gpu_delegate.runtime import Program, Progress, TensorRange, device_of
 
@@ -23,13 +24,14 @@ class GlPath:
         frame_size: ImageSize,
         fit: Fit = "stretch",
         progress: Progress | None = None,
+        precision: Precision = "fp32",
     ) -> None:
         """Compiles the model; `progress` gets (shaders ready, shaders in all).
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
         self.model, self.fit = model, fit
-        blueprint = draft(model.graph, device_of(context))  # may refuse, so it comes first
+        blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
         self.uploader = FrameUploader(context, frame_size)
         self._to_tensor = ImageToTensor(context, frame_size, model.input_size, fit, model.spec.input_range)
         self.program = Program(context, blueprint, progress, lambda tensor: self._to_tensor.run(self.frame, tensor))

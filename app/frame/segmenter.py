@@ -22,6 +22,7 @@ from app.models.loading import SegmentationModel
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import UnsupportedError
+from gpu_delegate.layout import Precision
 from gpu_delegate.opengl import BufferRange, BufferSpan
 
 _NO_BUFFER = BufferRange(0, 0, 0)
@@ -108,13 +109,21 @@ class CpuSegmenter:
 
 
 def make_segmenter(
-    machine: Machine, model: SegmentationModel, frame_size: ImageSize, fit: Fit, console: Console
+    machine: Machine,
+    model: SegmentationModel,
+    frame_size: ImageSize,
+    fit: Fit,
+    console: Console,
+    precision: Precision = "fp32",
 ) -> GlPath | CpuSegmenter:
-    """What makes the masks on this machine; shows progress while it compiles. Raises TexelflowError."""
+    """What makes the masks on this machine; shows progress while it compiles. Raises TexelflowError.
+
+    precision is that of tensors on the GPU; the CPU keeps float32.
+    """
     if machine.backend == "cpu" or machine.context is None:
         return CpuSegmenter(machine.context, model, frame_size, fit)
     with console.compilation() as progress:
         try:
-            return GlPath(machine.context, model, frame_size, fit, progress)
+            return GlPath(machine.context, model, frame_size, fit, progress, precision)
         except UnsupportedError as error:
             raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None

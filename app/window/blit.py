@@ -1,0 +1,31 @@
+"""A picture in a framebuffer goes in; a window shows it whole, as large as fits, with black bars beside or above it."""
+
+from fractions import Fraction
+
+from app.frame.preprocess import ImageSize
+from app.frame.render import OffscreenTarget
+from app.window.window import Window
+from gpu_delegate import opengl
+
+_BLACK = (0.0, 0.0, 0.0, 1.0)
+
+
+def letterbox(aspect: Fraction, size: ImageSize) -> tuple[int, int, int, int]:
+    """(x, y, width, height) of the largest picture with an aspect (width / height) in the middle of a window."""
+    width, height = size
+    wide = max(1, min(width, round(height * aspect)))
+    high = max(1, min(height, round(width / aspect)))
+    return (width - wide) // 2, (height - high) // 2, wide, high
+
+
+def blit(picture: OffscreenTarget, aspect: Fraction, window: Window) -> None:
+    """Draw a picture, whose pixels together have that aspect, filtered linearly. The rest of the window is black."""
+    gl, (width, height) = window.context.gl, picture.size
+    x, y, wide, high = letterbox(aspect, window.size)
+    gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, picture.framebuffer)
+    gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, window.framebuffer)
+    gl.glClearColor(*_BLACK)
+    gl.glClear(opengl.COLOR_BUFFER_BIT)
+    gl.glBlitFramebuffer(
+        0, 0, width, height, x, y, x + wide, y + high, opengl.COLOR_BUFFER_BIT, opengl.LINEAR
+    )  # fmt: skip

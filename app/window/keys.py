@@ -1,0 +1,100 @@
+"""Keys that were pressed go in, commands come out, by one table that is also what the list of keys shows.
+
+Keys are known by what they type, so that every keyboard layout has its `[` where it says so. Where that is no help, as
+on a Cyrillic keyboard, or for digits that want Shift, the place of the key on an American keyboard counts.
+"""
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Command = Literal[
+    "pause", "step", "jump", "seek", "speed", "go", "mark", "loop",
+    "effect", "overlay", "screenshot", "fullscreen", "help", "leave", "quit",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Key:
+    """One press: the character that it types ('' for none), the key's name on an American keyboard ('left', 'q')."""
+
+    text: str
+    place: str
+    shift: bool = False
+    repeated: bool = False  # held down
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it may stand for in the table, the best first."""
+        if len(self.text) != 1 or self.text == " ":
+            return (f"shift+{self.place}",) if self.shift and self.place not in _SAME_WITH_SHIFT else (self.place,)
+        typed = self.text.lower()
+        elsewhere = not typed.isascii() or self.place in tuple(string.digits)
+        return (typed, self.place) if elsewhere else (typed,)
+
+
+_SAME_WITH_SHIFT = ("space", "escape", "backspace")
+
+
+@dataclass(frozen=True)
+class Action:
+    """What to do; `value` says how far or which one."""
+
+    command: Command
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A row of the table: how its keys are shown, what each of them does, and what that is good for."""
+
+    shown: str
+    actions: Mapping[str, Action]
+    help: str
+    repeats: bool = False  # whether a key that is held down does it again and again
+
+
+BINDINGS = (
+    Binding("Space", {"space": Action("pause")}, "pause and play; at the end, play again from the start"),
+    Binding(", .", {",": Action("step", -1), ".": Action("step", 1)}, "a frame back, forward", True),
+    Binding(
+        "Left Right",
+        {"left": Action("jump", -5), "right": Action("jump", 5)},
+        "5 s back, forward, to the nearest key frame before that",
+        True,
+    ),
+    Binding(
+        "Shift+Left Shift+Right",
+        {"shift+left": Action("seek", -1), "shift+right": Action("seek", 1)},
+        "1 s back, forward, exactly",
+        True,
+    ),
+    Binding("Home End", {"home": Action("go", 0), "end": Action("go", -1)}, "to the first frame, to the last"),
+    Binding("[ ]", {"[": Action("speed", -1), "]": Action("speed", 1)}, "slower, faster: 0.25 to 4 times"),
+    Binding("Backspace", {"backspace": Action("speed", 0)}, "speed 1"),
+    Binding("a b", {"a": Action("mark", 0), "b": Action("mark", 1)}, "repeat from here, to here; again: no more"),
+    Binding("l", {"l": Action("loop")}, "repeat the whole file, or no more"),
+    Binding("e", {"e": Action("effect")}, "the next effect"),
+    Binding("1-9", {digit: Action("effect", int(digit)) for digit in "123456789"}, "an effect by its number"),
+    Binding("s", {"s": Action("screenshot")}, "a screenshot (PNG) into the current folder"),
+    Binding("o", {"o": Action("overlay")}, "figures on the picture, or none"),
+    Binding("f", {"f": Action("fullscreen")}, "full screen and back"),
+    Binding("? h", {"?": Action("help"), "h": Action("help")}, "this list"),
+    Binding("Escape", {"escape": Action("leave")}, "leave full screen; else quit"),
+    Binding("q", {"q": Action("quit")}, "quit"),
+)
+
+
+def action_of(key: Key) -> Action | None:
+    """What a press asks for; None for keys that mean nothing, and for held ones where holding means nothing."""
+    for name in key.names:
+        for binding in BINDINGS:
+            if name in binding.actions:
+                return None if key.repeated and not binding.repeats else binding.actions[name]
+    return None
+
+
+def help_rows() -> tuple[tuple[str, str], ...]:
+    """(keys, what they do) of each row, for the list on the screen."""
+    return tuple((binding.shown, binding.help) for binding in BINDINGS)

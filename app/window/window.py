@@ -1,0 +1,247 @@
+"""A size and a title go in; a window on the screen comes out, with an OpenGL context and the keys pressed in it."""
+
+import contextlib
+import ctypes
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from app.console import one_line
+from app.frame.preprocess import ImageSize
+from app.window.keys import Key
+from gpu_delegate.context import REQUIRED, Context
+from gpu_delegate.errors import DeviceError
+
+_NAME = "texelflow"
+_LONGEST_TITLE = 200
+_SMALLEST = (64, 48)  # below that window managers have nothing to take hold of
+
+
+def fitted(size: ImageSize, room: ImageSize) -> ImageSize:
+    """A size made smaller, if need be, to fit into some room (both (width, height)); its shape is kept."""
+    scale = min(1.0, *(space / side for side, space in zip(size, room, strict=True) if space > 0))
+    width, height = (max(1, round(side * scale)) for side in size)
+    return width, height
+
+
+class Window:
+    """One window, the only one at a time, with the current context of this thread. Close it, or leave its with-block.
+
+    `context` is gone once it is closed. The framebuffer's rows go bottom up, as OpenGL's windows' do.
+    """
+
+    framebuffer = 0
+
+    def __init__(self, size: ImageSize, title: str, version: tuple[int, int] = REQUIRED) -> None:
+        """Opens it, as large as `size` if the screen is. Raises DeviceError: no display, no glfw, OpenGL too old."""
+        self._glfw = glfw = _library()
+        self._keys: list[Key] = []
+        self._pressed: tuple[str, bool, bool] = ("", False, False)  # place, shift, repeated of the last key
+        self._place: tuple[int, int, int, int] | None = None  # where it was before it filled the screen
+        self.damaged = True  # whether what it shows is lost or has another size since the last swap
+        self._handle = _create(glfw, size, one_line(title)[:_LONGEST_TITLE] or _NAME, version)
+        try:
+            glfw.make_context_current(self._handle)
+            self._pace()
+            self.context = Context.from_current(_loader(glfw), version)
+            self._listen()
+        except BaseException:
+            glfw.terminate()
+            raise
+
+    @property
+    def size(self) -> ImageSize:
+        """Of its framebuffer, in pixels; (0, 0) while there is nothing to draw on."""
+        width, height = self._glfw.get_framebuffer_size(self._handle)
+        return width, height
+
+    @property
+    def scale(self) -> float:
+        """How many times larger than usual text has to be drawn here."""
+        return max(0.5, float(self._glfw.get_window_content_scale(self._handle)[0]))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the person has closed it."""
+        return bool(self._glfw.window_should_close(self._handle))
+
+    @property
+    def minimised(self) -> bool:
+        """Whether there is nothing to draw on."""
+        return bool(self._glfw.get_window_attrib(self._handle, self._glfw.ICONIFIED)) or 0 in self.size
+
+    @property
+    def fullscreen(self) -> bool:
+        """Whether it fills the screen."""
+        return self._place is not None
+
+    def events(self, timeout_s: float = 0) -> list[Key]:
+        """The keys pressed since the last call, after waiting for the first event for at most timeout_s."""
+        if timeout_s > 0:
+            self._glfw.wait_events_timeout(timeout_s)
+        else:
+            self._glfw.poll_events()
+        keys, self._keys = self._keys, []
+        return keys
+
+    def swap(self) -> None:
+        """Show what was drawn; waits for the screen where there is a screen to wait for."""
+        self._glfw.swap_buffers(self._handle)
+        self.damaged = False
+
+    def toggle_fullscreen(self) -> None:
+        """Fill the screen that most of the window is on; or go back to where it was before."""
+        glfw = self._glfw
+        if self._place is not None:
+            x, y, width, height = self._place
+            self._place = None
+            glfw.set_window_monitor(self._handle, None, x, y, width, height, 0)
+        else:
+            place = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
+            monitor = _monitor_at(glfw, place)
+            if monitor is None:
+                return
+            self._place = place
+            mode = glfw.get_video_mode(monitor)
+            glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
+        self._pace()
+        self.damaged = True
+
+    def close(self) -> None:
+        """Close it and free its context; harmless when repeated."""
+        if self._handle is not None:
+            self._handle = None
+            self.context.release()
+            self._glfw.terminate()
+
+    def _pace(self) -> None:
+        """Swaps wait for the screen; not under Wayland, where they would wait without end for one that is hidden."""
+        glfw = self._glfw
+        wayland = hasattr(glfw, "get_platform") and glfw.get_platform() == glfw.PLATFORM_WAYLAND
+        glfw.swap_interval(0 if wayland else 1)
+
+    def _listen(self) -> None:
+        glfw, handle = self._glfw, self._handle
+        glfw.set_key_callback(handle, self._on_key)
+        glfw.set_char_callback(handle, self._on_text)
+        glfw.set_window_refresh_callback(handle, self._on_damage)
+        glfw.set_framebuffer_size_callback(handle, self._on_damage)
+        glfw.set_window_iconify_callback(handle, self._on_damage)
+
+    def _on_damage(self, *_: object) -> None:
+        self.damaged = True
+
+    def _on_key(self, _: object, key: int, scancode: int, action: int, modifiers: int) -> None:
+        """Called ahead of _on_text if the key types something; so those keys wait for that."""
+        glfw = self._glfw
+        if action == glfw.RELEASE:
+            return
+        place, shift, repeated = _place_of(glfw, key), bool(modifiers & glfw.MOD_SHIFT), action == glfw.REPEAT
+        self._pressed = place, shift, repeated
+        if len(place) != 1 and place and not modifiers & ~(glfw.MOD_SHIFT | _LOCKS):
+            self._keys.append(Key("", place, shift, repeated))
+
+    def _on_text(self, _: object, codepoint: int) -> None:
+        if chr(codepoint) != " ":
+            self._keys.append(Key(chr(codepoint), *self._pressed))
+
+    def __enter__(self) -> "Window":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_LOCKS = 0x10 | 0x20  # Caps Lock and Num Lock, where they are reported
+
+
+def _library() -> Any:
+    """The module glfw, with its library initialised. Raises DeviceError."""
+    advice = "--window needs a display, everything else works without"
+    try:
+        import glfw  # loads a shared library, which only windows need
+    except ImportError as error:
+        raise DeviceError(f"no window: the library glfw cannot be loaded; pip install glfw ({advice})") from error
+    _leave_egl()
+    complaints = _complaints(glfw)
+    if not glfw.init():
+        why = complaints[0] if complaints else "there is no display"
+        raise DeviceError(f"no window: {one_line(why)}; {advice}")
+    return glfw
+
+
+def _complaints(glfw: Any) -> list[str]:
+    """What glfw complains of from now on, instead of warnings."""
+    heard: list[str] = []
+    glfw.set_error_callback(lambda code, text: heard.append(text.decode(errors="replace")) if len(heard) < 9 else None)
+    return heard
+
+
+def _leave_egl() -> None:
+    """A context without a window may still be current, and GLX ends the whole process where one of EGL's is."""
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libEGL.so.1").eglReleaseThread()
+
+
+def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) -> Any:
+    """A window with a context of at least that version; on failure glfw is terminated. Raises DeviceError."""
+    complaints = _complaints(glfw)
+    hints = {
+        glfw.CONTEXT_VERSION_MAJOR: version[0],
+        glfw.CONTEXT_VERSION_MINOR: version[1],
+        glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
+        glfw.OPENGL_FORWARD_COMPAT: True,
+        glfw.DEPTH_BITS: 0,
+        glfw.STENCIL_BITS: 0,
+        glfw.AUTO_ICONIFY: False,  # a picture on one screen stays while the person works on another
+    }
+    for hint, value in hints.items():
+        glfw.window_hint(hint, value)
+    for name in ("X11_CLASS_NAME", "X11_INSTANCE_NAME", "WAYLAND_APP_ID"):
+        if hasattr(glfw, name):
+            glfw.window_hint_string(getattr(glfw, name), _NAME)
+    monitor = glfw.get_primary_monitor()
+    room = glfw.get_monitor_workarea(monitor)[2:] if monitor else size
+    wanted = fitted(size, room)
+    width, height = (max(pair) for pair in zip(wanted, _SMALLEST, strict=True))
+    handle = glfw.create_window(width, height, title, None, None)
+    if not handle:
+        glfw.terminate()
+        why = one_line(complaints[0]) if complaints else "the display has no OpenGL"
+        needed = f"OpenGL {version[0]}.{version[1]} is needed"
+        raise DeviceError(f"no window: {why}; {needed}, update the GPU's driver or replay without --window")
+    return handle
+
+
+def _loader(glfw: Any) -> Callable[[str], int]:
+    return lambda name: int(glfw.get_proc_address(name) or 0)
+
+
+def _place_of(glfw: Any, key: int) -> str:
+    """A key's name on an American keyboard: one character where it types one; '' for keys of no interest."""
+    names = {
+        glfw.KEY_SPACE: "space",
+        glfw.KEY_ESCAPE: "escape",
+        glfw.KEY_BACKSPACE: "backspace",
+        glfw.KEY_LEFT: "left",
+        glfw.KEY_RIGHT: "right",
+        glfw.KEY_HOME: "home",
+        glfw.KEY_END: "end",
+    }
+    if key in names:
+        return names[key]
+    return chr(key).lower() if glfw.KEY_SPACE < key <= glfw.KEY_GRAVE_ACCENT else ""
+
+
+def _monitor_at(glfw: Any, place: tuple[int, int, int, int]) -> Any:
+    """The monitor that shows most of a window at (x, y, width, height)."""
+    x, y, width, height = place
+
+    def overlap(monitor: Any) -> int:
+        left, top = glfw.get_monitor_pos(monitor)
+        wide, high = glfw.get_video_mode(monitor).size
+        return max(0, min(x + width, left + wide) - max(x, left)) * max(0, min(y + height, top + high) - max(y, top))
+
+    return max(glfw.get_monitors(), key=overlap, default=None)

@@ -146,19 +146,26 @@ class FileSource:
 
     def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:
         """Each frame with its pts and its seconds since the first; stamps missing or running backwards are made up."""
-        step = max(1, round(1 / (self.info.average_rate * self.info.time_base)))
-        # AVI knows no times of display: its frames, in the order of display, take the times of decoding.
-        decoding_start = self._first_frame.dts if self._container.format.name == "avi" else None
         start = previous = None
         for frame in chain([self._first_frame], self._decoded):
-            pts = frame.pts
-            if decoding_start is not None:
-                pts = None if frame.dts is None else frame.dts - decoding_start
-            if previous is not None:
-                pts = previous + step if pts is None else max(pts, previous + 1)
-            previous = pts = pts or 0
+            previous = pts = self._pts_after(previous, frame)
             start = pts if start is None else start
             yield pts, (pts - start) * self.info.time_base, frame
+
+    def _pts_after(self, previous: int | None, frame: av.VideoFrame) -> int:
+        """A frame's time stamp, made up from the one before where it is missing or runs backwards."""
+        pts = self._stamp(frame)
+        if previous is None:
+            return pts or 0
+        step = max(1, round(1 / (self.info.average_rate * self.info.time_base)))
+        return previous + step if pts is None else max(pts, previous + 1)
+
+    def _stamp(self, frame: av.VideoFrame) -> int | None:
+        """The time stamp that the file gives a frame."""
+        if self._container.format.name != "avi" or self._first_frame.dts is None:
+            return frame.pts
+        # AVI knows no times of display: its frames, in the order of display, take the times of decoding.
+        return None if frame.dts is None else frame.dts - self._first_frame.dts
 
     def _upright(self, convert: ToRgba, frame: av.VideoFrame) -> Rgba:
         first = self._first_frame

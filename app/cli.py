@@ -67,6 +67,12 @@ Activation = Annotated[
     typer.Option(metavar="none|sigmoid|softmax", help="What its output still needs.", rich_help_panel=MEANING),
 ]
 Channel = Annotated[int | None, typer.Option(metavar="N", help="The class to show.", rich_help_panel=MEANING)]
+PrecisionOption = Annotated[
+    str,
+    typer.Option(
+        "--precision", metavar="fp32|fp16", help="Of what the GPU keeps between kernels; it computes in fp32."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
 
 
@@ -187,7 +193,7 @@ def bench_frame_verb(
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
-    precision: Annotated[str, typer.Option(metavar="fp32", help="Of the network's arithmetic.")] = "fp32",
+    precision: PrecisionOption = "fp32",
     json: Json = False,
 ) -> int:
     """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
@@ -196,9 +202,10 @@ def bench_frame_verb(
     """
     from app.console import Console
     from app.verbs.bench import FrameBench, bench_frame
+    from app.verbs.precision import parse_precision
 
     console = Console(quiet=json)
-    options = FrameBench(model, size, frames, masks, warmup, runs, backend, precision)
+    options = FrameBench(model, size, frames, masks, warmup, runs, backend, parse_precision(precision))
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
     if code:
@@ -213,14 +220,16 @@ def bench_model_verb(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
     runs: Annotated[int, typer.Option(help="Runs; the least time of each dispatch counts.")] = 30,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
+    precision: PrecisionOption = "fp32",
     json: Json = False,
 ) -> int:
     """Time each dispatch of a model on the GPU."""
     from app.console import Console
     from app.verbs.bench_model import bench_model, show_model
+    from app.verbs.precision import parse_precision
 
     console = Console(quiet=json)
-    figures = bench_model(model, runs, not unfused, console)
+    figures = bench_model(model, runs, not unfused, console, parse_precision(precision))
     show_model(figures, console)
     if json:
         console.json(figures)
@@ -233,7 +242,8 @@ def check_verb(
     model: Model = "selfie",
     unfused: Annotated[bool, typer.Option("--unfused", help="A model: one dispatch per op, all tensors.")] = False,
     tolerance: Annotated[
-        float | None, typer.Option(help="Allowed error; by default 1e-3 for masks, 1e-4 of the magnitude for tensors.")
+        float | None,
+        typer.Option(help="Allowed error; by default 1e-3 for masks (fp16: 0.2), 1e-4 of the magnitude for tensors."),
     ] = None,
     report: Annotated[
         Path | None,
@@ -244,6 +254,7 @@ def check_verb(
     input_range: InputRange = None,
     activation: Activation = None,
     channel: Channel = None,
+    precision: PrecisionOption = "fp32",
     json: Json = False,
 ) -> int:
     """Compare GPU and CPU: the masks of a recording's frames, or the tensors of a model.
@@ -252,9 +263,12 @@ def check_verb(
     """
     from app.console import Console
     from app.verbs.check import CheckOptions, run_check
+    from app.verbs.precision import parse_precision
 
     spec = _spec(input_range, activation, channel)
-    options = CheckOptions(model, unfused, tolerance, report, *_range(first, last), spec, json)
+    options = CheckOptions(
+        model, unfused, tolerance, report, *_range(first, last), spec, json, parse_precision(precision)
+    )
     return run_check(target, options, Console(quiet=json))
 
 
@@ -264,13 +278,25 @@ def inspect_verb(
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
     ops: Annotated[bool, typer.Option("--ops", help="List the supported ops instead.")] = False,
     peaks: Annotated[bool, typer.Option("--peaks/--no-peaks", help="Measure the machine's peaks.")] = True,
+    precision: PrecisionOption = "fp32",
     json: Json = False,
 ) -> int:
     """Show what becomes of a model: ops, passes, dispatches and what bounds them, memory."""
     from app.console import Console
     from app.verbs.inspect import InspectOptions, run_inspect
+    from app.verbs.precision import parse_precision
 
-    return run_inspect(model, InspectOptions(unfused, json, ops, peaks), Console(quiet=json))
+    options = InspectOptions(unfused, json, ops, peaks, parse_precision(precision))
+    return run_inspect(model, options, Console(quiet=json))
+
+
+@app.command("doctor")
+def doctor_verb(json: Json = False) -> int:
+    """Show what this machine has and lacks, and what to do. Exit code 2 if recordings cannot be segmented here."""
+    from app.console import Console
+    from app.verbs.doctor import doctor
+
+    return doctor(Console(quiet=json), json)
 
 
 def _spec(input_range: str | None, activation: str | None, channel: int | None) -> "SpecOptions":

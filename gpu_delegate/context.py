@@ -64,7 +64,7 @@ class Limits:
 
 
 # What OpenGL 4.3 promises and the engine counts on; a driver that says 4.3 and offers less is not one.
-_NEEDED = {
+NEEDED = {
     "texture_buffer_texels": 65536,
     "storage_bindings": 8,
     "storage_block_bytes": 1 << 24,
@@ -76,7 +76,7 @@ _NEEDED = {
 
 def check_limits(limits: Limits, renderer: str) -> None:
     """Raise DeviceError if a device that claims OpenGL 4.3 offers less than that promises."""
-    for name, needed in _NEEDED.items():
+    for name, needed in NEEDED.items():
         found = getattr(limits, name)
         if found < needed:
             what = name.replace("_", " ")

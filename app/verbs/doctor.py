@@ -1,0 +1,107 @@
+"""This machine goes in; what it has and lacks for the program comes out, line by line, each with what to do.
+
+Whatever is broken is a finding: nothing here raises. findings.py judges, this file asks and shows.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from app.console import Console, one_line
+from app.verbs import findings
+from app.verbs.findings import Finding
+
+_PROBE_SECONDS = 30
+_WIDTH = 100
+_STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red"}
+
+
+def doctor(console: Console, as_json: bool) -> int:
+    """Look at everything, show it, and return the exit code: 0 if recordings can be segmented here, 2 if not."""
+    found = examine()
+    reasons = [finding for finding in found if finding.state == "missing" and finding.stops]
+    show(found, reasons, console)
+    if as_json:
+        rows = [asdict(finding) for finding in found]
+        console.json(
+            {"ok": not reasons, "reasons": [f"{reason.name}: {reason.found}" for reason in reasons], "findings": rows}
+        )
+    return 2 if reasons else 0
+
+
+def examine() -> list[Finding]:
+    """All findings, in the order in which things build on each other."""
+    gl = probe("opengl")
+    sections: tuple[tuple[str, Callable[[], Sequence[Finding]]], ...] = (
+        ("Python", findings.python),
+        ("OpenGL", lambda: findings.opengl(gl)),
+        ("EGL", lambda: findings.egl(probe("egl"), os.environ)),
+        ("Display", lambda: findings.display(probe("window"), os.environ)),
+        ("CPU", lambda: findings.cpu(probe("cpu"), bool(gl.get("can_compute")))),
+        ("Video", findings.video),
+        ("Models", findings.models),
+        ("Tests", findings.tools),
+    )
+    return [finding for topic, look in sections for finding in _look(topic, look)]
+
+
+def probe(name: str) -> dict[str, Any]:
+    """What a probe finds; `error` says it where that is nothing, even if the probe's process crashed or hung."""
+    command = [sys.executable, "-m", "app.verbs.probe", name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return found
+    except subprocess.TimeoutExpired:
+        return {"error": f"the driver hangs: no answer in {_PROBE_SECONDS} s"}
+    except (OSError, ValueError):
+        return {"error": "the probe does not start"}
+    except IndexError:
+        how = f"signal {-done.returncode}" if done.returncode < 0 else (done.stderr.splitlines() or ["no reason"])[-1]
+        return {"error": f"the driver ends the process that asks it ({how})"}
+
+
+def show(found: Sequence[Finding], reasons: Sequence[Finding], console: Console) -> None:
+    """A table by topics, and the verdict."""
+    table = Table(box=None, pad_edge=False, width=min(_WIDTH, console.columns), header_style="bold")
+    table.add_column("")
+    table.add_column("", no_wrap=True)
+    table.add_column("found", ratio=5, overflow="fold")
+    table.add_column("what to do", ratio=4, overflow="fold")
+    topic = ""
+    for finding in found:
+        if finding.topic != topic:
+            topic = finding.topic
+            table.add_row(Text(topic, style="bold"), end_section=False)
+        table.add_row(*_cells(finding))
+    console.show(table, "")
+    console.show(_verdict(found, reasons))
+
+
+def _cells(finding: Finding) -> tuple[Text, ...]:
+    style = _STYLES[finding.state]
+    name, what, advice = map(one_line, (finding.name, finding.found, finding.advice))
+    return Text(f"  {finding.state}", style=style), Text(name), Text(what), Text(advice, style="dim")
+
+
+def _verdict(found: Sequence[Finding], reasons: Sequence[Finding]) -> Text:
+    if reasons:
+        why = ", ".join(f"{reason.name} ({one_line(reason.found)})" for reason in reasons)
+        return Text(f"Recordings cannot be segmented here, for want of {why}", style=_STYLES["missing"])
+    better = sum(finding.state != "ok" for finding in found)
+    more = f"; what could be better: {better} of {len(found)} lines" if better else ""
+    return Text(f"Recordings can be segmented here{more}", style=_STYLES["ok"])
+
+
+def _look(topic: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
+    try:
+        return look()
+    except Exception as error:  # a doctor who faints helps nobody
+        return [Finding(topic, "this check", "missing", one_line(str(error)) or type(error).__name__, "report this")]

@@ -1,0 +1,247 @@
+"""What was asked of this machine goes in; findings come out, each with a state and what to do."""
+
+import importlib.metadata
+import importlib.util
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+State = Literal["ok", "warn", "missing"]
+
+_PYTHONS = ((3, 10), (3, 13))
+_PACKAGES = {  # by what they are imported as: OpenCV comes under several names
+    "av": "av", "cv2": "opencv-python", "flatbuffers": "flatbuffers", "glcontext": "glcontext", "glfw": "glfw",
+    "moderngl": "moderngl", "numpy": "numpy", "platformdirs": "platformdirs", "rich": "rich", "tflite": "tflite",
+    "typer": "typer",
+}  # fmt: skip
+_DECODERS = ("h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mjpeg", "prores")
+_TOOLS = {"glslangValidator": "glslang-tools", "Xvfb": "xvfb", "xdotool": "xdotool"}
+_SETTINGS = ("GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER", "MESA_GL_VERSION_OVERRIDE",
+             "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES", "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
+_MOST_FILES = 10_000
+_INSTALL_GL = "apt-get install libegl1 libgl1 libgl1-mesa-dri, or the GPU's driver"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line. One that `stops` and is missing keeps recordings from being segmented."""
+
+    topic: str
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+    stops: bool = False
+
+
+def python() -> list[Finding]:
+    """The interpreter, the packages that are always needed, and those that are not."""
+    low, high = (".".join(map(str, version)) for version in _PYTHONS)
+    supported = _PYTHONS[0] <= sys.version_info[:2] <= _PYTHONS[1]
+    lacking = [package for module, package in _PACKAGES.items() if importlib.util.find_spec(module) is None]
+    versions = [(package, _version_of(package)) for package in ("texelflow", *_PACKAGES.values())]
+    here = ", ".join(f"{package} {version}" for package, version in versions if version)
+    imgui = _version_of("imgui-bundle")
+    return [
+        _judged(supported, "Python", "Python", sys.version.split()[0], f"use Python {low} to {high}"),
+        Finding("Python", "packages", "missing", f"no {', '.join(lacking)}", "make setup", stops=True)
+        if lacking else Finding("Python", "packages", "ok", here),
+        _judged(bool(imgui), "Python", "imgui-bundle", imgui or "not installed", "pip install imgui-bundle: overlays"),
+    ]  # fmt: skip
+
+
+def opengl(found: Mapping[str, Any]) -> list[Finding]:
+    """Who renders, whether it suffices, its limits and what helps."""
+    if "version" not in found:
+        why = str(found.get("error") or "none").partition(";")[0].removeprefix("no OpenGL: ")
+        return [Finding("OpenGL", "OpenGL", "missing", why, f"{_INSTALL_GL}; masks and logs need none", stops=True)]
+    who = Finding("OpenGL", "renderer", "ok", f"{found['renderer']}, {found['vendor']}")
+    if found["software"]:
+        advice = "install the GPU's driver; until then networks run on the CPU unless --backend gl"
+        who = Finding("OpenGL", "renderer", "warn", f"{found['renderer']}: software, no GPU", advice)
+    version = found["version"] if found["can_compute"] else f"{found['version']}: it draws, and computes nothing"
+    advice = "update the driver: networks need 4.3, and run on the CPU here"
+    lines = [who, _judged(found["can_compute"], "OpenGL", "version", version, advice)]
+    if found["can_compute"]:
+        lines += _limits(found["limits"])
+    return lines + _health(found)
+
+
+def _limits(limits: Mapping[str, Any]) -> list[Finding]:
+    from gpu_delegate.context import NEEDED
+
+    return [
+        _judged(
+            limits[name] >= needed, "OpenGL", name.replace("_", " "), f"{limits[name]:,}, needed {needed:,}",
+            "use --backend cpu",
+        )
+        for name, needed in NEEDED.items()
+    ]  # fmt: skip
+
+
+def _health(found: Mapping[str, Any]) -> list[Finding]:
+    fence_ms, timer = found["fence_ms"], found["timer"]
+    fence = "never signalled" if fence_ms is None else f"signalled after {fence_ms:.2f} ms"
+    return [
+        _judged(found["multi_bind"], "OpenGL", "ARB_multi_bind", _yes(found["multi_bind"]), "more calls a dispatch"),
+        _judged(found["khr_debug"], "OpenGL", "KHR_debug", _yes(found["khr_debug"]), "drivers keep their warnings"),
+        _judged(timer == "", "OpenGL", "timer", timer or "measures", "the overlay and --log show wall time instead"),
+        _judged(fence_ms is not None, "OpenGL", "fence", fence, "update the driver: replay waits on fences"),
+    ]
+
+
+def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:
+    """The devices without a window, and which of them is taken."""
+    lines = []
+    devices, chosen = found.get("devices"), environment.get("GLCONTEXT_DEVICE_INDEX", "0")
+    if devices is None:
+        why = found.get("error") or "they cannot be listed (no EGL_EXT_device_enumeration)"
+        lines.append(Finding("EGL", "devices", "warn", why, _INSTALL_GL))
+    elif not devices:
+        lines.append(Finding("EGL", "devices", "missing", "none", _INSTALL_GL))
+    for index, device in enumerate(devices or ()):
+        taken = str(index) == chosen.strip()
+        advice = "" if taken else f"GLCONTEXT_DEVICE_INDEX={index} takes this one"
+        lines.append(Finding("EGL", f"device {index}", "ok", device + (" (taken)" if taken else ""), advice))
+    settings = [f"{name}={environment[name]}" for name in _SETTINGS if environment.get(name)]
+    if settings:
+        lines.append(Finding("EGL", "environment", "warn", ", ".join(settings), "unset what you did not mean"))
+    return lines
+
+
+def display(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:
+    """Where windows would be shown, and whether one opens."""
+    places = [f"{name}={environment[name]}" for name in ("WAYLAND_DISPLAY", "DISPLAY") if environment.get(name)]
+    if not places:
+        return [Finding("Display", "display", "warn", "none", "set DISPLAY for windows; recordings need none")]
+    lines = [Finding("Display", "display", "ok", ", ".join(places))]
+    if found.get("error"):
+        return [*lines, Finding("Display", "window", "missing", found["error"], "replay without --window")]
+    return [*lines, Finding("Display", "window", "ok", f"opens: OpenGL {found['version']} on {found['renderer']}")]
+
+
+def cpu(found: Mapping[str, Any], can_compute: bool) -> list[Finding]:
+    """The TensorFlow Lite that runs networks on the CPU, and checks those on the GPU."""
+    cores = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} usable"
+    lines = [Finding("CPU", "cores", "ok", cores)]
+    installed = [f"{name} {v}" for name in ("tflite-runtime", "ai-edge-litert") if (v := _version_of(name))]
+    if found.get("error"):
+        stops, advice = not can_compute, "pip install ai-edge-litert"
+        return [*lines, Finding("CPU", "TensorFlow Lite", "missing", found["error"], advice, stops)]
+    return [*lines, Finding("CPU", "TensorFlow Lite", "ok", ", ".join(installed) or found["module"])]
+
+
+def video() -> list[Finding]:
+    """The encoder of recordings and the decoders of the usual ones."""
+    import av
+
+    def has(name: str, mode: Literal["r", "w"]) -> bool:
+        try:
+            av.Codec(name, mode)
+        except (ValueError, av.FFmpegError):
+            return False
+        return True
+
+    missing = [name for name in _DECODERS if not has(name, "r")]
+    usual = ", ".join(name for name in _DECODERS if name not in missing)
+    advice = "pip install --force-reinstall av: its own wheels have it"
+    encodes, decodes = has("libx264", "w"), "h264" not in missing
+    return [
+        Finding("Video", "libx264 encoder", "ok" if encodes else "missing", _yes(encodes), _unless(encodes, advice),
+                stops=True),
+        Finding("Video", "decoders", "ok" if decodes else "missing", usual or "none", _unless(decodes, advice),
+                stops=True),
+        *(Finding("Video", name, "warn", "no decoder", "convert such files to H.264 first") for name in missing
+          if decodes),
+    ]  # fmt: skip
+
+
+def models() -> list[Finding]:
+    """The catalogue's models, and the folder in which they are kept."""
+    from app.models.catalogue import cache_folder, list_models
+
+    folder = cache_folder() / "models"
+    why_not = _why_not_writable(folder)
+    lines = []
+    for status in list_models():
+        name = status.entry.name
+        if status.present:
+            lines.append(Finding("Models", name, "ok", f"{status.entry.bytes:,} bytes"))
+        elif why_not:
+            lines.append(Finding("Models", name, "missing", f"not here, and cannot be stored: {why_not}",
+                                 "TEXELFLOW_CACHE=DIR chooses another folder", stops=name == "selfie"))  # fmt: skip
+        else:
+            damaged = "damaged" if os.path.lexists(status.path) else "not fetched yet"
+            lines.append(Finding("Models", name, "warn", damaged, f"texelflow models fetch {name}"))
+    state: State = "warn" if why_not else "ok"
+    advice = "TEXELFLOW_CACHE=DIR chooses another one" if why_not else ""
+    lines.append(Finding("Models", "folder", state, f"{folder}: {why_not or f'writable{_room(folder)}'}", advice))
+    return lines + _garbage(folder, {status.path.name for status in list_models()})
+
+
+def _garbage(folder: Path, known: set[str]) -> list[Finding]:
+    try:
+        with os.scandir(folder) as entries:
+            strangers = [entry.name for entry in itertools.islice(entries, _MOST_FILES) if entry.name not in known]
+    except OSError:
+        return []
+    if not strangers:
+        return []
+    named = ", ".join(sorted(strangers)[:3]) + (", ..." if len(strangers) > 3 else "")
+    return [Finding("Models", "garbage", "warn", f"{len(strangers)} files that are no models: {named}", "delete them")]
+
+
+def tools() -> list[Finding]:
+    """What only the program's own tests use."""
+    lines = []
+    for tool, package in _TOOLS.items():
+        path = shutil.which(tool)
+        advice = f"for developers: apt-get install {package}"
+        lines.append(_judged(bool(path), "Tests", tool, path or "not installed", advice))
+    return lines
+
+
+def _why_not_writable(folder: Path) -> str:
+    """Empty if files can be made in the folder, or where it would be made."""
+    try:
+        place = next(place for place in (folder, *folder.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=place):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    except StopIteration:
+        return "no such file system"
+
+
+def _room(folder: Path) -> str:
+    for place in (folder, *folder.parents):
+        try:
+            return f", {shutil.disk_usage(place).free >> 20:,} MiB free"
+        except OSError:
+            continue
+    return ""
+
+
+def _version_of(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _judged(good: bool, topic: str, name: str, found: str, advice: str) -> Finding:
+    return Finding(topic, name, "ok" if good else "warn", found, "" if good else advice)
+
+
+def _unless(good: bool, advice: str) -> str:
+    return "" if good else advice
+
+
+def _yes(present: bool) -> str:
+    return "yes" if present else "no"

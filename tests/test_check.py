@@ -13,7 +13,7 @@ import pytest
 import assets
 from app.cli import main
 from app.console import Console
-from app.frame.masks import MaskDifference, compare_masks
+from app.frame.masks import MaskDifference, MaskLimits, compare_masks
 from app.media.sources import FileSource
 from app.models.loading import SegmentationModel, load_segmentation
 from app.models.spec import SpecOptions
@@ -216,12 +216,12 @@ def test_not_a_number_never_agrees() -> None:
     nan, inf = np.float32("nan"), np.float32("inf")
     gpu, cpu = np.array([[nan, inf, nan, 1]], np.float32), np.array([[nan, inf, 0, 1]], np.float32)
     np.testing.assert_array_equal(errors(gpu, cpu), np.array([[0, 0, nan, 0]], np.float32))
-    assert not compare_masks(0, gpu, cpu).agrees(1e9)
+    assert not compare_masks(0, gpu, cpu).agrees(MaskLimits(1e9, 0.9999, 2))
 
 
 def test_masks_in_numbers() -> None:
     empty = np.zeros((4, 5), np.float32)
-    assert compare_masks(7, empty, empty) == MaskDifference(7, 0.0, 0.0, 1.0, 0)
+    assert compare_masks(7, empty, empty) == MaskDifference(7, 0.0, 0.0, pixels=0, union=0, size=empty.size)
     half = empty.copy()
     half[:, :2] = 0.75
     shifted = half.copy()
@@ -230,7 +230,10 @@ def test_masks_in_numbers() -> None:
     assert (found.max_error, found.pixels) == (0.5, 2)
     assert found.mean_error == pytest.approx(1 / 20)
     assert found.iou == pytest.approx(7 / 9)
-    assert found.agrees(0.5), "two pixels are allowed"
-    assert not found.agrees(0.49)
+    limits = MaskLimits(error=0.5, iou=0.9999, pixels=2)
+    assert found.agrees(limits), "two pixels are allowed"
+    assert not found.agrees(replace(limits, error=0.49))
+    assert found.agrees(replace(limits, pixels=0, share=2 / half.size))
+    assert not found.agrees(replace(limits, pixels=0, share=1.9 / half.size))
     shifted[1, 3] = 0.5
-    assert not compare_masks(0, half, shifted).agrees(1.0), "three are not"
+    assert not compare_masks(0, half, shifted).agrees(replace(limits, error=1.0)), "three are not"

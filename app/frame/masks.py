@@ -1,7 +1,9 @@
 """Two masks of one frame go in; how far they are apart, in numbers and as a picture, comes out."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import cv2
 import numpy as np
@@ -11,13 +13,36 @@ from app.frame.preprocess import Floats
 from app.media.convert import Rgba
 from gpu_delegate.compare import errors
 from gpu_delegate.errors import MediaError
+from gpu_delegate.layout import Precision
 
 THRESHOLD = 0.5  # from which on a pixel counts as a person
-LEAST_IOU = 0.9999
-MOST_PIXELS = 2  # that may lie on different sides of the threshold: small masks need this where 0.9999 leaves none
 
 _LABEL_ROWS = 32
 _FULL_SCALE = 20.0  # the picture of the differences is white at 1 / 20
+
+
+@dataclass(frozen=True)
+class MaskLimits:
+    """How far masks may be apart.
+
+    Small masks need some pixels beside the IoU: where it leaves none, and where the network hesitates over all of them.
+    """
+
+    error: float
+    iou: float
+    pixels: int  # that may lie on different sides of the threshold, whatever the IoU is; or ...
+    share: float = 0.0  # ... this part of the frame's, if they are more
+
+    @property
+    def outline(self) -> str:
+        """What is allowed to the outline, for a person."""
+        share = f" or {self.share:.2%} of the frame" if self.share else ""
+        return f"IoU at least {self.iou} or at most {self.pixels} pixels{share} on the other side of {THRESHOLD}"
+
+
+LIMITS: Mapping[Precision, MaskLimits] = MappingProxyType(
+    {"fp32": MaskLimits(1e-3, 0.9999, 2), "fp16": MaskLimits(0.2, 0.995, 2, 5e-4)}
+)
 
 
 @dataclass(frozen=True)
@@ -27,22 +52,38 @@ class MaskDifference:
     frame: int
     max_error: float  # not a number where the GPU's mask holds none
     mean_error: float
-    iou: float  # of the pixels at or above the threshold; 1 if there are none in either mask
     pixels: int  # on different sides of the threshold
+    union: int  # pixels at or above the threshold in either mask
+    size: int  # pixels in all
 
-    def agrees(self, tolerance: float) -> bool:
+    @property
+    def iou(self) -> float:
+        """Of the pixels at or above the threshold; 1 if there are none in either mask."""
+        return iou_of([self])
+
+    def agrees(self, limits: MaskLimits) -> bool:
         """Whether the error and the outline are within what is allowed."""
-        return self.max_error <= tolerance and (self.iou >= LEAST_IOU or self.pixels <= MOST_PIXELS)
+        few = self.pixels <= max(limits.pixels, limits.share * self.size)
+        return self.max_error <= limits.error and (few or self.iou >= limits.iou)
+
+
+def iou_of(differences: Sequence[MaskDifference]) -> float:
+    """The intersection over the union of all frames' pixels at or above the threshold; 1 if there are none."""
+    union = sum(difference.union for difference in differences)
+    return (union - sum(difference.pixels for difference in differences)) / union if union else 1.0
 
 
 def compare_masks(frame: int, gpu: Floats, cpu: Floats) -> MaskDifference:
     """Both masks are (H, W)."""
     apart = errors(gpu, cpu)
     ours, theirs = gpu >= THRESHOLD, cpu >= THRESHOLD
-    union = int((ours | theirs).sum())
-    iou = int((ours & theirs).sum()) / union if union else 1.0
     return MaskDifference(
-        frame, float(apart.max()), float(apart.mean(dtype=np.float64)), iou, int((ours != theirs).sum())
+        frame=frame,
+        max_error=float(apart.max()),
+        mean_error=float(apart.mean(dtype=np.float64)),
+        pixels=int((ours != theirs).sum()),
+        union=int((ours | theirs).sum()),
+        size=apart.size,
     )
 
 

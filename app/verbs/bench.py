@@ -21,6 +21,7 @@ from app.models.loading import SegmentationModel, load_segmentation
 from app.verbs.stats import summarize
 from gpu_delegate.context import open_context
 from gpu_delegate.errors import MediaError, UsageError
+from gpu_delegate.layout import Precision
 
 MEAN_TOLERANCE = 1e-3
 MOST_RUNS = 1_000_000
@@ -37,7 +38,7 @@ class FrameBench:
     warmup: int = 10
     runs: int = 100
     backend: str = "gl"
-    precision: str = "fp32"
+    precision: Precision = "fp32"
 
 
 def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], int]:
@@ -78,8 +79,8 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
     """Checks the options, and gives the frames."""
     if options.backend not in ("gl", "cpu"):
         raise UsageError(f"--backend {options.backend}: gl or cpu is needed here")
-    if options.precision != "fp32":
-        raise UsageError(f"--precision {options.precision}: only fp32 is supported")
+    if options.precision != "fp32" and options.backend == "cpu":
+        raise UsageError(f"--precision {options.precision} is for the GPU: leave it or --backend cpu out")
     if options.frames is not None and options.size is not None:
         raise UsageError("--size and --frames exclude each other: the frames have their size")
     if not 1 <= options.runs <= MOST_RUNS or not 0 <= options.warmup <= MOST_RUNS:
@@ -98,7 +99,7 @@ def _job(options: FrameBench, model: SegmentationModel, size: ImageSize, console
         yield lambda: CpuFrameJob(model, size)
         return
     with open_context() as context, console.compilation() as progress:
-        yield lambda: GlFrameJob(context, model, size, progress)
+        yield lambda: GlFrameJob(context, model, size, progress, options.precision)
 
 
 def _measure(job: FrameJob, frames: Sequence[Rgba], warmup: int, runs: int) -> list[float]:

@@ -9,12 +9,15 @@ from app.verbs.bench import MOST_RUNS
 from app.verbs.stats import summarize
 from gpu_delegate.context import open_context
 from gpu_delegate.errors import UsageError
+from gpu_delegate.layout import Precision
 from gpu_delegate.program import draft
 from gpu_delegate.reader import load_model
 from gpu_delegate.runtime import Program, device_of
 
 
-def bench_model(name_or_path: str, runs: int, fuse: bool, console: Console) -> dict[str, Any]:
+def bench_model(
+    name_or_path: str, runs: int, fuse: bool, console: Console, precision: Precision = "fp32"
+) -> dict[str, Any]:
     """Milliseconds of whole inferences, and of each dispatch with the device waited for. Raises TexelflowError."""
     if not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_RUNS}")
@@ -23,7 +26,7 @@ def bench_model(name_or_path: str, runs: int, fuse: bool, console: Console) -> d
     graph = load_model(resolved.path)
     with open_context() as context:
         start = perf_counter()
-        blueprint = draft(graph, device_of(context), fuse)
+        blueprint = draft(graph, device_of(context), fuse, precision=precision)
         with console.compilation() as compiled:
             program = Program(context, blueprint, compiled)
         with program:
@@ -40,6 +43,7 @@ def bench_model(name_or_path: str, runs: int, fuse: bool, console: Console) -> d
             "init_ms": round(init_ms, 2),
             "renderer": context.renderer,
             "model": graph.name,
+            "precision": precision,
             "dispatches": [
                 {"name": kernel.name, "ms": round(time_ms, 3), "mmac": round(kernel.macs / 1e6, 3)}
                 for kernel, time_ms in zip(blueprint.kernels, best_ms, strict=True)

@@ -14,6 +14,7 @@ from app.models.spec import SpecOptions
 from app.verbs.check_clip import check_clip
 from app.verbs.check_model import check_model, subject_of
 from gpu_delegate.errors import UsageError
+from gpu_delegate.layout import Precision
 from gpu_delegate.reader import load_model
 
 CUT_OFF = 3  # exit code: what was there agrees, but the recording was cut off
@@ -25,12 +26,13 @@ class CheckOptions:
 
     model: str = "selfie"  # for a recording
     unfused: bool = False  # a model with one dispatch per op
-    tolerance: float | None = None  # 1e-3 for masks, 1e-4 for tensors
+    tolerance: float | None = None  # 1e-3 for masks (fp16: 0.2), 1e-4 for tensors
     report: Path | None = None  # picture of a recording's worst frame
     first: Position = 0
     last: Position | None = None
     spec: SpecOptions = field(default_factory=SpecOptions)
     json: bool = False
+    precision: Precision = "fp32"
 
 
 def run_check(target: str, options: CheckOptions, console: Console) -> int:
@@ -59,7 +61,7 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
     entry = resolved.entry
     listed = options.spec.input_range or (entry.input_range if entry else None)
     subject = subject_of(entry.name if entry else graph.name, resolved.path, graph, listed)
-    return check_model(subject, options.unfused, options.tolerance, console)
+    return check_model(subject, options.unfused, options.tolerance, console, options.precision)
 
 
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
@@ -70,7 +72,7 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
     with FileSource(target, options.first, options.last) as source:
         with console.download() as progress:
             model = load_segmentation(options.model, options.spec, progress)
-        figures, code = check_clip(source, model, options.tolerance, options.report, console)
+        figures, code = check_clip(source, model, options.tolerance, options.report, console, options.precision)
         if source.truncated:
             console.warn(f"{target}: {source.truncated}")
             code = code or CUT_OFF

@@ -1,7 +1,7 @@
 """A recording goes in; the masks of its frames on the GPU and on the CPU are compared, and what differs is printed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from app.console import Console
 from app.frame.cpu_path import CpuPath
 from app.frame.frame_job import GlFrameJob
-from app.frame.masks import LEAST_IOU, MOST_PIXELS, MaskDifference, compare_masks, save_picture
+from app.frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, iou_of, save_picture
 from app.frame.preprocess import Floats
 from app.media.convert import Rgba
 from app.media.sources import FileSource
@@ -18,8 +18,8 @@ from app.models.loading import SegmentationModel
 from app.verbs.check_model import Sample, Subject, TensorCheck, finite
 from gpu_delegate.compare import TOLERANCE, errors, first_divergence
 from gpu_delegate.context import Context, open_context
+from gpu_delegate.layout import Precision
 
-MASK_TOLERANCE = 1e-3
 DEFAULT_REPORT = Path("texelflow-check.png")
 
 
@@ -45,7 +45,12 @@ class _Findings:
 
 
 def check_clip(
-    source: FileSource, model: SegmentationModel, tolerance: float | None, report: Path | None, console: Console
+    source: FileSource,
+    model: SegmentationModel,
+    tolerance: float | None,
+    report: Path | None,
+    console: Console,
+    precision: Precision = "fp32",
 ) -> tuple[dict[str, Any], int]:
     """Compare all frames of the source: the figures, and the exit code.
 
@@ -54,10 +59,10 @@ def check_clip(
     The worst frame is saved as a picture where the check fails, or to `report` in any case. Raises UnsupportedError,
     DeviceError, MediaError.
     """
-    limit = MASK_TOLERANCE if tolerance is None else tolerance
+    limits = LIMITS[precision] if tolerance is None else replace(LIMITS[precision], error=tolerance)
     with open_context() as context:
-        found = _compare_frames(context, source, model, limit, console)
-        failed = [d.frame for d in found.frames if not d.agrees(limit)]
+        found = _compare_frames(context, source, model, limits, precision, console)
+        failed = [d.frame for d in found.frames if not d.agrees(limits)]
         passed = not failed
         figures = _figures(context, model, found, failed, passed)
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
@@ -67,21 +72,27 @@ def check_clip(
             save_picture(place, found.worst.difference, found.worst.rgba, found.worst.gpu, found.worst.cpu)
             console.say(f"frame {found.worst.difference.frame}, the worst one, is in {place}")
         if passed:
-            verdict = f"all {len(found.frames)} frames agree: error at most {limit:g}, and {_outline_rule()}"
+            verdict = f"all {len(found.frames)} frames agree: error at most {limits.error:g}, and {limits.outline}"
         else:
             subject = Subject(model.name, model.graph, model.data, model.spec.input_range)
-            verdict = _verdict(TensorCheck(context, subject, TOLERANCE, console), found, failed, limit)
+            check = TensorCheck(context, subject, TOLERANCE, console, precision)
+            verdict = _verdict(check, found, failed, limits)
         console.say(verdict)
-    return {**figures, "verdict": verdict}, 0 if passed else 1
+    return {**figures, "precision": precision, "verdict": verdict}, 0 if passed else 1
 
 
 def _compare_frames(
-    context: Context, source: FileSource, model: SegmentationModel, limit: float, console: Console
+    context: Context,
+    source: FileSource,
+    model: SegmentationModel,
+    limits: MaskLimits,
+    precision: Precision,
+    console: Console,
 ) -> _Findings:
     size = (source.info.width, source.info.height)
     cpu = CpuPath(model, size)
     with console.compilation() as progress:
-        job = GlFrameJob(context, model, size, progress)
+        job = GlFrameJob(context, model, size, progress, precision)
     differences: list[MaskDifference] = []
     network_errors: list[float] = []
     worst: _Worst | None = None
@@ -93,7 +104,7 @@ def _compare_frames(
             difference = compare_masks(frame.index, found, expected)
             differences.append(difference)
             network_errors.append(float(errors(job.network(tensor), mask).max()))
-            if worst is None or _badness(difference, limit) > _badness(worst.difference, limit):
+            if worst is None or _badness(difference, limits) > _badness(worst.difference, limits):
                 worst = _Worst(difference, frame.rgba, tensor, found, expected)
             report(len(differences), source.info.frame_count or 0)
     assert worst is not None, "a source without frames raises"
@@ -101,12 +112,12 @@ def _compare_frames(
     return _Findings(tuple(differences), network_errors[least_sure], differences[least_sure].frame, worst)
 
 
-def _badness(difference: MaskDifference, limit: float) -> tuple[bool, float]:
+def _badness(difference: MaskDifference, limits: MaskLimits) -> tuple[bool, float]:
     """Frames that fail are worse than those that do not, then larger errors; no number is the worst error."""
-    return not difference.agrees(limit), float(np.nan_to_num(difference.max_error, nan=np.inf))
+    return not difference.agrees(limits), float(np.nan_to_num(difference.max_error, nan=np.inf))
 
 
-def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limit: float) -> str:
+def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits: MaskLimits) -> str:
     """One line that says what failed and, from the worst frame, which op of the network is at fault if one is."""
     sample = Sample(f"frame {found.worst.difference.frame}", (found.worst.tensor,))
     first = first_divergence(check.run([sample], fuse=True)[0])
@@ -114,11 +125,8 @@ def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limit:
         cause = "the network agrees on the worst of them, so what is before or behind it differs"
     else:
         cause = check.explain(first, sample)
-    return f"{len(failed)} of {len(found.frames)} frames fail (allowed: error {limit:g}, {_outline_rule()}); {cause}"
-
-
-def _outline_rule() -> str:
-    return f"IoU at least {LEAST_IOU} or at most {MOST_PIXELS} pixels on the other side of 0.5"
+    allowed = f"allowed: error {limits.error:g}, {limits.outline}"
+    return f"{len(failed)} of {len(found.frames)} frames fail ({allowed}); {cause}"
 
 
 def _figures(
@@ -131,6 +139,7 @@ def _figures(
         "frames": len(frames),
         "max_error": finite(float(np.max([d.max_error for d in frames]))),
         "mean_error": finite(float(np.mean([d.mean_error for d in frames]))),
+        "iou": iou_of(frames),
         "min_iou": min(d.iou for d in frames),
         "max_pixels": max(d.pixels for d in frames),
         "frames_with_other_pixels": sum(d.pixels > 0 for d in frames),

@@ -13,10 +13,11 @@ from app.console import Console
 from app.frame.preprocess import Floats, Preprocessor
 from app.media.frames import CLIP_FRAMES, clip_frames
 from app.models.metadata import read_metadata
-from gpu_delegate.compare import TOLERANCE, Difference, compare, describe, first_divergence
+from gpu_delegate.compare import HALF_ERROR, TOLERANCE, Difference, compare, describe, first_divergence
 from gpu_delegate.context import Context, open_context
 from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Graph
+from gpu_delegate.layout import Precision
 from gpu_delegate.program import draft
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program, device_of
@@ -57,11 +58,12 @@ class TensorCheck:
     subject: Subject
     tolerance: float
     console: Console
+    precision: Precision = "fp32"
 
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
         """Every sample's differences, of one compiled program and one reference. Raises as draft and Reference do."""
         reference = Reference(self.subject.data, keep_all_tensors=True)
-        blueprint = draft(self.subject.graph, device_of(self.context), fuse=fuse, keep_all=True)
+        blueprint = draft(self.subject.graph, device_of(self.context), fuse, keep_all=True, precision=self.precision)
         with self.console.compilation() as progress:
             program = Program(self.context, blueprint, progress)
         with program:
@@ -83,7 +85,7 @@ class TensorCheck:
 
 
 def check_model(
-    subject: Subject, unfused: bool, tolerance: float | None, console: Console
+    subject: Subject, unfused: bool, tolerance: float | None, console: Console, precision: Precision = "fp32"
 ) -> tuple[dict[str, Any], int]:
     """Compare all that the program stores, on frames of the demo clip and on noise: the figures, and the exit code.
 
@@ -92,15 +94,13 @@ def check_model(
     limit = TOLERANCE if tolerance is None else tolerance
     samples = samples_for(subject)
     with open_context() as context:
-        check = TensorCheck(context, subject, limit, console)
+        check = TensorCheck(context, subject, limit, console, precision)
         runs = check.run(samples, fuse=not unfused)
         worst = [max(same, key=_excess) for same in zip(*runs, strict=True)]
         first = first_divergence(worst)
         _show(console, f"{subject.name} on {context.renderer}", worst, unfused)
         if first is None:
-            verdict = (
-                f"all {len(worst)} tensors agree on {len(samples)} inputs, within {limit:g} of 1 or of their magnitude"
-            )
+            verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {_rule(limit, precision)}"
         else:
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)
@@ -110,6 +110,7 @@ def check_model(
         "model": subject.name,
         "renderer": renderer,
         "fused": not unfused,
+        "precision": precision,
         "inputs": [sample.what for sample in samples],
         "tensors": [_as_json(difference) for difference in worst],
         "first_divergence": None if first is None else _as_json(first),
@@ -135,6 +136,12 @@ def samples_for(subject: Subject) -> list[Sample]:
         ]
         samples = real + samples
     return samples
+
+
+def _rule(limit: float, precision: Precision) -> str:
+    """What is allowed, for a person."""
+    halves = f", and {HALF_ERROR:g} for each time that values were stored as halves" if precision == "fp16" else ""
+    return f"{limit:g} of 1 or of their magnitude{halves}"
 
 
 def _where(difference: Difference) -> str:

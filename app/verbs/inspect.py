@@ -16,6 +16,7 @@ from gpu_delegate.context import open_context
 from gpu_delegate.device import SOFTWARE, Device
 from gpu_delegate.errors import DeviceError, UsageError
 from gpu_delegate.graph import Graph
+from gpu_delegate.layout import Precision
 from gpu_delegate.program import Blueprint, draft
 from gpu_delegate.reader import SUPPORTED_OPS, load_model
 from gpu_delegate.roofline import Peaks
@@ -34,6 +35,7 @@ class InspectOptions:
     json: bool = False
     ops: bool = False  # list the supported ops; needs no model
     peaks: bool = True  # measure the machine's peaks
+    precision: Precision = "fp32"
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         path = resolve(model, progress).path
     graph = load_model(path)
     machine = _look_at_machine(options.peaks)
-    blueprint = draft(graph, machine.device, fuse=not options.unfused)
+    blueprint = draft(graph, machine.device, not options.unfused, precision=options.precision)
     found = inspect_blueprint(blueprint, machine.peaks, machine.device.offset_alignment_bytes)
     if options.json:
         console.json(_as_json(found, machine))

@@ -1,0 +1,15 @@
+"""What a person says of precision goes in; what the engine takes comes out."""
+
+from typing import get_args
+
+from gpu_delegate.errors import UsageError
+from gpu_delegate.layout import Precision
+
+
+def parse_precision(text: str) -> Precision:
+    """fp32 or fp16. Raises UsageError for anything else."""
+    known: tuple[Precision, ...] = get_args(Precision)
+    for precision in known:
+        if text == precision:
+            return precision
+    raise UsageError(f"--precision {text}: {' or '.join(known)} is needed")

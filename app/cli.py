@@ -290,6 +290,15 @@ def inspect_verb(
     return run_inspect(model, options, Console(quiet=json))
 
 
+@app.command("doctor")
+def doctor_verb(json: Json = False) -> int:
+    """Show what this machine has and lacks, and what to do. Exit code 2 if recordings cannot be segmented here."""
+    from app.console import Console
+    from app.verbs.doctor import doctor
+
+    return doctor(Console(quiet=json), json)
+
+
 def _spec(input_range: str | None, activation: str | None, channel: int | None) -> "SpecOptions":
     from app.models.spec import SpecOptions, parse_range
 

@@ -33,6 +33,7 @@ class Blueprint:
     records: tuple[memory.UsageRecord, ...]
     plan: memory.Plan
     storages: Storages
+    precision: Precision
     constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
 
     @property
@@ -62,7 +63,7 @@ def draft(
     accesses = [_accesses(kernel, records, plan) for kernel in lowered.kernels]
     return Blueprint(
         source, graph, reports, lowered.declined, lowered.kernels, find_cyclic_barriers(accesses), records, plan,
-        lowered.storages,
+        lowered.storages, precision,
         {t: _constant(graph, t) for k in lowered.kernels for t in k.inputs if graph.tensors[t].is_constant},
     )  # fmt: skip
 

@@ -138,6 +138,11 @@ def _print_memory(console: Console, found: Inspection, blueprint: Blueprint) -> 
         f"{plan.tensors} tensors in memory: naive {plan.naive_bytes / _MIB:.2f} MiB, planned "
         f"{plan.planned_bytes / _MIB:.2f} MiB ({saved:.0%} less), lower bound {plan.lower_bound_bytes / _MIB:.2f} MiB"
     )
+    stored = "halves" if found.precision == "fp16" else "float32"
+    console.show(
+        f"inputs and outputs: {plan.outer_bytes / _MIB:.2f} MiB as float32; "
+        f"what kernels hand to each other: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"
+    )
     console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' text")
     console.show(Text("the arena: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
     for row in arena_picture(blueprint, columns=console.columns - 4):

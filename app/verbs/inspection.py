@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpu_delegate import memory, passes
 from gpu_delegate.graph import Graph
 from gpu_delegate.kernel import Kernel
+from gpu_delegate.layout import Precision
 from gpu_delegate.program import Blueprint
 from gpu_delegate.roofline import Peaks, cost_of
 
@@ -45,9 +46,11 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of the intermediate tensors under several plans, and of the weights."""
+    """Bytes of the tensors, alone and under several plans, and of the weights."""
 
     tensors: int
+    outer_bytes: int  # inputs and outputs, always float32
+    inner_bytes: int  # what kernels hand to each other
     naive_bytes: int
     planned_bytes: int
     lower_bound_bytes: int
@@ -59,6 +62,7 @@ class Inspection:
     """All of it. Shapes are (B, H, W, C), as in the file."""
 
     name: str
+    precision: Precision
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[tuple[int, ...], ...]
     operators: Mapping[str, int]
@@ -82,6 +86,7 @@ def inspect_blueprint(blueprint: Blueprint, peaks: Peaks | None, alignment_bytes
     source = blueprint.source
     return Inspection(
         name=source.name,
+        precision=blueprint.precision,
         inputs=_shapes(source, source.inputs),
         outputs=_shapes(source, source.outputs),
         operators=dict(Counter(node.op for node in source.nodes).most_common()),
@@ -145,9 +150,11 @@ def _dispatch(number: int, kernel: Kernel, blueprint: Blueprint, program: int, p
 
 
 def _memory(blueprint: Blueprint, alignment_bytes: int) -> Memory:
-    records = blueprint.records
+    records, outer = blueprint.records, {*blueprint.graph.inputs, *blueprint.graph.outputs}
     return Memory(
         len(records),
+        sum(record.size_bytes for record in records if record.tensor in outer),
+        sum(record.size_bytes for record in records if record.tensor not in outer),
         memory.naive(records, alignment_bytes).total_bytes,
         blueprint.plan.total_bytes,
         memory.lower_bound_bytes(records),

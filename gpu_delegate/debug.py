@@ -69,15 +69,15 @@ class Folder:
 
     def _store(self, name: str, content: bytes) -> bool:
         if len(content) > self._left_bytes:
-            say(f"DEBUG: {self._path} has taken as much as it may; nothing more is written")
+            say(f"debug: {self._path} has taken as much as it may; nothing more is written")
             return False
         if len(self._named) == 1:
-            say(f"DEBUG: files are written to {self._path}")
+            say(f"debug: files are written to {self._path}")
         try:
             self._path.mkdir(parents=True, exist_ok=True)
             (self._path / name).write_bytes(content)
         except OSError as error:
-            say(f"DEBUG: nothing is written to {self._path}: {error.strerror or error}")
+            say(f"debug: nothing is written to {self._path}: {error.strerror or error}")
             return False
         self._left_bytes -= len(content)
         return True

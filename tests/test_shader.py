@@ -1,9 +1,12 @@
 """Shader text: includes, parameters, sections; drivers' logs; all generated GLSL is what it was, and valid."""
 
 import hashlib
+import itertools
 import json
+import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -22,6 +25,8 @@ from tests.sketch import Sketch
 
 DATA = Path(__file__).parent / "data"
 VALIDATOR = "glslangValidator"
+ENDINGS = (".comp", ".frag", ".vert")
+MOST_VARIANTS = 64  # of one shader
 AFTER_INCLUDES = "layout(binding = "
 
 
@@ -156,7 +161,36 @@ def test_generated_kernels_are_what_they_were(pytestconfig: pytest.Config) -> No
     assert found == json.loads(stored.read_text(encoding="utf-8"))
 
 
-@pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
+def validate(sources: Iterable[tuple[str, str]], folder: Path) -> list[str]:
+    """Complaints of the reference compiler about (ending, source) pairs, all given at once."""
+    texts = sorted(set(sources))
+    files = [folder / f"{number}.{ending}" for number, (ending, _) in enumerate(texts)]
+    for file, (_, source) in zip(files, texts, strict=True):
+        file.write_text(source, encoding="utf-8")
+    done = subprocess.run([VALIDATOR, *map(str, files)], capture_output=True, text=True, timeout=300, check=False)
+    complaints = [line for line in done.stdout.splitlines() if "ERROR" in line or "WARNING" in line]
+    assert (done.returncode == 0) == (not complaints), done.stderr
+    return complaints
+
+
+def variants(name: str) -> list[str]:
+    """A shader of the program with every choice that its text makes by its parameters, up to MOST_VARIANTS."""
+    text = load(name)
+    choices: dict[str, set[int]] = {}
+    for parameter, default in re.findall(r"^\s*#define (\w+) (\d+)\s*(?://.*)?$", text, re.M):
+        values = {int(value) for value in re.findall(rf"\b{parameter} == (\d+)", text)}
+        if re.search(rf"^\s*#(?:el)?if .*\b{parameter}\b", text, re.M):
+            values |= {0, 1}
+        if values:
+            choices[parameter] = values | {int(default)}
+    combined = itertools.product(*map(sorted, choices.values()))
+    return [load(name, dict(zip(choices, values, strict=True))) for values in itertools.islice(combined, MOST_VARIANTS)]
+
+
+needs_validator = pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
+
+
+@needs_validator
 def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
     """Drivers accept more than the language allows; the reference compiler does not."""
     plans = list(snapshot_models().values())
@@ -165,19 +199,24 @@ def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
             plans += [draft(read_model(case.model()), device) for device in DEVICES.values()]
     plans.append(draft(read_model(selfie_like(0)), DEVICES["baked"]))
     plans.append(draft(read_model(selfie_like(0)), replace(HARDWARE, max_texture_texels=64)))
-    sources = {kernel.source for plan in plans for kernel in plan.kernels}
-    for number, source in enumerate(sorted(sources)):
-        (tmp_path / f"{number}.comp").write_text(source)
-    files = sorted(tmp_path.iterdir())
-    done = subprocess.run([VALIDATOR, *map(str, files)], capture_output=True, text=True, timeout=300)
-    complaints = [line for line in done.stdout.splitlines() if "ERROR" in line or "WARNING" in line]
-    assert done.returncode == 0, complaints[:5]
-    assert complaints == []
-    assert len(files) > 300
+    sources = {("comp", kernel.source) for plan in plans for kernel in plan.kernels}
+    assert len(sources) > 300
+    assert validate(sources, tmp_path) == []
 
 
-@pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
+@needs_validator
+def test_shaders_are_valid_glsl_with_whatever_parameters(tmp_path: Path) -> None:
+    """Files with an entry point, as they are found: a new one is here by itself."""
+    names = [file.name for file in resources.files("shaders").iterdir() if file.name[-5:] in ENDINGS]
+    sources = {(name[-4:], text) for name in names for text in variants(name)}
+    assert {"image_to_tensor.comp", "composite.frag", "composite.vert"} <= set(names)
+    assert len(sources) > 2 * len(names)
+    assert validate(sources, tmp_path) == []
+
+
+@needs_validator
 def test_validator_finds_mistakes(tmp_path: Path) -> None:
-    wrong = tmp_path / "wrong.comp"
-    wrong.write_text(small_model(HARDWARE).kernels[0].source.replace("int x0 =", "int x0 = 1.5 +"))
-    assert subprocess.run([VALIDATOR, str(wrong)], capture_output=True, timeout=60).returncode != 0
+    source = small_model(HARDWARE).kernels[0].source
+    wrong = source.replace("int x0 =", "int x0 = 1.5 +")
+    assert wrong != source
+    assert validate([("comp", source), ("comp", wrong)], tmp_path)

@@ -104,7 +104,7 @@ class FileSource:
         self._packets = 0
         self._container, self._layout = open_recording(self._path)
         try:
-            self._stream = _pick_stream(self._container, self._path)
+            self._stream = pick_stream(self._container, self._path)
             self._decoded = self._decode()
             self._first_frame = self._decode_first()
             self._orientation = _orientation(self._first_frame)
@@ -277,7 +277,7 @@ def open_recording(path: str) -> tuple[av.container.InputContainer, Layout]:
     return container, layout
 
 
-def _pick_stream(container: av.container.InputContainer, path: str) -> av.VideoStream:
+def pick_stream(container: av.container.InputContainer, path: str) -> av.VideoStream:
     """The first stream of moving pictures, cover art not counted, of a codec and a size that can be decoded."""
     streams = [
         s for s in container.streams if s.type == "video" and not s.disposition & av.stream.Disposition.attached_pic

@@ -21,6 +21,7 @@ demo: setup
 	$(BIN)/texelflow demo
 
 test: setup
+	@.ci/setup tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

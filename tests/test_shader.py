@@ -197,6 +197,7 @@ def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
     for case in CASES:
         if not case.refused:
             plans += [draft(read_model(case.model()), device) for device in DEVICES.values()]
+    plans += [draft(read_model(selfie_like(0)), device, precision="fp16") for device in (SOFTWARE, HARDWARE)]
     plans.append(draft(read_model(selfie_like(0)), DEVICES["baked"]))
     plans.append(draft(read_model(selfie_like(0)), replace(HARDWARE, max_texture_texels=64)))
     sources = {("comp", kernel.source) for plan in plans for kernel in plan.kernels}

@@ -1,0 +1,136 @@
+"""A recording's packets go in, undecoded; the time stamps of its frames and where decoding may begin come out.
+
+What packets say is quickly read, but is a claim: some become no frame, some share a stamp. Who seeks by it has to look
+at what then comes out of the decoder.
+"""
+
+import contextlib
+import threading
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import av
+import numpy as np
+
+from app.media.sources import open_recording, pick_stream
+from gpu_delegate.errors import MediaError
+
+MOST_FRAMES = 1 << 22  # 38 hours at 30 a second; more are not listed
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What packets say: `pts` of the frames in order of display, `key_pts` of the key frames among them.
+
+    `key_seeks` are the stamps that find the key frames' packets when seeking. `sound` says that each packet has a stamp
+    of its own, so that the n-th of `pts` may be taken for frame n.
+    """
+
+    pts: Sequence[int]
+    key_pts: Sequence[int]
+    key_seeks: Sequence[int]
+    sound: bool
+
+    def index_at(self, pts: int) -> int:
+        """The number of the frame that is on the screen at a time stamp; 0 before the first."""
+        return max(0, bisect_right(self.pts, pts) - 1)
+
+    def keyframe_before(self, index: int) -> int:
+        """The number of the last key frame up to a frame; 0 where there is none."""
+        if not self.pts:
+            return 0
+        keys = bisect_right(self.key_pts, self.pts[min(max(0, index), len(self.pts) - 1)])
+        return bisect_left(self.pts, self.key_pts[keys - 1]) if keys else 0
+
+
+def arrange(stamps: Sequence[int], keys: Sequence[int], seeks: Sequence[int], sound: bool = True) -> Claims:
+    """Claims of packets given in any order; a stamp that two packets share is kept once, and is not sound."""
+    in_order = np.unique(np.array(stamps, np.int64))
+    key_order = np.argsort(np.array(keys, np.int64), kind="stable")
+    return Claims(
+        _integers(in_order),
+        _integers(np.array(keys, np.int64)[key_order]),
+        _integers(np.array(seeks, np.int64)[key_order]),
+        sound and len(in_order) == len(stamps) > 0,
+    )
+
+
+def _integers(values: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Sequence[int]:
+    return array("q", values.tobytes())
+
+
+class TimeIndex:
+    """Reads all packets of a file on a thread of its own; `claims` is None until it has them.
+
+    pts are those of FileSource's frames: `offset` is what it takes from the stamps of an AVI file, else 0.
+    """
+
+    def __init__(self, path: str, offset: int = 0) -> None:
+        self.claims: Claims | None = None
+        self._path, self._offset = path, offset
+        self._ready, self._unwanted = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def count(self) -> int | None:
+        """How many frames the packets promise."""
+        return len(self.claims.pts) if self.claims else None
+
+    def index_at(self, pts: int) -> int | None:
+        """The number of the frame that is on the screen at a time stamp."""
+        return self.claims.index_at(pts) if self.claims else None
+
+    def keyframe_before(self, index: int) -> int | None:
+        """The number of the last key frame up to a frame; 0 where there is none."""
+        return self.claims.keyframe_before(index) if self.claims else None
+
+    def wait(self, timeout_s: float) -> None:
+        """Until `claims` are there, or the time is over."""
+        self._ready.wait(timeout_s)
+
+    def close(self) -> None:
+        """End the thread; harmless when repeated."""
+        self._unwanted.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            container, _ = open_recording(self._path)
+            with container:
+                self.claims = self._read(container, pick_stream(container, self._path))
+        except MediaError:  # the file vanished or changed since it was opened for playing, which will tell
+            self.claims = arrange([], [], [], sound=False)
+        finally:
+            self._ready.set()
+
+    def _read(self, container: av.container.InputContainer, stream: av.VideoStream) -> Claims:
+        stamps, keys, seeks = array("q"), array("q"), array("q")
+        by_dts = container.format.name == "avi"
+        by_pts = "matroska" in container.format.name  # whose index has times of display; others seek by decoding time
+        sound = not by_dts
+        for packet in self._packets(container, stream):
+            stamp = packet.dts if by_dts else packet.pts
+            if stamp is None or len(stamps) == MOST_FRAMES:
+                sound = False
+                continue
+            sound = sound and packet.size > 0 and not packet.is_corrupt
+            stamps.append(stamp - self._offset)
+            if packet.is_keyframe:
+                keys.append(stamp - self._offset)
+                seeks.append(stamp if by_pts or packet.dts is None else packet.dts)
+        return arrange(stamps, keys, seeks, sound and not self._unwanted.is_set())
+
+    def _packets(
+        self, container: av.container.InputContainer, stream: av.VideoStream
+    ) -> Iterator["av.Packet[av.VideoStream]"]:
+        """Those that are to be seen, until the file ends, reading fails, or nobody wants them any more."""
+        with contextlib.suppress(av.FFmpegError):
+            for packet in container.demux(stream):
+                if self._unwanted.is_set():
+                    return
+                is_last = packet.size == 0 and packet.pts is None  # tells decoders that the file ends
+                if not is_last and not packet.is_discard:
+                    yield packet

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.console import Console
+from gpu_delegate import debug
 from gpu_delegate.context import DRAWING, Context, open_context, too_old
 from gpu_delegate.errors import DeviceError, UsageError
 
@@ -35,9 +36,9 @@ def open_machine(choice: str, needs_picture: bool, console: Console) -> Iterator
     _check_choice(choice)
     with contextlib.ExitStack() as stack:
         if choice == "gl" or (choice == "auto" and _is_one_worth_it(console)):
-            yield Machine("gl", stack.enter_context(open_context()))
+            yield _told(Machine("gl", stack.enter_context(open_context())), choice)
         else:
-            yield Machine("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None)
+            yield _told(Machine("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None), choice)
 
 
 def machine_in(context: Context, choice: str, console: Console) -> Machine:
@@ -45,7 +46,13 @@ def machine_in(context: Context, choice: str, console: Console) -> Machine:
     _check_choice(choice)
     if choice == "gl" and not context.can_compute:
         raise DeviceError(f"{too_old(context.gl.version, context.renderer)}; update the driver or use --backend cpu")
-    return Machine("gl" if choice == "gl" or (choice == "auto" and _is_worth_it(context, console)) else "cpu", context)
+    computes = choice == "gl" or (choice == "auto" and _is_worth_it(context, console))
+    return _told(Machine("gl" if computes else "cpu", context), choice)
+
+
+def _told(machine: Machine, choice: str) -> Machine:
+    debug.tell(debug.RUN, f"debug: --backend {choice} is {machine.backend} here: {machine.renderer}")
+    return machine
 
 
 def _check_choice(choice: str) -> None:

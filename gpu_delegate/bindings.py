@@ -38,14 +38,14 @@ class Target:
 
 def declare(sources: Sequence[Source], targets: Sequence[Target]) -> list[str]:
     """Declarations: inputs as buffer textures on units 0, 1, ..., outputs and large inputs as SSBOs."""
-    packs = any(target.storage.is_halves for target in targets)
+    converts = any(target.storage.is_halves for target in targets) or any(source.unpacks for source in sources)
     lines = [f"layout(binding = {WEIGHTS_UNIT}) uniform samplerBuffer weights;"]
-    if packs or any(source.unpacks for source in sources):
+    if converts:
         lines += lines_of("halves.glsl")
     for k, source in enumerate(sources):
         lines += _input(k, source, binding=len(targets) + k)
     for k, target in enumerate(targets):
-        lines += _packed_output(k, target) if packs else _output(k, target)
+        lines += _converted_output(k, target) if converts else _output(k, target)
     return lines
 
 
@@ -66,8 +66,8 @@ def _output(k: int, target: Target) -> list[str]:
     return [f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {target.texel} out{k}[]; }};"]
 
 
-def _packed_output(k: int, target: Target) -> list[str]:
-    """As halves.glsl wants it, in kernels of which any output is packed."""
+def _converted_output(k: int, target: Target) -> list[str]:
+    """As WRITE of halves.glsl wants it, whether this output is stored as halves or not."""
     value = "to_halves(v)" if target.storage.is_halves else "v"
     return [
         f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {target.texel} out{k}_texels[]; }};",

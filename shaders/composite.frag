@@ -1,5 +1,5 @@
 #version 330
-// The frame's texture and the network's output tensor go in, the picture with its effect comes out.
+// The frame's planes and the network's output tensor go in, the picture with its effect comes out.
 // A target larger than the frame repeats the frame's last row and column.
 #define FRAME_W 640
 #define FRAME_H 480
@@ -13,10 +13,9 @@
 #define UNSEEN 0
 // 0 tints the person, 1 puts an image behind, 2 a colour, 3 shows the mask. No uniform: software GL would do all four.
 #define EFFECT 0
-#include "sampling.glsl"
+#include "frame.glsl"
 #include "mask.glsl"
 
-uniform sampler2D frame;
 uniform sampler2D background;  // of the frame's size
 uniform vec4 color;  // a is the strength of a tint
 uniform int height;  // of a target whose first row is the lowest, else 0
@@ -44,7 +43,7 @@ void main() {
     ivec2 at = ivec2(gl_FragCoord.xy);
     if (height > 0) at.y = height - 1 - at.y;
     at = min(at, ivec2(FRAME_W, FRAME_H) - 1);
-    vec3 pixel = texelFetch(frame, at, 0).rgb;
+    vec3 pixel = frame_at(at);
     float person = clamp(mask_over(at), 0.0, 1.0);
 #if EFFECT == 0
     pixel = mix(pixel, color.rgb, color.a * person);

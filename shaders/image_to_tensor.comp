@@ -1,5 +1,5 @@
 #version 430
-// A frame's texture goes in, the network's input comes out (PHWC4, one slice): the definition is in app/frame/preprocess.py.
+// A frame's planes go in, the network's input comes out (PHWC4, one slice): the definition is in app/frame/preprocess.py.
 #define GROUP_X 64
 #define GROUP_Y 4
 #define FRAME_W 640
@@ -16,24 +16,16 @@
 #define HIGH 1.0
 // Whether the frame leaves bars.
 #define BARS 0
-#include "sampling.glsl"
+#include "frame.glsl"
 
 layout(local_size_x = GROUP_X, local_size_y = GROUP_Y) in;
-layout(binding = 0) uniform sampler2D frame;
 layout(std430, binding = 0) writeonly buffer Tensor { vec4 tensor[]; };
 
 void main() {
     ivec2 at = ivec2(gl_GlobalInvocationID.xy);
     if (at.x >= TENSOR_W || at.y >= TENSOR_H) return;
-    ivec2 whole;
-    vec2 part;
-    locate(at.x, X_STEP, X_START, X_DEN, whole.x, part.x);
-    locate(at.y, Y_STEP, Y_START, Y_DEN, whole.y, part.y);
-    ivec2 last = ivec2(FRAME_W, FRAME_H) - 1;
-    ivec2 near = clamp(whole, ivec2(0), last), far = clamp(whole + 1, ivec2(0), last);
-    vec3 top = mix(texelFetch(frame, near, 0).rgb, texelFetch(frame, ivec2(far.x, near.y), 0).rgb, part.x);
-    vec3 bottom = mix(texelFetch(frame, ivec2(near.x, far.y), 0).rgb, texelFetch(frame, far, 0).rgb, part.x);
-    vec3 color = LOW + (HIGH - LOW) * mix(top, bottom, part.y);
+    vec3 color = frame_between(at, ivec2(X_STEP, Y_STEP), ivec2(X_START, Y_START), ivec2(X_DEN, Y_DEN));
+    color = LOW + (HIGH - LOW) * color;
 #if BARS
     bool seen = is_inside(at.x, X_STEP, X_START, X_DEN, FRAME_W) && is_inside(at.y, Y_STEP, Y_START, Y_DEN, FRAME_H);
     color = seen ? color : vec3(LOW);

@@ -10,6 +10,7 @@ import pytest
 
 from app.frame.cpu_path import CpuPath
 from app.frame.frame_job import GlFrameJob
+from app.frame.picture import rgba_format, rgba_picture
 from app.models.loading import load_segmentation
 from gpu_delegate.context import Context
 from tests.commands import Command
@@ -45,15 +46,15 @@ def test_own_frames_give_their_masks(
     assert result.code == 0
     masks = np.load(tmp_path / "m.npy")
     assert (masks.shape, masks.dtype) == ((3, 301, 403), np.float32)
-    path = CpuPath(load_segmentation("selfie"), (403, 301))
+    path = CpuPath(load_segmentation("selfie"), rgba_format((403, 301)))
     for frame, mask in zip(frames, masks, strict=True):
-        assert np.abs(path.run(frame) - mask).max() < 1e-3
+        assert np.abs(path.run(rgba_picture(frame)) - mask).max() < 1e-3
     assert json.loads(result.out)["mask_mean"] == pytest.approx(masks[0].mean(), abs=1e-6)
 
 
 def test_another_mask_than_the_cpus_ends_in_exit_code_1(monkeypatch: pytest.MonkeyPatch, texelflow: Command) -> None:
     right = GlFrameJob.run
-    monkeypatch.setattr(GlFrameJob, "run", lambda self, rgba: right(self, rgba) * np.float32(0.99))
+    monkeypatch.setattr(GlFrameJob, "run", lambda self, picture: right(self, picture) * np.float32(0.99))
     result = texelflow("bench", "frame", "--runs", 1, "--json")
     assert result.code == 1
     assert "away from the CPU path's" in result.err

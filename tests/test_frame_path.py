@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import Fit, ImageSize, Preprocessor, sampling
 from app.frame.readback import ReadbackRing, frame_mask, read_buffer
 from app.frame.render import EFFECTS, Compositor, Effect, Look, OffscreenTarget
 from app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
-from app.frame.upload import FrameUploader
+from app.frame.upload import FrameTextures
 from gpu_delegate.context import Context, open_context
 from gpu_delegate.errors import DeviceError, UsageError
 from gpu_delegate.opengl import BufferRange
@@ -91,9 +92,9 @@ class TestDefinition:
     @pytest.mark.parametrize("size", SIZES)
     @pytest.mark.parametrize("tensor_size", [(256, 256), (256, 144), (13, 7)])
     def test_both_directions_do_what_is_written(self, size: ImageSize, tensor_size: ImageSize, fit: Fit) -> None:
-        work = Preprocessor(size, tensor_size, fit, (-1, 1))
+        work = Preprocessor(rgba_format(size), tensor_size, fit, (-1, 1))
         rgba, mask = noise(size), noise_mask(tensor_size)
-        tensor = work.image_to_tensor(rgba)
+        tensor = work.image_to_tensor(rgba_picture(rgba))
         assert tensor.shape == (1, tensor_size[1], tensor_size[0], 3)
         assert tensor.dtype == np.float32
         np.testing.assert_allclose(tensor[0], self.tensor(rgba, tensor_size, fit, -1, 1), rtol=0, atol=1e-6)
@@ -102,10 +103,10 @@ class TestDefinition:
     @settings(max_examples=60, deadline=None)
     @given(st.tuples(*[st.integers(1, 90)] * 2), st.tuples(*[st.integers(1, 40)] * 2), st.sampled_from(FITS))
     def test_holds_for_any_sizes(self, size: ImageSize, tensor_size: ImageSize, fit: Fit) -> None:
-        work = Preprocessor(size, tensor_size, fit)
+        work = Preprocessor(rgba_format(size), tensor_size, fit)
         rgba, mask = noise(size), noise_mask(tensor_size)
         expected = self.tensor(rgba, tensor_size, fit, 0, 1)
-        np.testing.assert_allclose(work.image_to_tensor(rgba)[0], expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(work.image_to_tensor(rgba_picture(rgba))[0], expected, rtol=0, atol=1e-6)
         np.testing.assert_allclose(work.mask_to_frame(mask), self.mask(mask, size, fit), rtol=0, atol=1e-5)
 
     def test_the_way_back_inverts_the_way_there(self) -> None:
@@ -114,9 +115,11 @@ class TestDefinition:
 
     def test_letterbox_leaves_black_bars_and_crop_leaves_an_unseen_part(self) -> None:
         white = np.full((20, 40, 4), 255, np.uint8)
-        boxed = Preprocessor((40, 20), (8, 8), "letterbox", (-1, 1)).image_to_tensor(white)[0, :, 0, 0]
+        boxed = Preprocessor(rgba_format((40, 20)), (8, 8), "letterbox", (-1, 1)).image_to_tensor(rgba_picture(white))[
+            0, :, 0, 0
+        ]
         assert boxed.tolist() == [-1, -1, 1, 1, 1, 1, -1, -1]
-        seen = Preprocessor((40, 20), (8, 8), "crop").mask_to_frame(np.ones((8, 8), np.float32))
+        seen = Preprocessor(rgba_format((40, 20)), (8, 8), "crop").mask_to_frame(np.ones((8, 8), np.float32))
         assert seen[:, :10].max() == seen[:, 30:].max() == 0
         assert seen[:, 10:30].min() == 1
 
@@ -132,8 +135,11 @@ class Bench:
     def __init__(self, context: Context) -> None:
         self.context = context
 
-    def texture(self, rgba: Image) -> int:
-        return FrameUploader(self.context, (rgba.shape[1], rgba.shape[0])).upload(rgba)
+    def frame(self, rgba: Image) -> FrameTextures:
+        picture = rgba_picture(rgba)
+        textures = FrameTextures(self.context, picture.format)
+        textures.upload(picture)
+        return textures
 
     def place(self, size_bytes: int, data: Floats | None = None, offset_bytes: int = 512) -> BufferRange:
         """A range that begins inside its buffer, so that an ignored offset shows."""
@@ -161,11 +167,11 @@ class TestImageToTensor:
     @pytest.mark.parametrize("size", SIZES)
     def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
         tensor_size, rgba = (48, 32), noise(size)
-        there = ImageToTensor(bench.context, size, tensor_size, fit, (-1, 1))
+        there = ImageToTensor(bench.context, bench.frame(rgba), tensor_size, fit, (-1, 1))
         tensor = bench.place(there.size_bytes)
-        there.run(bench.texture(rgba), tensor)
+        there.run(tensor)
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(32, 48, 4)
-        expected = Preprocessor(size, tensor_size, fit, (-1, 1)).image_to_tensor(rgba)[0]
+        expected = Preprocessor(rgba_format(size), tensor_size, fit, (-1, 1)).image_to_tensor(rgba_picture(rgba))[0]
         np.testing.assert_allclose(found[..., :3], expected, rtol=0, atol=1e-5)
         assert not found[..., 3].any()
 
@@ -174,20 +180,20 @@ class TestImageToTensor:
         self, bench: Bench, size: ImageSize, tensor_size: ImageSize
     ) -> None:
         rgba = noise(size)
-        there = ImageToTensor(bench.context, size, tensor_size)
+        there = ImageToTensor(bench.context, bench.frame(rgba), tensor_size)
         tensor = bench.place(there.size_bytes)
-        there.run(bench.texture(rgba), tensor)
+        there.run(tensor)
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(*tensor_size[::-1], 4)
-        expected = Preprocessor(size, tensor_size).image_to_tensor(rgba)[0]
+        expected = Preprocessor(rgba_format(size), tensor_size).image_to_tensor(rgba_picture(rgba))[0]
         np.testing.assert_allclose(found[..., :3], expected, rtol=0, atol=1e-6)
 
     @pytest.mark.parametrize("size", [(41, 47), (55, 61)])
     def test_a_frame_of_the_tensors_size_passes_unchanged(self, bench: Bench, size: ImageSize) -> None:
         """Sizes in which float32 division lands below the whole number that it should give."""
         rgba = noise(size)
-        there = ImageToTensor(bench.context, size, size, value_range=(0, 255))
+        there = ImageToTensor(bench.context, bench.frame(rgba), size, value_range=(0, 255))
         tensor = bench.place(there.size_bytes)
-        there.run(bench.texture(rgba), tensor)
+        there.run(tensor)
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(*rgba.shape)
         np.testing.assert_allclose(found[..., :3], rgba[..., :3], rtol=0, atol=1e-4)
 
@@ -205,14 +211,18 @@ class TestMaskToFrame:
     def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
         mask = noise_mask((256, 144))
         found = self.run(bench, mask[..., None], size, MaskLayout((256, 144)), fit)
-        np.testing.assert_allclose(found, Preprocessor(size, (256, 144), fit).mask_to_frame(mask), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(
+            found, Preprocessor(rgba_format(size), (256, 144), fit).mask_to_frame(mask), rtol=0, atol=1e-5
+        )
 
     @pytest.mark.parametrize("stride", [1, 4])
     def test_reads_both_layouts(self, bench: Bench, stride: int) -> None:
         mask = noise_mask((9, 5))
         layout = MaskLayout((9, 5), stride=1 if stride == 1 else 4)
         found = self.run(bench, mask[..., None], (22, 13), layout)
-        np.testing.assert_allclose(found, Preprocessor((22, 13), (9, 5)).mask_to_frame(mask), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            found, Preprocessor(rgba_format((22, 13)), (9, 5)).mask_to_frame(mask), rtol=0, atol=1e-6
+        )
 
     @pytest.mark.parametrize("channel", [0, 3, 4, 5])
     def test_applies_softmax_and_takes_the_class(self, bench: Bench, channel: int) -> None:
@@ -256,14 +266,14 @@ class TestComposite:
     @pytest.mark.parametrize("size", [(641, 479), (1, 1), (64, 48)])
     def test_equals_numpy_and_effects_switch_while_it_runs(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
         rgba, mask, background = noise(size), noise_mask((32, 18)), noise(size, seed=7)
-        texture, tensor = bench.texture(rgba), bench.tensor(mask[..., None])
+        frame, tensor = bench.frame(rgba), bench.tensor(mask[..., None])
         target = OffscreenTarget(bench.context, size)
-        over_frame = Preprocessor(size, (32, 18), fit).mask_to_frame(mask)
-        with Compositor(bench.context, size, MaskLayout((32, 18)), fit, Look(color=self.COLOR)) as compositor:
+        over_frame = Preprocessor(rgba_format(size), (32, 18), fit).mask_to_frame(mask)
+        with Compositor(bench.context, frame, MaskLayout((32, 18)), fit, Look(color=self.COLOR)) as compositor:
             compositor.set_background(background)
             for effect in EFFECTS:
                 compositor.look.effect = effect
-                compositor.draw(texture, tensor, target)
+                compositor.draw(tensor, target)
                 found = self.picture(bench.context, target)
                 expected = self.expected(effect, rgba, over_frame, background)
                 assert np.abs(found[..., :3] - expected).max() <= 1
@@ -272,8 +282,8 @@ class TestComposite:
     def test_a_larger_target_repeats_the_edge(self, bench: Bench) -> None:
         rgba = noise((5, 3))
         target = OffscreenTarget(bench.context, (6, 4))
-        with Compositor(bench.context, (5, 3), MaskLayout((2, 2)), look=Look("color")) as compositor:
-            compositor.draw(bench.texture(rgba), bench.tensor(np.ones((2, 2, 1), np.float32)), target)
+        with Compositor(bench.context, bench.frame(rgba), MaskLayout((2, 2)), look=Look("color")) as compositor:
+            compositor.draw(bench.tensor(np.ones((2, 2, 1), np.float32)), target)
         assert np.array_equal(self.picture(bench.context, target), np.pad(rgba, ((0, 1), (0, 1), (0, 0)), "edge"))
 
     def test_a_target_whose_first_row_is_the_lowest_gets_the_frame_upright(self, bench: Bench) -> None:
@@ -281,49 +291,51 @@ class TestComposite:
             is_top_down = False
 
         rgba, target = noise((5, 3)), Window(bench.context, (5, 3))
-        with Compositor(bench.context, (5, 3), MaskLayout((2, 2)), look=Look("color")) as compositor:
-            compositor.draw(bench.texture(rgba), bench.tensor(np.ones((2, 2, 1), np.float32)), target)
+        with Compositor(bench.context, bench.frame(rgba), MaskLayout((2, 2)), look=Look("color")) as compositor:
+            compositor.draw(bench.tensor(np.ones((2, 2, 1), np.float32)), target)
         assert np.array_equal(self.picture(bench.context, target), rgba[::-1])
 
     def test_replacing_without_a_background_is_refused(self, bench: Bench) -> None:
         with (
-            Compositor(bench.context, (5, 3), MaskLayout((2, 2)), look=Look("replace")) as compositor,
+            Compositor(
+                bench.context, bench.frame(noise((5, 3))), MaskLayout((2, 2)), look=Look("replace")
+            ) as compositor,
             pytest.raises(ValueError, match="background"),
         ):
-            compositor.draw(0, BufferRange(0, 0, 64), OffscreenTarget(bench.context, (5, 3)))
+            compositor.draw(BufferRange(0, 0, 64), OffscreenTarget(bench.context, (5, 3)))
 
     def test_nothing_is_read_back_between_upload_and_picture(self, bench: Bench) -> None:
         size, context = (64, 48), bench.context
-        uploader, target = FrameUploader(context, size), OffscreenTarget(context, size)
-        there = ImageToTensor(context, size, (32, 32))
+        frame, target = bench.frame(noise(size)), OffscreenTarget(context, size)
+        there = ImageToTensor(context, frame, (32, 32))
         tensor = bench.place(there.size_bytes)
-        with Compositor(context, size, MaskLayout((32, 32))) as compositor:
+        with Compositor(context, frame, MaskLayout((32, 32))) as compositor:
             before = replace(context.readback)
-            for frame in range(3):
-                texture = uploader.upload(noise(size, frame))
-                there.run(texture, tensor)
-                compositor.draw(texture, tensor, target)
+            for seed in (1, 2):
+                frame.upload(rgba_picture(noise(size, seed)))
+                there.run(tensor)
+                compositor.draw(tensor, target)
             context.gl.glFinish()
         assert context.readback == before
-        assert uploader.uploaded_bytes == 3 * 64 * 48 * 4
+        assert frame.uploaded_bytes == 3 * 64 * 48 * 4
 
 
-class TestUploader:
+class TestFrameTextures:
     def test_keeps_pixels_and_rows_as_they_are(self, bench: Bench) -> None:
         rgba = noise((7, 5))
-        texture = bench.context.mgl.external_texture(bench.texture(rgba), (7, 5), 4, 0, "f1")
+        texture = bench.context.mgl.external_texture(bench.frame(rgba).textures[0], (7, 5), 4, 0, "f1")
         assert texture.read() == rgba.tobytes()
 
     def test_refuses_what_the_device_cannot_hold(self, gl_context: Context) -> None:
         side = gl_context.limits.texture_size + 1
         with pytest.raises(DeviceError, match=f"{side}x1 pixels are too many"):
-            FrameUploader(gl_context, (side, 1))
+            FrameTextures(gl_context, rgba_format((side, 1)))
         with pytest.raises(DeviceError, match=f"1x{side} pixels are too many"):
             OffscreenTarget(gl_context, (1, side))
 
     def test_refuses_another_shape(self, gl_context: Context) -> None:
-        with FrameUploader(gl_context, (4, 4)) as uploader, pytest.raises(ValueError, match="4x4"):
-            uploader.upload(noise((4, 5)))
+        with FrameTextures(gl_context, rgba_format((4, 4))) as frame, pytest.raises(ValueError, match="4x4"):
+            frame.upload(rgba_picture(noise((4, 5))))
 
 
 class TestReadbackRing:
@@ -348,11 +360,13 @@ class TestReadbackRing:
     def test_gives_the_same_bytes_as_a_read_that_waits(self, bench: Bench) -> None:
         target = OffscreenTarget(bench.context, (33, 17))
         ring = ReadbackRing[str](bench.context, 33 * 17 * 4, depth=2)
-        with Compositor(bench.context, (33, 17), MaskLayout((4, 4))) as compositor:
+        frame = bench.frame(noise((33, 17)))
+        with Compositor(bench.context, frame, MaskLayout((4, 4))) as compositor:
             mask = bench.tensor(noise_mask((4, 4), 1))
             expected = {}
             for tag in "abc":
-                compositor.draw(bench.texture(noise((33, 17), ord(tag))), mask, target)
+                frame.upload(rgba_picture(noise((33, 17), ord(tag))))
+                compositor.draw(mask, target)
                 ring.request_picture(tag, target.framebuffer, target.size)
                 expected[tag] = bench.context.mgl.detect_framebuffer(target.framebuffer).read(components=4)
                 for found, data in ring.collect():

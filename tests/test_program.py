@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import Preprocessor
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
@@ -62,7 +63,7 @@ def compiled(context: Context, _compiled: dict[tuple[object, ...], Program]) -> 
 def network_input(frame_rgba: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Floats:
     _, height, width, _ = shape
     size = (frame_rgba.shape[1], frame_rgba.shape[0])
-    return Preprocessor(size, (width, height)).image_to_tensor(frame_rgba)
+    return Preprocessor(rgba_format(size), (width, height)).image_to_tensor(rgba_picture(frame_rgba))
 
 
 def random_inputs(model: bytes, seed: int = 1) -> list[Floats]:

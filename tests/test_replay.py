@@ -23,6 +23,7 @@ from app.frame.canvas import Canvas
 from app.frame.cpu_path import CpuPath
 from app.frame.gl_path import GlPath
 from app.frame.looks import choose_look
+from app.frame.picture import PictureFormat, rgba_format, rgba_picture
 from app.frame.pipeline import Pipeline, Stage
 from app.frame.readback import read_buffer
 from app.frame.render import OffscreenTarget
@@ -64,14 +65,19 @@ def frame_60() -> VideoFrame:
         return next(iter(source))
 
 
+def clip_format() -> PictureFormat:
+    with FileSource(CLIP) as source:
+        return source.format
+
+
 # Nothing is read back
 
 
 def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
-    path = GlPath(context, load_segmentation("selfie"), SIZE)
+    path = GlPath(context, load_segmentation("selfie"), clip_format())
     target = OffscreenTarget(context, SIZE)
-    canvas = Canvas(context, path, target, SIZE, "stretch", choose_look("tint", None))
+    canvas = Canvas(context, path, target, "stretch", choose_look("tint", None))
     return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
 
 
@@ -88,7 +94,7 @@ def test_reads_nothing_back_between_upload_and_picture(context: Context) -> None
 
 @pytest.mark.parametrize("way", ["ctypes", "moderngl"])
 def test_notices_a_stage_that_reads_back(way: str, context: Context) -> None:
-    path = GlPath(context, load_segmentation("selfie"), SIZE)
+    path = GlPath(context, load_segmentation("selfie"), clip_format())
     buffer = context.mgl.buffer(reserve=64)
 
     def peek(frame: VideoFrame) -> None:
@@ -122,7 +128,7 @@ def test_replay_with_a_recording_reads_each_picture_back_once(tmp_path: Path) ->
 
 def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
     frame = frame_60()
-    expected = CpuPath(load_segmentation("selfie"), SIZE).run(frame.rgba)
+    expected = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(frame.rgba))
     for backend in ("gl", "cpu"):
         options = ReplayOptions(CLIP, tmp_path / "x.mp4", "mask", first=60, last=62, backend=backend)
         assert replay(options, Console(quiet=True))[1] == 0
@@ -136,13 +142,13 @@ def test_a_background_covers_what_is_no_person(tmp_path: Path, texelflow: Comman
     texelflow("replay", CLIP, "--from", 60, "--to", 60, "--out", output, "--background", "#ff0000")
     rgba = frame_60().rgba
     picture = frames_of(output)[0].astype(int)
-    mask = CpuPath(load_segmentation("selfie"), SIZE).run(rgba)
+    mask = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(rgba))
     assert np.abs(picture[mask < 0.001] - (255, 0, 0)).mean() < 6
     assert np.abs(picture[mask > 0.999] - rgba[mask > 0.999][:, :3]).mean() < 6
 
 
 def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: Command) -> None:
-    expected = CpuPath(load_segmentation("selfie"), SIZE).run(frame_60().rgba)
+    expected = CpuPath(load_segmentation("selfie"), clip_format()).run(frame_60().picture)
     for backend in ("gl", "cpu"):
         folder = tmp_path / backend
         assert texelflow("replay", CLIP, "--from", 60, "--to", 61, "--masks", folder, "--backend", backend).code == 0

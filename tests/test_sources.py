@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.media.convert import Orientation, Rgba
+from app.frame.picture import Orientation
+from app.media.convert import Rgba
 from app.media.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
 from gpu_delegate.errors import MediaError, UsageError
 from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip

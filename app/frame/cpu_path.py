@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.frame.preprocess import Fit, Floats, ImageSize, Preprocessor
-from app.media.convert import Rgba
+from app.frame.picture import Picture, PictureFormat
+from app.frame.preprocess import Fit, Floats, Preprocessor
 from app.models.loading import SegmentationModel
 from app.models.spec import ModelSpec
 from gpu_delegate.packing import Float32Array
@@ -19,20 +19,20 @@ from gpu_delegate.reference import Reference
 
 
 class CpuPath:
-    """One model for frames of one size."""
+    """One model for pictures of one format."""
 
     def __init__(
-        self, model: SegmentationModel, frame_size: ImageSize, fit: Fit = "stretch", threads: int | None = None
+        self, model: SegmentationModel, frame: PictureFormat, fit: Fit = "stretch", threads: int | None = None
     ) -> None:
         """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed."""
         self.model = model
-        self._preprocessor = Preprocessor(frame_size, model.input_size, fit, model.spec.input_range)
+        self._preprocessor = Preprocessor(frame, model.input_size, fit, model.spec.input_range)
         with _silence():
             self._reference = Reference(model.data, threads)
 
-    def image_to_tensor(self, rgba: Rgba) -> Floats:
-        """The network's input (1, H, W, 3) for a frame (h, w, 4)."""
-        return self._preprocessor.image_to_tensor(rgba)
+    def image_to_tensor(self, picture: Picture) -> Floats:
+        """The network's input (1, H, W, 3) for a picture."""
+        return self._preprocessor.image_to_tensor(picture)
 
     def network(self, tensor: Floats) -> Floats:
         """The mask (H, W) on the network's own grid, 0 to 1, for its input tensor."""
@@ -42,9 +42,9 @@ class CpuPath:
         """The mask (h, w) of the frame's size."""
         return self._preprocessor.mask_to_frame(mask)
 
-    def run(self, rgba: Rgba) -> Floats:
-        """The frame job: a frame (h, w, 4) to its mask (h, w)."""
-        return self.mask_to_frame(self.network(self.image_to_tensor(rgba)))
+    def run(self, picture: Picture) -> Floats:
+        """The frame job: a picture to the mask (h, w) of its upright size."""
+        return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
 
 
 @contextlib.contextmanager

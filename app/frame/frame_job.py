@@ -5,10 +5,10 @@ from typing import Protocol
 from app.frame.buffers import mask_buffer
 from app.frame.cpu_path import CpuPath, mask_of
 from app.frame.gl_path import GlPath
-from app.frame.preprocess import Floats, ImageSize
+from app.frame.picture import Picture, PictureFormat
+from app.frame.preprocess import Floats
 from app.frame.readback import frame_mask, read_buffer
 from app.frame.resample import MaskToFrame
-from app.media.convert import Rgba
 from app.models.loading import SegmentationModel
 from gpu_delegate.context import Context
 from gpu_delegate.layout import Precision
@@ -16,13 +16,13 @@ from gpu_delegate.runtime import Progress
 
 
 class FrameJob(Protocol):
-    """The frame job on one backend, for frames of one size, stretched to the network's input."""
+    """The frame job on one backend, for pictures of one format, stretched to the network's input."""
 
     renderer: str
     dispatches: int
 
-    def run(self, rgba: Rgba) -> Floats:
-        """The mask (h, w) of a frame (h, w, 4)."""
+    def run(self, picture: Picture) -> Floats:
+        """The mask (h, w) of a picture, of its upright size."""
 
 
 class CpuFrameJob:
@@ -31,8 +31,8 @@ class CpuFrameJob:
     renderer = "TensorFlow Lite on the CPU"
     dispatches = 0
 
-    def __init__(self, model: SegmentationModel, size: ImageSize) -> None:
-        self.run = CpuPath(model, size).run
+    def __init__(self, model: SegmentationModel, frame: PictureFormat) -> None:
+        self.run = CpuPath(model, frame).run
 
 
 class GlFrameJob:
@@ -42,21 +42,21 @@ class GlFrameJob:
         self,
         context: Context,
         model: SegmentationModel,
-        size: ImageSize,
+        frame: PictureFormat,
         progress: Progress | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        self._context, self._size = context, size
-        self._path = GlPath(context, model, size, "stretch", progress, precision)
-        self._to_frame = MaskToFrame(context, size, self._path.layout, "stretch")
-        self._mask = mask_buffer(context, size, self._to_frame.size_bytes)
+        self._context, self._size = context, frame.upright_size
+        self._path = GlPath(context, model, frame, "stretch", progress, precision)
+        self._to_frame = MaskToFrame(context, self._size, self._path.layout, "stretch")
+        self._mask = mask_buffer(context, self._size, self._to_frame.size_bytes)
         self._output = self._path.mask
         self.renderer = context.renderer
         self.dispatches = self._path.dispatches + 1
 
-    def run(self, rgba: Rgba) -> Floats:
+    def run(self, picture: Picture) -> Floats:
         path = self._path
-        path.upload(rgba)
+        path.upload(picture)
         path.image_to_tensor()
         path.network()
         self._to_frame.run(self._output, self._mask)

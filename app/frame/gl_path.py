@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from app.frame.picture import Picture, PictureFormat
 from app.frame.pipeline import Stage
-from app.frame.preprocess import Fit, ImageSize
+from app.frame.preprocess import Fit
 from app.frame.resample import ImageToTensor, MaskLayout
-from app.frame.upload import FrameUploader
-from app.media.convert import Rgba
+from app.frame.upload import FrameTextures
 from app.models.loading import SegmentationModel
 from gpu_delegate.context import Context
 from gpu_delegate.layout import Precision
@@ -15,13 +15,13 @@ from gpu_delegate.runtime import Program, Progress, TensorRange, device_of
 
 
 class GlPath:
-    """One model for frames of one size, in the context's thread. release() or leave its with-block to free it."""
+    """One model for pictures of one format, in the context's thread. release() or leave its with-block to free it."""
 
     def __init__(
         self,
         context: Context,
         model: SegmentationModel,
-        frame_size: ImageSize,
+        frame_format: PictureFormat,
         fit: Fit = "stretch",
         progress: Progress | None = None,
         precision: Precision = "fp32",
@@ -32,9 +32,9 @@ class GlPath:
         """
         self.model, self.fit = model, fit
         blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
-        self.uploader = FrameUploader(context, frame_size)
-        self._to_tensor = ImageToTensor(context, frame_size, model.input_size, fit, model.spec.input_range)
-        self.program = Program(context, blueprint, progress, lambda tensor: self._to_tensor.run(self.frame, tensor))
+        self.frame = FrameTextures(context, frame_format)
+        self._to_tensor = ImageToTensor(context, self.frame, model.input_size, fit, model.spec.input_range)
+        self.program = Program(context, blueprint, progress, self._to_tensor.run)
         self._input = self.program.input
 
     @property
@@ -51,11 +51,6 @@ class GlPath:
         return MaskLayout(self.model.output_size, channels, spec.channel, self.program.output.stride, activation)
 
     @property
-    def frame(self) -> int:
-        """The texture with the frame that was uploaded last."""
-        return self.uploader.texture
-
-    @property
     def dispatches(self) -> int:
         """Of one frame: image_to_tensor's and the network's."""
         return 1 + len(self.program.blueprint.kernels)
@@ -63,24 +58,24 @@ class GlPath:
     @property
     def uploaded_bytes(self) -> int:
         """Of frames, so far; the weights went up before."""
-        return self.uploader.uploaded_bytes
+        return self.frame.uploaded_bytes
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The way of a frame to its mask."""
         return (
-            Stage("upload", lambda frame: self.upload(frame.rgba)),
+            Stage("upload", lambda frame: self.upload(frame.picture)),
             Stage("image_to_tensor", lambda frame: self.image_to_tensor()),
             Stage("network", lambda frame: self.network()),
         )
 
-    def upload(self, rgba: Rgba) -> None:
-        """The frame (h, w, 4) into its texture."""
-        self.uploader.upload(rgba)
+    def upload(self, picture: Picture) -> None:
+        """The picture into its textures."""
+        self.frame.upload(picture)
 
     def image_to_tensor(self) -> None:
-        """The texture into the network's input tensor."""
-        self._to_tensor.run(self.uploader.texture, self._input)
+        """The textures into the network's input tensor."""
+        self._to_tensor.run(self._input)
 
     def network(self) -> None:
         """The input tensor into the mask; who reads that puts the barrier."""
@@ -89,5 +84,5 @@ class GlPath:
     def release(self) -> None:
         """Free all GL objects."""
         self._to_tensor.release()
-        self.uploader.release()
+        self.frame.release()
         self.program.release()

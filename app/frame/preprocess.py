@@ -26,10 +26,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from app.frame.picture import ImageSize as ImageSize
+from app.frame.picture import Picture, PictureFormat
 from gpu_delegate.errors import UsageError
 
 Fit = Literal["stretch", "crop", "letterbox"]
-ImageSize = tuple[int, int]  # (width, height)
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.intp]
 
@@ -94,17 +95,18 @@ def _axis(count: int, extent: int, scale: int, per: int) -> Axis:
 
 
 class Preprocessor:
-    """Both directions for one size of frames, with all that does not depend on the pixels worked out beforehand."""
+    """Both directions for one format of frames, with all that does not depend on the pixels worked out beforehand."""
 
     def __init__(
         self,
-        frame_size: ImageSize,
+        frame: PictureFormat,
         tensor_size: ImageSize,
         fit: Fit = "stretch",
         value_range: tuple[float, float] = (0, 1),
     ) -> None:
         """value_range is (low, high), what bytes 0 and 255 become. Raises UsageError as sampling does."""
-        self.frame_size, self.tensor_size, self.fit = frame_size, tensor_size, fit
+        self.frame_size, self.tensor_size, self.fit = frame.upright_size, tensor_size, fit
+        frame_size = self.frame_size
         there = sampling(frame_size, tensor_size, fit)
         back = there.inverse()
         low, high = value_range
@@ -122,8 +124,9 @@ class Preprocessor:
         self._mask_x, self._mask_y = back.x.taps(), back.y.taps()
         self._unseen = ~(back.y.inside()[:, None] & back.x.inside())
 
-    def image_to_tensor(self, rgba: npt.NDArray[np.uint8]) -> Floats:
-        """The network's input (1, H, W, 3) from a frame (h, w, 4)."""
+    def image_to_tensor(self, picture: Picture) -> Floats:
+        """The network's input (1, H, W, 3) for a picture."""
+        (rgba,) = picture.planes
         width, height = self.tensor_size
         pixels = np.ascontiguousarray(rgba).view(np.uint32).reshape(-1)
         tensor = np.empty((height, width, 3), np.float32)

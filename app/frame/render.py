@@ -1,4 +1,4 @@
-"""A frame's texture and the network's output tensor go in, a picture with an effect comes out in a target."""
+"""A frame's textures and the network's output tensor go in, a picture with an effect comes out in a target."""
 
 from dataclasses import dataclass
 from types import TracebackType
@@ -8,9 +8,10 @@ import moderngl
 import numpy as np
 import numpy.typing as npt
 
+from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import Fit, ImageSize, sampling
 from app.frame.resample import BufferTexture, MaskLayout, all_inside, axis_defines
-from app.frame.upload import FrameUploader
+from app.frame.upload import FrameTextures
 from app.media.background import cover
 from gpu_delegate import opengl
 from gpu_delegate.context import Context, compile_program
@@ -22,6 +23,7 @@ Effect = Literal["tint", "replace", "color", "mask"]
 EFFECTS: tuple[Effect, ...] = ("tint", "replace", "color", "mask")  # in the order of composite.frag's numbers
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
 
+MASK_UNIT, BACKGROUND_UNIT = 3, 4  # of textures, behind the frame's planes
 _TINT_STRENGTH = 0.5
 
 
@@ -76,6 +78,7 @@ class Look:
 
     effect: Effect = "tint"
     color: Color = (0.1, 0.75, 0.45)
+    radius: float | None = None  # of blur, in pixels of the frame; None goes by its height
 
 
 @dataclass(frozen=True)
@@ -96,30 +99,31 @@ class Compositor:
     def __init__(
         self,
         context: Context,
-        frame_size: ImageSize,
+        frame: FrameTextures,
         layout: MaskLayout,
         fit: Fit = "stretch",
         look: Look | None = None,
     ) -> None:
         """Raises DeviceError if the shaders do not compile."""
         self.look = look or Look()
-        self.frame_size = frame_size
+        self.frame_size = frame_size = frame.format.upright_size
+        self._frame = frame
         self._context, self._gl = context, context.gl
         back = sampling(frame_size, layout.size, fit).inverse()
         sizes = {"FRAME_W": frame_size[0], "FRAME_H": frame_size[1], "UNSEEN": int(not all_inside(back))}
-        self._defines: dict[str, Value] = {**sizes, **axis_defines(back), **layout.defines()}
+        self._defines: dict[str, Value] = {**sizes, **frame.defines(), **axis_defines(back), **layout.defines()}
         self._programs: dict[Effect, _Program] = {self.look.effect: self._compile(self.look.effect)}
         self._mask = BufferTexture(context, layout.stride)
         self._corners = self._gl.generate("VertexArrays")  # empty: the core profile draws nothing without one
-        self._background: FrameUploader | None = None
+        self._background: FrameTextures | None = None
 
     def set_background(self, rgba: npt.NDArray[np.uint8]) -> None:
         """The picture (H, W, 4) behind the person of the effect `replace`; it is cut to cover the frame."""
         if self._background is None:
-            self._background = FrameUploader(self._context, self.frame_size)
-        self._background.upload(cover(rgba, self.frame_size))
+            self._background = FrameTextures(self._context, rgba_format(self.frame_size))
+        self._background.upload(rgba_picture(cover(rgba, self.frame_size)))
 
-    def draw(self, texture: int, tensor: BufferSpan, target: Target) -> None:
+    def draw(self, tensor: BufferSpan, target: Target) -> None:
         """Draw one frame. Raises ValueError if the look needs a background and there is none."""
         gl, look = self._gl, self.look
         if look.effect == "replace" and self._background is None:
@@ -132,9 +136,10 @@ class Compositor:
         gl.glUseProgram(program.name)
         gl.glUniform4f(program.color, *look.color, _TINT_STRENGTH)
         gl.glUniform1i(program.height, 0 if target.is_top_down else target.size[1])
-        self._bind(0, texture)
-        self._bind(2, self._background.texture if self._background else texture)
-        self._mask.bind(1, tensor)
+        self._frame.bind()
+        self._mask.bind(MASK_UNIT, tensor)
+        if self._background:
+            self._background.bind(BACKGROUND_UNIT)
         gl.glBindVertexArray(self._corners)
         if self._context.can_compute:
             gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
@@ -146,13 +151,9 @@ class Compositor:
         name = compile_program(self._context, stages, f"composite {effect}")
         locate = self._gl.glGetUniformLocation
         self._gl.glUseProgram(name)
-        for unit, sampler in enumerate((b"frame", b"mask_tensor", b"background")):
+        for unit, sampler in enumerate((b"frame_0", b"frame_1", b"frame_2", b"mask_tensor", b"background")):
             self._gl.glUniform1i(locate(name, sampler), unit)
         return _Program(name, locate(name, b"color"), locate(name, b"height"))
-
-    def _bind(self, unit: int, texture: int) -> None:
-        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
-        self._gl.glBindTexture(opengl.TEXTURE_2D, texture)
 
     def release(self) -> None:
         """Delete what was made here; frames, tensors and targets stay."""

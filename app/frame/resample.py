@@ -1,4 +1,4 @@
-"""A frame's texture goes in and the network's input tensor comes out; its output tensor goes in and a mask comes out.
+"""A frame's textures go in and the network's input tensor comes out; its output tensor goes in and a mask comes out.
 
 Both are one dispatch each, as app/frame/preprocess.py defines them; neither waits or reads anything back.
 """
@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from app.frame.preprocess import Axis, Fit, ImageSize, Sampling, sampling
+from app.frame.upload import FrameTextures
 from gpu_delegate import opengl
 from gpu_delegate.context import Context, compile_compute
 from gpu_delegate.errors import DeviceError
@@ -82,32 +83,33 @@ class ImageToTensor:
     def __init__(
         self,
         context: Context,
-        frame_size: ImageSize,
+        frame: FrameTextures,
         tensor_size: ImageSize,
         fit: Fit = "stretch",
         value_range: tuple[float, float] = (0, 1),
     ) -> None:
         """value_range is what bytes 0 and 255 become. Raises DeviceError if the shader does not compile."""
-        there = sampling(frame_size, tensor_size, fit)
+        there = sampling(frame.format.upright_size, tensor_size, fit)
         defines = {
             **dict(zip(("GROUP_X", "GROUP_Y"), self._group, strict=True)),
-            **dict(zip(("FRAME_W", "FRAME_H", "TENSOR_W", "TENSOR_H"), frame_size + tensor_size, strict=True)),
+            **dict(zip(("FRAME_W", "FRAME_H"), frame.format.upright_size, strict=True)),
+            **dict(zip(("TENSOR_W", "TENSOR_H"), tensor_size, strict=True)),
+            **frame.defines(),
             **axis_defines(there),
             "LOW": float(value_range[0]),
             "HIGH": float(value_range[1]),
             "BARS": int(not all_inside(there)),
         }
         self.size_bytes = tensor_size[0] * tensor_size[1] * 16
-        self._gl = context.gl
+        self._gl, self._frame = context.gl, frame
         self._groups = _groups(tensor_size, self._group)
         self._program = compile_compute(context, load("image_to_tensor.comp", defines), "image_to_tensor")
 
-    def run(self, texture: int, tensor: BufferSpan) -> None:
-        """Write the tensor, and let what follows see it, be it through a buffer texture or as storage."""
+    def run(self, tensor: BufferSpan) -> None:
+        """Write the tensor from what was uploaded last; what follows sees it, as a buffer texture or as storage."""
         gl = self._gl
         gl.glUseProgram(self._program)
-        gl.glActiveTexture(opengl.TEXTURE0)
-        gl.glBindTexture(opengl.TEXTURE_2D, texture)
+        self._frame.bind()
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, tensor.buffer, tensor.offset_bytes, tensor.size_bytes)
         gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)  # those who read the bytes before must be done
         gl.glDispatchCompute(*self._groups, 1)

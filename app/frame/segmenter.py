@@ -13,10 +13,11 @@ from app.frame.buffers import mask_buffer
 from app.frame.cpu_path import CpuPath
 from app.frame.gl_path import GlPath
 from app.frame.machine import Machine
+from app.frame.picture import PictureFormat
 from app.frame.pipeline import Stage
-from app.frame.preprocess import Fit, Floats, ImageSize
+from app.frame.preprocess import Fit, Floats
 from app.frame.resample import MaskLayout
-from app.frame.upload import FrameUploader
+from app.frame.upload import FrameTextures
 from app.media.sources import VideoFrame
 from app.models.loading import SegmentationModel
 from gpu_delegate import opengl
@@ -29,10 +30,10 @@ _NO_BUFFER = BufferRange(0, 0, 0)
 
 
 class DrawableMask(Protocol):
-    """What a compositor needs: the frame's texture, and the mask in a buffer."""
+    """What a compositor needs: the frame's textures, and the mask in a buffer."""
 
     @property
-    def frame(self) -> int: ...
+    def frame(self) -> FrameTextures: ...
     @property
     def mask(self) -> BufferSpan: ...
     @property
@@ -56,21 +57,29 @@ class CpuSegmenter:
 
     dispatches = 0
 
-    def __init__(self, context: Context | None, model: SegmentationModel, frame_size: ImageSize, fit: Fit) -> None:
-        self._path = CpuPath(model, frame_size, fit)
+    def __init__(self, context: Context | None, model: SegmentationModel, frame: PictureFormat, fit: Fit) -> None:
+        self._path = CpuPath(model, frame, fit)
         self._context = context
-        self._uploader = FrameUploader(context, frame_size) if context else None
+        self._textures = FrameTextures(context, frame) if context else None
         width, height = model.output_size
         size_bytes = width * height * 4
         self._buffer = mask_buffer(context, (width, height), size_bytes, computed=False) if context else _NO_BUFFER
         self.layout = MaskLayout(model.output_size, stride=1)
         self._tensor: Floats = np.zeros(0, np.float32)
         self.mask_in_ram: Floats = np.zeros((height, width), np.float32)
-        self.uploaded_bytes = 0
+        self._mask_bytes = 0
 
     @property
-    def frame(self) -> int:
-        return self._uploader.texture if self._uploader else 0
+    def frame(self) -> FrameTextures:
+        """The last frame on the device. Raises ValueError where nothing is drawn."""
+        if self._textures is None:
+            raise ValueError("there is no context to draw with")
+        return self._textures
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of frames and masks, so far."""
+        return self._mask_bytes + (self._textures.uploaded_bytes if self._textures else 0)
 
     @property
     def mask(self) -> BufferSpan:
@@ -87,31 +96,30 @@ class CpuSegmenter:
         return self._path.mask_to_frame(self.mask_in_ram)
 
     def _prepare(self, frame: VideoFrame) -> None:
-        self._tensor = self._path.image_to_tensor(frame.rgba)
+        self._tensor = self._path.image_to_tensor(frame.picture)
 
     def _run(self, frame: VideoFrame) -> None:
         self.mask_in_ram = np.ascontiguousarray(self._path.network(self._tensor))
 
     def _upload(self, frame: VideoFrame) -> None:
         assert self._context is not None
-        assert self._uploader is not None
-        self._uploader.upload(frame.rgba)
+        self.frame.upload(frame.picture)
         gl, mask = self._context.gl, self.mask_in_ram
         gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, self._buffer.buffer)
         gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, 0, mask.nbytes, mask.ctypes.data)
-        self.uploaded_bytes += frame.rgba.nbytes + mask.nbytes
+        self._mask_bytes += mask.nbytes
 
     def release(self) -> None:
         """Free what is on the device."""
-        if self._context and self._uploader:
-            self._uploader.release()
+        if self._context:
+            self.frame.release()
             self._context.gl.delete("Buffers", self._buffer.buffer)
 
 
 def make_segmenter(
     machine: Machine,
     model: SegmentationModel,
-    frame_size: ImageSize,
+    frame: PictureFormat,
     fit: Fit,
     console: Console,
     precision: Precision = "fp32",
@@ -121,9 +129,9 @@ def make_segmenter(
     precision is that of tensors on the GPU; the CPU keeps float32.
     """
     if machine.backend == "cpu" or machine.context is None:
-        return CpuSegmenter(machine.context, model, frame_size, fit)
+        return CpuSegmenter(machine.context, model, frame, fit)
     with console.compilation() as progress:
         try:
-            return GlPath(machine.context, model, frame_size, fit, progress, precision)
+            return GlPath(machine.context, model, frame, fit, progress, precision)
         except UnsupportedError as error:
             raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None

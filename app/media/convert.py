@@ -5,8 +5,6 @@ formats that are full by definition (yuvj*, grey), limited otherwise; BT.709 fro
 do. HDR is not tone-mapped.
 """
 
-import struct
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import av
@@ -29,45 +27,6 @@ _MATRICES = {
 }  # AVColorSpace that libswscale converts
 _BT709, _BT601 = 1, 6
 _STRETCH = np.clip((np.arange(256) - 16) * (255 / 219) + 0.5, 0, 255).astype(np.uint8)
-
-
-@dataclass(frozen=True)
-class Orientation:
-    """How stored pixels become upright ones: transpose first, then mirror along x, then along y."""
-
-    transpose: bool = False
-    flip_x: bool = False
-    flip_y: bool = False
-
-    @staticmethod
-    def from_matrix(matrix: bytes) -> "Orientation":
-        """Read a display matrix: nine native int32, of which a, b, c, d map (x, y) to (ax + cy, bx + dy).
-
-        Angles between quarter turns go to the nearest one; a matrix of another length means upright.
-        """
-        if len(matrix) != 36:
-            return Orientation()
-        a, b, _, c, d, *_ = struct.unpack("=9i", matrix)
-        if abs(a) + abs(d) >= abs(b) + abs(c):
-            return Orientation(False, a < 0, d < 0)
-        return Orientation(True, c < 0, b < 0)
-
-    @property
-    def clockwise_degrees(self) -> int:
-        """The quarter turns in it; what is left besides is a mirroring."""
-        return {(False, True, True): 180, (True, True, False): 90, (True, False, True): 270}.get(
-            (self.transpose, self.flip_x, self.flip_y), 0
-        )
-
-    def apply(self, pixels: Rgba) -> Rgba:
-        """Turn (H, W, C) pixels upright; the result is C-contiguous."""
-        if self.transpose:
-            pixels = pixels.transpose(1, 0, 2)
-        if self.flip_x:
-            pixels = pixels[:, ::-1]
-        if self.flip_y:
-            pixels = pixels[::-1]
-        return np.ascontiguousarray(pixels)
 
 
 def colour_matrix(frame: av.VideoFrame) -> int:

@@ -17,7 +17,8 @@ import av
 from av.sidedata.sidedata import SideDataContainer
 from av.sidedata.sidedata import Type as SideDataType
 
-from app.media.convert import Orientation, Rgba, ToRgba, describe_colour
+from app.frame.picture import Orientation, Picture, rgba_format, rgba_picture
+from app.media.convert import Rgba, ToRgba, describe_colour
 from app.media.probe import Layout, examine
 from gpu_delegate.errors import MediaError, UsageError
 
@@ -78,12 +79,22 @@ class VideoInfo:
 
 @dataclass(frozen=True)
 class VideoFrame:
-    """One upright frame: its number in the file, pts in the file's time base, ms since frame 0, uint8 (H, W, 4)."""
+    """One frame: its number in the file, pts in the file's time base, ms since frame 0, and what was decoded.
+
+    decode_start_ns (of perf_counter) and decode_ms tell what making it took, 0 where nobody measured.
+    """
 
     index: int
     pts: int
     time_ms: float
-    rgba: Rgba = field(repr=False)
+    picture: Picture = field(repr=False)
+    decode_start_ns: int = 0
+    decode_ms: float = 0.0
+
+    @property
+    def rgba(self) -> Rgba:
+        """The upright frame, uint8 (H, W, 4)."""
+        return self.picture.planes[0]
 
 
 class FileSource:
@@ -109,6 +120,7 @@ class FileSource:
             self._first_frame = self._decode_first()
             self._orientation = _orientation(self._first_frame)
             self.info = self._describe(self._first_frame)
+            self.format = rgba_format((self.info.width, self.info.height))
         except BaseException:
             self._container.close()
             raise
@@ -136,7 +148,7 @@ class FileSource:
                 break
             if (index if isinstance(self._first, int) else time_s) >= self._first:
                 yielded += 1
-                yield VideoFrame(index, pts, float(time_s * 1000), self._upright(convert, frame))
+                yield VideoFrame(index, pts, float(time_s * 1000), rgba_picture(self._upright(convert, frame)))
         else:
             ended = True
             self._note_missing_end(count)

@@ -13,6 +13,7 @@ import numpy as np
 from app.console import Console
 from app.frame.cpu_path import CpuPath
 from app.frame.frame_job import CpuFrameJob, FrameJob, GlFrameJob
+from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import ImageSize
 from app.media.convert import Rgba
 from app.media.frames import clip_frames, parse_size, read_frames
@@ -53,7 +54,7 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
     with _job(options, model, size, console) as make:
         start = perf_counter()
         job = make()
-        job.run(np.array(frames[0]))
+        job.run(rgba_picture(np.array(frames[0])))
         init_ms = (perf_counter() - start) * 1e3
         times_ms = _measure(job, frames, options.warmup, options.runs)
         means = _means(job, frames, options.masks)
@@ -96,10 +97,10 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
 def _job(options: FrameBench, model: SegmentationModel, size: ImageSize, console: Console) -> Iterator[Any]:
     """What makes the job, called when the context is open and the clock runs."""
     if options.backend == "cpu":
-        yield lambda: CpuFrameJob(model, size)
+        yield lambda: CpuFrameJob(model, rgba_format(size))
         return
     with open_context() as context, console.compilation() as progress:
-        yield lambda: GlFrameJob(context, model, size, progress, options.precision)
+        yield lambda: GlFrameJob(context, model, rgba_format(size), progress, options.precision)
 
 
 def _measure(job: FrameJob, frames: Sequence[Rgba], warmup: int, runs: int) -> list[float]:
@@ -109,7 +110,7 @@ def _measure(job: FrameJob, frames: Sequence[Rgba], warmup: int, runs: int) -> l
     gc.disable()
     try:
         for number in range(warmup + runs):
-            frame = np.array(frames[number % len(frames)])
+            frame = rgba_picture(np.array(frames[number % len(frames)]))
             start = perf_counter()
             job.run(frame)
             times_ms.append((perf_counter() - start) * 1e3)
@@ -128,7 +129,7 @@ def _means(job: FrameJob, frames: Sequence[Rgba], masks: Path | None) -> list[fl
             stored = open_memmap(masks, mode="w+", dtype=np.float32, shape=shape)
         means = []
         for number, frame in enumerate(frames):
-            mask = job.run(np.array(frame))
+            mask = job.run(rgba_picture(np.array(frame)))
             means.append(float(mask.mean(dtype=np.float64)))
             if stored is not None:
                 stored[number] = mask
@@ -141,6 +142,6 @@ def _means(job: FrameJob, frames: Sequence[Rgba], masks: Path | None) -> list[fl
 
 def _mean_error(model: SegmentationModel, size: ImageSize, frames: Sequence[Rgba], means: Sequence[float]) -> float:
     """How far the mean of any frame's mask is from the CPU path's."""
-    path = CpuPath(model, size)
-    expected = [float(path.run(np.array(frame)).mean(dtype=np.float64)) for frame in frames]
+    path = CpuPath(model, rgba_format(size))
+    expected = [float(path.run(rgba_picture(np.array(frame))).mean(dtype=np.float64)) for frame in frames]
     return float(np.abs(np.subtract(means, expected)).max())

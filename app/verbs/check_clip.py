@@ -64,7 +64,7 @@ def check_clip(
         found = _compare_frames(context, source, model, limits, precision, console)
         failed = [d.frame for d in found.frames if not d.agrees(limits)]
         passed = not failed
-        figures = _figures(context, model, found, failed, passed)
+        figures = _figures(context, model, precision, found, failed)
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
         console.table(f"{source.info.path}: GPU against CPU", ("figure", "value"), [(n, _text(v)) for n, v in rows])
         if report is not None or not passed:
@@ -78,7 +78,7 @@ def check_clip(
             check = TensorCheck(context, subject, TOLERANCE, console, precision)
             verdict = _verdict(check, found, failed, limits)
         console.say(verdict)
-    return {**figures, "precision": precision, "verdict": verdict}, 0 if passed else 1
+    return {**figures, "verdict": verdict}, 0 if passed else 1
 
 
 def _compare_frames(
@@ -89,18 +89,17 @@ def _compare_frames(
     precision: Precision,
     console: Console,
 ) -> _Findings:
-    size = (source.info.width, source.info.height)
-    cpu = CpuPath(model, size)
+    cpu = CpuPath(model, source.format)
     with console.compilation() as progress:
-        job = GlFrameJob(context, model, size, progress, precision)
+        job = GlFrameJob(context, model, source.format, progress, precision)
     differences: list[MaskDifference] = []
     network_errors: list[float] = []
     worst: _Worst | None = None
     with console.frames("checking") as report:
         for frame in source:
-            tensor = cpu.image_to_tensor(frame.rgba)
+            tensor = cpu.image_to_tensor(frame.picture)
             mask = cpu.network(tensor)
-            expected, found = cpu.mask_to_frame(mask), job.run(frame.rgba)
+            expected, found = cpu.mask_to_frame(mask), job.run(frame.picture)
             difference = compare_masks(frame.index, found, expected)
             differences.append(difference)
             network_errors.append(float(errors(job.network(tensor), mask).max()))
@@ -130,12 +129,13 @@ def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits
 
 
 def _figures(
-    context: Context, model: SegmentationModel, found: _Findings, failed: list[int], passed: bool
+    context: Context, model: SegmentationModel, precision: Precision, found: _Findings, failed: list[int]
 ) -> dict[str, Any]:
     frames = found.frames
     return {
         "model": model.name,
         "renderer": context.renderer,
+        "precision": precision,
         "frames": len(frames),
         "max_error": finite(float(np.max([d.max_error for d in frames]))),
         "mean_error": finite(float(np.mean([d.mean_error for d in frames]))),
@@ -147,7 +147,7 @@ def _figures(
         "network_frame": found.network_frame,
         "worst_frame": found.worst.difference.frame,
         "failed_frames": failed,
-        "passed": passed,
+        "passed": not failed,
     }
 
 

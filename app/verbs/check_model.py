@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.console import Console
+from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import Floats, Preprocessor
 from app.media.frames import CLIP_FRAMES, clip_frames
 from app.models.metadata import read_metadata
@@ -129,10 +130,11 @@ def samples_for(subject: Subject) -> list[Sample]:
     samples = [Sample("noise", noise)]
     if len(inputs) == 1 and len(inputs[0].shape) == 4 and inputs[0].shape[0] == 1 and inputs[0].shape[3] == 3:
         _, height, width, _ = inputs[0].shape
-        preprocessor = Preprocessor(_CLIP_SIZE, (width, height), "stretch", subject.input_range)
+        preprocessor = Preprocessor(rgba_format(_CLIP_SIZE), (width, height), "stretch", subject.input_range)
         frames = zip(CLIP_FRAMES, clip_frames(_CLIP_SIZE), strict=True)
         real = [
-            Sample(f"frame {number} of the demo clip", (preprocessor.image_to_tensor(rgba),)) for number, rgba in frames
+            Sample(f"frame {number} of the demo clip", (preprocessor.image_to_tensor(rgba_picture(rgba)),))
+            for number, rgba in frames
         ]
         samples = real + samples
     return samples
@@ -140,7 +142,7 @@ def samples_for(subject: Subject) -> list[Sample]:
 
 def _rule(limit: float, precision: Precision) -> str:
     """What is allowed, for a person."""
-    halves = f", and {HALF_ERROR:g} for each time that values were stored as halves" if precision == "fp16" else ""
+    halves = f", and {HALF_ERROR:.2g} for each time that values were stored as halves" if precision == "fp16" else ""
     return f"{limit:g} of 1 or of their magnitude{halves}"
 
 

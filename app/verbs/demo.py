@@ -51,12 +51,11 @@ def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], 
     differences: list[MaskDifference] = []
     still_mask: Floats = np.zeros((0, 0), np.float32)
     with open_context() as context, FileSource(clip) as source:
-        size = source.info.width, source.info.height
-        gpu, cpu = GlFrameJob(context, model, size), CpuPath(model, size)
+        gpu, cpu = GlFrameJob(context, model, source.format), CpuPath(model, source.format)
         for frame in source:
             if frame.index % CHECK_EVERY == 0:
-                mask = gpu.run(frame.rgba)
-                differences.append(compare_masks(frame.index, mask, cpu.run(frame.rgba)))
+                mask = gpu.run(frame.picture)
+                differences.append(compare_masks(frame.index, mask, cpu.run(frame.picture)))
                 still_mask = mask if frame.index == STILL else still_mask
     return differences, still_mask
 

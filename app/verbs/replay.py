@@ -137,13 +137,13 @@ def _open(options: ReplayOptions, choice: Choice, console: Console, stack: conte
     with console.download() as progress:
         model = load_segmentation(options.model, options.spec, progress)
     machine = stack.enter_context(open_machine(options.backend, options.out is not None, console))
-    segmenter = make_segmenter(machine, model, size, fit, console)
+    segmenter = make_segmenter(machine, model, source.format, fit, console)
     stack.callback(segmenter.release)
     stages, outputs, recorder = [*segmenter.stages], list[Output](), None
     if machine.context:
         target = OffscreenTarget(machine.context, size)
         stack.callback(target.release)
-        canvas = Canvas(machine.context, segmenter, target, size, fit, choice)
+        canvas = Canvas(machine.context, segmenter, target, fit, choice)
         stack.callback(canvas.release)
         stages.append(canvas.stage)
         if options.out:

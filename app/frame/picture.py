@@ -1,0 +1,118 @@
+"""A recording's kind of pictures goes in, what everything that reads their pixels must know comes out.
+
+A picture is what the decoder left in RAM: one plane of RGBA, of grey, or planes of YUV, stored as the camera held them.
+Its format says how upright pixels with red, green and blue come out of that, and is the same for a whole recording.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+ImageSize = tuple[int, int]  # (width, height)
+Plane = npt.NDArray[Any]  # of uint8 or uint16
+Layout = Literal["rgba", "gray", "yuv", "nv12"]
+Matrix = Literal["bt601", "bt709", "bt2020", "smpte240m", "fcc"]
+Siting = Literal["left", "center", "topleft"]
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """How stored pixels become upright ones: transpose first, then mirror along x, then along y."""
+
+    transpose: bool = False
+    flip_x: bool = False
+    flip_y: bool = False
+
+    @staticmethod
+    def from_matrix(matrix: bytes) -> "Orientation":
+        """Read a display matrix: nine native int32, of which a, b, c, d map (x, y) to (ax + cy, bx + dy).
+
+        Angles between quarter turns go to the nearest one; a matrix of another length means upright.
+        """
+        if len(matrix) != 36:
+            return Orientation()
+        a, b, _, c, d, *_ = struct.unpack("=9i", matrix)
+        if abs(a) + abs(d) >= abs(b) + abs(c):
+            return Orientation(False, a < 0, d < 0)
+        return Orientation(True, c < 0, b < 0)
+
+    @property
+    def clockwise_degrees(self) -> int:
+        """The quarter turns in it; what is left besides is a mirroring."""
+        return {(False, True, True): 180, (True, True, False): 90, (True, False, True): 270}.get(
+            (self.transpose, self.flip_x, self.flip_y), 0
+        )
+
+    def apply(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Turn (H, W, C) pixels upright; the result is C-contiguous."""
+        if self.transpose:
+            pixels = pixels.transpose(1, 0, 2)
+        if self.flip_x:
+            pixels = pixels[:, ::-1]
+        if self.flip_y:
+            pixels = pixels[::-1]
+        return np.ascontiguousarray(pixels)
+
+
+@dataclass(frozen=True)
+class PictureFormat:
+    """What is the same for all pictures of a source.
+
+    size is that of the stored picture; samples have `bits` bits, in uint8 where they fit, else in uint16. Chroma is
+    halved chroma_shift times along (x, y), and lies where `siting` says. RGBA has no matrix, range and siting.
+    """
+
+    size: ImageSize
+    layout: Layout = "rgba"
+    bits: int = 8
+    chroma_shift: tuple[int, int] = (0, 0)
+    matrix: Matrix = "bt601"
+    full_range: bool = True
+    siting: Siting = "center"
+    orientation: Orientation = Orientation()
+
+    @property
+    def upright_size(self) -> ImageSize:
+        """(width, height) as displayed."""
+        width, height = self.size
+        return (height, width) if self.orientation.transpose else (width, height)
+
+    @property
+    def chroma_size(self) -> ImageSize:
+        """(width, height) of the planes of chroma, or of the one that holds both."""
+        width, height = (-(-side >> shift) for side, shift in zip(self.size, self.chroma_shift, strict=True))
+        return width, height
+
+    @property
+    def plane_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of the arrays: (H, W, 4) of RGBA; else (H, W) of luma, then twice (h, w) of chroma, or for nv12 (h, w, 2)."""
+        (width, height), (chroma_width, chroma_height) = self.size, self.chroma_size
+        luma, chroma = (height, width), (chroma_height, chroma_width)
+        layouts: dict[Layout, tuple[tuple[int, ...], ...]] = {
+            "rgba": ((*luma, 4),),
+            "gray": (luma,),
+            "yuv": (luma, chroma, chroma),
+            "nv12": (luma, (*chroma, 2)),
+        }
+        return layouts[self.layout]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One picture: planes of its format's shapes, which may be views of the decoder's memory with longer rows."""
+
+    format: PictureFormat
+    planes: tuple[Plane, ...]
+
+
+def rgba_format(size: ImageSize) -> PictureFormat:
+    """Of upright RGBA."""
+    return PictureFormat(size)
+
+
+def rgba_picture(rgba: npt.NDArray[np.uint8]) -> Picture:
+    """A picture of upright RGBA (H, W, 4)."""
+    return Picture(rgba_format((rgba.shape[1], rgba.shape[0])), (rgba,))

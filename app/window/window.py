@@ -9,11 +9,13 @@ from typing import Any
 from app.console import one_line
 from app.frame.preprocess import ImageSize
 from app.window.keys import Key
+from gpu_delegate import debug
 from gpu_delegate.context import REQUIRED, Context
 from gpu_delegate.errors import DeviceError
 
 _NAME = "texelflow"
 _LONGEST_TITLE = 200
+_SWAPS_AFTER_DAMAGE = 2  # software OpenGL learns a window's new size from a swap, too late for the picture swapped
 _SMALLEST = (64, 48)  # below that window managers have nothing to take hold of
 
 
@@ -38,7 +40,7 @@ class Window:
         self._keys: list[Key] = []
         self._pressed: tuple[str, bool, bool] = ("", False, False)  # place, shift, repeated of the last key
         self._place: tuple[int, int, int, int] | None = None  # where it was before it filled the screen
-        self.damaged = True  # whether what it shows is lost or has another size since the last swap
+        self._swaps_due = _SWAPS_AFTER_DAMAGE
         self._handle = _create(glfw, size, one_line(title)[:_LONGEST_TITLE] or _NAME, version)
         try:
             glfw.make_context_current(self._handle)
@@ -71,6 +73,11 @@ class Window:
         return bool(self._glfw.get_window_attrib(self._handle, self._glfw.ICONIFIED)) or 0 in self.size
 
     @property
+    def damaged(self) -> bool:
+        """Whether it has to be drawn again: what it shows is lost, or has another size."""
+        return self._swaps_due > 0
+
+    @property
     def fullscreen(self) -> bool:
         """Whether it fills the screen."""
         return self._place is not None
@@ -87,7 +94,7 @@ class Window:
     def swap(self) -> None:
         """Show what was drawn; waits for the screen where there is a screen to wait for."""
         self._glfw.swap_buffers(self._handle)
-        self.damaged = False
+        self._swaps_due = max(0, self._swaps_due - 1)
 
     def toggle_fullscreen(self) -> None:
         """Fill the screen that most of the window is on; or go back to where it was before."""
@@ -105,7 +112,7 @@ class Window:
             mode = glfw.get_video_mode(monitor)
             glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
         self._pace()
-        self.damaged = True
+        self._on_damage()
 
     def close(self) -> None:
         """Close it and free its context; harmless when repeated."""
@@ -129,7 +136,7 @@ class Window:
         glfw.set_window_iconify_callback(handle, self._on_damage)
 
     def _on_damage(self, *_: object) -> None:
-        self.damaged = True
+        self._swaps_due = _SWAPS_AFTER_DAMAGE
 
     def _on_key(self, _: object, key: int, scancode: int, action: int, modifiers: int) -> None:
         """Called ahead of _on_text if the key types something; so those keys wait for that."""
@@ -193,6 +200,7 @@ def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) ->
         glfw.CONTEXT_VERSION_MINOR: version[1],
         glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
         glfw.OPENGL_FORWARD_COMPAT: True,
+        glfw.OPENGL_DEBUG_CONTEXT: debug.level() >= debug.RUN,  # drivers tell more in one, and are slower
         glfw.DEPTH_BITS: 0,
         glfw.STENCIL_BITS: 0,
         glfw.AUTO_ICONIFY: False,  # a picture on one screen stays while the person works on another
@@ -242,6 +250,8 @@ def _monitor_at(glfw: Any, place: tuple[int, int, int, int]) -> Any:
     def overlap(monitor: Any) -> int:
         left, top = glfw.get_monitor_pos(monitor)
         wide, high = glfw.get_video_mode(monitor).size
-        return max(0, min(x + width, left + wide) - max(x, left)) * max(0, min(y + height, top + high) - max(y, top))
+        across = min(x + width, left + wide) - max(x, left)
+        down = min(y + height, top + high) - max(y, top)
+        return int(max(0, across) * max(0, down))
 
     return max(glfw.get_monitors(), key=overlap, default=None)

@@ -1,0 +1,228 @@
+"""Windows on a real screen (Xvfb, software OpenGL): what they show, their sizes, their keys, and how they end."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.frame.targets import OffscreenTarget
+from app.window.blit import blit, letterbox
+from app.window.keys import Key
+from app.window.window import Window, fitted
+from gpu_delegate import opengl
+from gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
+from tests.display import SCREEN, Display
+
+PATIENCE_S = 20.0
+SIZE = (160, 120)
+sides = st.integers(1, 5000)
+
+
+def wait_for(window: Window, true: Callable[[], bool]) -> None:
+    """Handle events until something is true."""
+    end = monotonic() + PATIENCE_S
+    while not true():
+        assert monotonic() < end, "it did not happen"
+        window.events(0.01)
+
+
+def pressed(window: Window, count: int) -> list[Key]:
+    """So many keys, waiting for them."""
+    keys: list[Key] = []
+    end = monotonic() + PATIENCE_S
+    while len(keys) < count:
+        assert monotonic() < end, f"{len(keys)} of {count} keys came"
+        keys += window.events(0.01)
+    return keys
+
+
+def quarters(context: Context, size: tuple[int, int] = (40, 20)) -> OffscreenTarget:
+    """Red, green, blue and white: top left, top right, bottom left, bottom right."""
+    target = OffscreenTarget(context, size)
+    gl, (width, height) = context.gl, size
+    gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
+    corners = {(0, 1): (1, 0, 0), (1, 1): (0, 1, 0), (0, 0): (0, 0, 1), (1, 0): (1, 1, 1)}  # rows go bottom up
+    texels = np.zeros((height, width, 4), np.uint8)
+    for (x, y), colour in corners.items():
+        part = texels[y * height // 2 : (y + 1) * height // 2, x * width // 2 : (x + 1) * width // 2]
+        part[...] = (*(255 * channel for channel in colour), 255)
+    gl.glBindTexture(opengl.TEXTURE_2D, target.texture)
+    gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, width, height, opengl.RGBA, opengl.UNSIGNED_BYTE, texels.ctypes.data)
+    return target
+
+
+def shown(window: Window, display: Display, target: OffscreenTarget) -> npt.NDArray[np.uint8]:
+    """What a window shows of a picture: RGB (H, W, 3); it lies at the screen's top left corner."""
+    while window.damaged:
+        blit(target, Fraction(*target.size), window)
+        window.swap()
+        window.events()
+    window.context.gl.glFinish()
+    window.context.check_errors("showing a picture")
+    width, height = window.size
+    display.xdotool("getdisplaygeometry")  # answered once the server has done what it was asked before
+    return display.picture()[:height, :width]
+
+
+class TestSizes:
+    @given(st.tuples(sides, sides), st.tuples(sides, sides))
+    def test_a_window_fits_the_room_and_keeps_its_shape(self, size: tuple[int, int], room: tuple[int, int]) -> None:
+        width, height = fitted(size, room)
+        assert 1 <= width <= max(1, min(size[0], room[0]))
+        assert 1 <= height <= max(1, min(size[1], room[1]))
+        assert width == max(1, round(height * size[0] / size[1])) or abs(height - width * size[1] / size[0]) <= 1
+        assert (width, height) == size or width == room[0] or height == room[1]
+
+    @given(st.fractions(Fraction(1, 1000), 1000), st.tuples(sides, sides))
+    def test_a_picture_touches_two_opposite_edges_and_lies_in_the_middle(
+        self, aspect: Fraction, size: tuple[int, int]
+    ) -> None:
+        x, y, width, height = letterbox(aspect, size)
+        assert width == size[0] or height == size[1]
+        for start, length, whole in ((x, width, size[0]), (y, height, size[1])):
+            assert 1 <= length <= whole
+            assert 0 <= whole - length - 2 * start <= 1
+        assert abs(width - height * aspect) <= max(Fraction(1), aspect) or abs(height - width / aspect) <= 1
+
+
+class TestPicture:
+    def test_it_is_upright_with_bars_beside_it(self, display: Display) -> None:
+        with Window(SIZE, "upright") as window:
+            picture = shown(window, display, quarters(window.context, (40, 40)))
+        assert picture.shape == (120, 160, 3)
+        assert not picture[:, :20].any()
+        assert not picture[:, 140:].any()
+        colours = picture[[30, 30, 90, 90], [50, 110, 50, 110]].tolist()
+        assert colours == [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]]
+
+    def test_it_follows_the_window_s_size(self, display: Display) -> None:
+        with Window(SIZE, "follows") as window:
+            number = display.window("follows")
+            target = quarters(window.context)
+            for size in ((300, 100), (65, 49), (120, 500)):
+                display.xdotool("windowsize", number, *size)
+                wait_for(window, lambda size=size: window.size == size and window.damaged)  # type: ignore[misc]
+                picture = shown(window, display, target)
+                x, y, width, height = letterbox(Fraction(2), size)
+                lit = np.argwhere(picture.any(-1))
+                assert lit.min(0).tolist() == [size[1] - y - height, x]
+                assert (lit.max(0) + 1).tolist() == [size[1] - y, x + width]
+
+    def test_its_edges_are_filtered_linearly(self, display: Display) -> None:
+        with Window((400, 200), "filtered") as window:
+            row = shown(window, display, quarters(window.context))[10].astype(int)
+        greens = row[190:211, 1]
+        assert 0 < greens[10] < 255
+        assert (np.diff(greens) >= 0).all()
+
+    def test_full_screen_and_back_to_the_same_place(self, display: Display) -> None:
+        with Window(SIZE, "filling") as window:
+            display.xdotool("windowmove", "--sync", display.window("filling"), 130, 70)
+            target = quarters(window.context)
+            window.toggle_fullscreen()
+            wait_for(window, lambda: window.size == SCREEN)
+            assert window.fullscreen
+            picture = shown(window, display, target)
+            assert picture[[200, 400], 10].tolist() == [[255, 0, 0], [0, 0, 255]]
+            assert not picture[:100].any()
+            window.toggle_fullscreen()
+            wait_for(window, lambda: window.size == SIZE)
+            assert not window.fullscreen
+            geometry = display.xdotool("getwindowgeometry", display.window("filling"))
+            assert "130,70" in geometry
+
+
+class TestKeys:
+    def test_what_is_typed_and_where_the_key_is(self, display: Display) -> None:
+        with Window(SIZE, "typing") as window:
+            display.window("typing")
+            display.press("q", "shift+Left", "bracketleft", "question", "space", "Escape", "7", "period")
+            keys = pressed(window, 8)
+        found = [(key.text, key.place, key.shift) for key in keys]
+        assert found[0] == ("q", "q", False)
+        assert found[1] == ("", "left", True)
+        assert found[2][0] == "["
+        assert found[3][0] == "?"
+        assert found[4] == ("", "space", False)
+        assert found[5] == ("", "escape", False)
+        assert [text for text, _, _ in found[6:]] == ["7", "."]
+        assert not any(key.repeated for key in keys)
+
+    def test_control_and_a_letter_type_nothing(self, display: Display) -> None:
+        with Window(SIZE, "control") as window:
+            display.window("control")
+            display.press("ctrl+q", "ctrl+Left", "x")
+            keys = pressed(window, 1)
+        assert [key.text for key in keys] == ["x"]
+
+
+class TestEnd:
+    def test_its_close_button(self, display: Display) -> None:
+        with Window(SIZE, "closing") as window:
+            number = display.window("closing")
+            assert not window.closed
+            display.ask_to_close(number)
+            wait_for(window, lambda: window.closed)
+
+    def test_twenty_one_after_the_other(self, display: Display) -> None:
+        handles = []
+        for number in range(20):
+            with Window(SIZE, f"number {number}") as window:
+                shown(window, display, quarters(window.context))
+            handles.append(len(list(Path("/proc/self/fd").iterdir())))
+        assert handles[-1] <= handles[2]
+
+    def test_one_where_a_context_without_a_window_is_current(self, display: Display) -> None:
+        with open_context() as context:
+            with Window(SIZE, "beside") as window:
+                assert shown(window, display, quarters(window.context)).any()
+            context.make_current()
+            context.gl.glFinish()
+            context.check_errors("working after a window")
+
+
+class TestRefusals:
+    """Each is one line, and ends nothing but the attempt."""
+
+    @staticmethod
+    def said(version: tuple[int, int] = REQUIRED, **environment: str) -> str:
+        """What a new process says, with this environment, of a window: the same at the second try."""
+        program = (
+            "from app.window.window import Window\n"
+            "from gpu_delegate.errors import DeviceError\n"
+            "for attempt in range(2):\n"
+            "    try:\n"
+            f"        with Window((9, 9), 'never', {version}) as window:\n"
+            "            print('computes' if window.context.can_compute else 'draws')\n"
+            "    except DeviceError as error:\n"
+            "        print(error)\n"
+        )
+        kept = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program], env={**kept, **environment}, capture_output=True, text=True
+        )
+        assert done.stderr == ""
+        assert done.returncode == 0
+        first, second = done.stdout.splitlines()
+        assert first == second
+        return first
+
+    def test_no_display(self) -> None:
+        assert "no window" in self.said()
+        assert "everything else works without" in self.said(DISPLAY=":8765")
+
+    def test_no_library(self) -> None:
+        assert "pip install glfw" in self.said(PYGLFW_LIBRARY="/nowhere/libglfw.so")
+
+    def test_opengl_too_old(self, display: Display) -> None:
+        for version, answer in ((REQUIRED, "OpenGL 4.3 is needed"), (DRAWING, "draws")):
+            assert answer in self.said(version, DISPLAY=display.name, MESA_GL_VERSION_OVERRIDE="3.3")
+        assert self.said(DRAWING, DISPLAY=display.name) == "computes"

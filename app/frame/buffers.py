@@ -20,5 +20,6 @@ def mask_buffer(context: Context, size: ImageSize, size_bytes: int, computed: bo
     buffer = gl.generate("Buffers")
     gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, buffer)
     gl.glBufferData(opengl.COPY_WRITE_BUFFER, size_bytes, None, opengl.DYNAMIC_COPY)
+    context.label(opengl.BUFFER, buffer, what)
     context.check_errors(f"making room for {what}")
     return BufferRange(buffer, 0, size_bytes)

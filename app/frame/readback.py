@@ -48,6 +48,7 @@ class ReadbackRing(Generic[Tag]):
             self._free.append(context.gl.generate("Buffers"))
             context.gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, self._free[-1])
             context.gl.glBufferData(opengl.PIXEL_PACK_BUFFER, size_bytes, None, opengl.STREAM_READ)
+            context.label(opengl.BUFFER, self._free[-1], "read-back")
         context.gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, 0)
         self.size_bytes = size_bytes
         context.check_errors(f"making {depth} read-back buffers of {size_bytes} bytes")

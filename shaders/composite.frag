@@ -1,58 +1,60 @@
 #version 330
 // The frame's planes and the network's output tensor go in, the picture with its effect comes out.
 // A target larger than the frame repeats the frame's last row and column.
-#define FRAME_W 640
-#define FRAME_H 480
-#define X_STEP 512
-#define X_START -384
-#define X_DEN 1280
-#define Y_STEP 512
-#define Y_START -224
-#define Y_DEN 960
-// Whether parts of the frame were cropped away.
-#define UNSEEN 0
-// 0 tints the person, 1 puts an image behind, 2 a colour, 3 shows the mask. No uniform: software GL would do all four.
+// 0 tints the person; behind it, 1 puts an image, 2 a colour, 3 the blurred background; 4 makes the background
+// transparent; 5 shows the mask; 6 is 4 over a checkerboard. No uniform: software GL would do all of them.
 #define EFFECT 0
+#define CHECKER_SIDE 16
 #include "frame.glsl"
-#include "mask.glsl"
+#include "mask_over.glsl"
+
+layout(origin_upper_left, pixel_center_integer) in vec4 gl_FragCoord;
 
 uniform sampler2D background;  // of the frame's size
+uniform sampler2D blurred;  // premultiplied, a pixel for each cell of the frame
+uniform int factor;  // pixels of the frame along a side of a cell
 uniform vec4 color;  // a is the strength of a tint
-uniform int height;  // of a target whose first row is the lowest, else 0
 out vec4 picture;
 
-float clamped(int x, int y) {
-    return mask_at(clamp(x, 0, MASK_W - 1), clamp(y, 0, MASK_H - 1));
+#if EFFECT == 3
+const float TINY = 1.0 / 4096.0;  // where hardly any background is near, the frame itself shows
+
+vec4 cell(int x, int y) {
+    ivec2 last = (ivec2(FRAME_W, FRAME_H) - 1) / factor;
+    return texelFetch(blurred, clamp(ivec2(x, y), ivec2(0), last), 0);
 }
 
-float mask_over(ivec2 at) {
-#if UNSEEN
-    if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W)) return 0.0;
-    if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;
-#endif
+vec3 blurred_at(ivec2 at, vec3 pixel) {
     int x, y;
     float x_part, y_part;
-    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
-    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
-    float above = mix(clamped(x, y), clamped(x + 1, y), x_part);
-    float below = mix(clamped(x, y + 1), clamped(x + 1, y + 1), x_part);
-    return mix(above, below, y_part);
+    locate(at.x, 2, 1 - factor, 2 * factor, x, x_part);
+    locate(at.y, 2, 1 - factor, 2 * factor, y, y_part);
+    vec4 above = mix(cell(x, y), cell(x + 1, y), x_part);
+    vec4 below = mix(cell(x, y + 1), cell(x + 1, y + 1), x_part);
+    vec4 sum = mix(above, below, y_part);
+    return (sum.rgb + TINY * pixel) / (sum.a + TINY);
 }
+#endif
 
 void main() {
-    ivec2 at = ivec2(gl_FragCoord.xy);
-    if (height > 0) at.y = height - 1 - at.y;
-    at = min(at, ivec2(FRAME_W, FRAME_H) - 1);
+    ivec2 at = min(ivec2(gl_FragCoord.xy), ivec2(FRAME_W, FRAME_H) - 1);
     vec3 pixel = frame_at(at);
-    float person = clamp(mask_over(at), 0.0, 1.0);
+    float person = mask_over(at), alpha = 1.0;
 #if EFFECT == 0
     pixel = mix(pixel, color.rgb, color.a * person);
 #elif EFFECT == 1
     pixel = mix(texelFetch(background, at, 0).rgb, pixel, person);
 #elif EFFECT == 2
     pixel = mix(color.rgb, pixel, person);
-#else
+#elif EFFECT == 3
+    pixel = mix(blurred_at(at, pixel), pixel, person);
+#elif EFFECT == 4
+    alpha = person;
+#elif EFFECT == 5
     pixel = vec3(person);
+#else
+    ivec2 square = at / CHECKER_SIDE;
+    pixel = mix(vec3((square.x + square.y) % 2 == 0 ? 0.8 : 0.6), pixel, person);
 #endif
-    picture = vec4(pixel, 1.0);
+    picture = vec4(pixel, alpha);
 }

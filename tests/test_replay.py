@@ -26,7 +26,7 @@ from app.frame.looks import choose_look
 from app.frame.picture import PictureFormat, rgba_format, rgba_picture
 from app.frame.pipeline import Pipeline, Stage
 from app.frame.readback import read_buffer
-from app.frame.render import OffscreenTarget
+from app.frame.targets import OffscreenTarget
 from app.media.sources import FileSource, VideoFrame
 from app.models.loading import load_segmentation
 from app.verbs.replay import ReplayOptions, replay

@@ -1,58 +1,93 @@
 """What lies on the device goes in; recorded pictures and mask files come out, some frames later."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from app.frame.buffers import mask_buffer
 from app.frame.gl_path import GlPath
 from app.frame.pipeline import Stage
 from app.frame.preprocess import Floats, ImageSize
-from app.frame.readback import ReadbackRing, frame_mask
-from app.frame.render import OffscreenTarget
+from app.frame.readback import Bytes, ReadbackRing, frame_mask
+from app.frame.render import Effect
 from app.frame.resample import MaskToFrame
 from app.frame.segmenter import CpuSegmenter
+from app.frame.targets import OffscreenTarget
+from app.media.convert import Rgba
 from app.media.recorder import Recorder, write_png
 from app.media.sources import VideoFrame
 from app.media.threads import Worker
 from gpu_delegate.context import Context
-from gpu_delegate.errors import MediaError
+from gpu_delegate.errors import MediaError, UsageError
 
-Picture = tuple[int, npt.NDArray[np.uint8]]  # pts and RGBA bytes
+TaggedPicture = tuple[int, Bytes]  # the number that its frame is known by, and RGBA bytes
 
 
-class VideoOutput:
-    """Pictures in a target to a recorder, read back without waiting and encoded on a thread of its own."""
+class PictureOutput:
+    """Pictures in a target to a function (H, W, 4), called in order on a thread of its own; read without waiting."""
 
-    def __init__(self, context: Context, target: OffscreenTarget, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        context: Context,
+        target: OffscreenTarget,
+        tag: Callable[[VideoFrame], int],
+        write: Callable[[int, Rgba], None],
+    ) -> None:
+        """`write` gets what `tag` says of the frame, and its picture. Raises DeviceError for want of memory."""
         width, height = target.size
-        self._target, self._recorder = target, recorder
+        self._target, self._tag = target, tag
         self._ring: ReadbackRing[int] = ReadbackRing(context, width * height * 4)
-        self._encoder: Worker[Picture] = Worker(self._write)
+        self._writer: Worker[TaggedPicture] = Worker(lambda item: write(item[0], item[1].reshape(height, width, 4)))
         self.stage = Stage("record", self._take)
 
     def _take(self, frame: VideoFrame) -> None:
-        self._ring.request_picture(frame.pts, self._target.framebuffer, self._target.size)
+        self._ring.request_picture(self._tag(frame), self._target.framebuffer, self._target.size)
         for picture in self._ring.collect():
-            self._encoder.put(picture)
+            self._writer.put(picture)
 
     def finish(self) -> None:
         """Write what is still under way. Raises MediaError."""
         for picture in self._ring.drain():
-            self._encoder.put(picture)
-        self._encoder.finish()
-
-    def _write(self, picture: Picture) -> None:
-        width, height = self._target.size
-        pts, data = picture
-        self._recorder.write(data.reshape(height, width, 4), pts)
+            self._writer.put(picture)
+        self._writer.finish()
 
     def release(self) -> None:
         """End the thread and free the buffers; what is still under way after an error is dropped."""
-        self._encoder.drop()
+        self._writer.drop()
         self._ring.release()
+
+
+class VideoOutput(PictureOutput):
+    """Pictures in a target to a recorder."""
+
+    def __init__(self, context: Context, target: OffscreenTarget, recorder: Recorder) -> None:
+        super().__init__(context, target, lambda frame: frame.pts, lambda pts, rgba: recorder.write(rgba, pts))
+
+
+class PngOutput(PictureOutput):
+    """Pictures in a target to PNG files in a folder, named by their frames' numbers; RGBA with alpha, else RGB."""
+
+    def __init__(self, context: Context, target: OffscreenTarget, folder: Path, alpha: bool) -> None:
+        channels = 4 if alpha else 3
+
+        def write(index: int, rgba: Rgba) -> None:
+            write_png(_numbered(folder, index), rgba[..., :channels])
+
+        super().__init__(context, target, lambda frame: frame.index, write)
+
+
+def wants_folder(out: Path, effect: Effect) -> bool:
+    """Whether --out names a folder for PNG files, not a video: it is one, or has no suffix.
+
+    Raises UsageError for a video of a transparent effect.
+    """
+    if out.is_dir() or not out.suffix:
+        return True
+    if effect == "cutout":
+        raise UsageError(f"--out {out}: a video has no transparency; give a folder for PNG files, as --out {out.stem}")
+    return False
 
 
 class GlMaskOutput:
@@ -104,7 +139,11 @@ class CpuMaskOutput:
 def write_mask(folder: Path, index: int, mask: Floats) -> None:
     """One mask (h, w) from 0 to 1 as 8-bit grey, named by its frame's number. Raises MediaError."""
     grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
-    write_png(folder / f"{index:06d}.png", grey)
+    write_png(_numbered(folder, index), grey)
+
+
+def _numbered(folder: Path, index: int) -> Path:
+    return folder / f"{index:06d}.png"
 
 
 def make_folder(folder: Path) -> Path:

@@ -32,6 +32,7 @@ class _Request(Generic[Tag]):
     buffer: int
     fence: Any
     size_bytes: int
+    rows: int
 
 
 class ReadbackRing(Generic[Tag]):
@@ -59,13 +60,13 @@ class ReadbackRing(Generic[Tag]):
         return not self._free
 
     def request_picture(self, tag: Tag, framebuffer: int, size: ImageSize) -> None:
-        """Begin to read a framebuffer's RGBA bytes, row 0 first. Raises ValueError if full or too small."""
+        """Begin to read a framebuffer's RGBA bytes, the top row first. Raises ValueError if full or too small."""
         gl, buffer = self._context.gl, self._take(size[0] * size[1] * 4)
         gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, framebuffer)
         gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, buffer)
         gl.glReadPixels(0, 0, *size, opengl.RGBA, opengl.UNSIGNED_BYTE, None)
         gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, 0)
-        self._fence(tag, buffer, size[0] * size[1] * 4)
+        self._fence(tag, buffer, size[0] * size[1] * 4, rows=size[1])
 
     def request_buffer(self, tag: Tag, source: BufferSpan) -> None:
         """Begin to read part of a buffer. Raises ValueError if full or too small."""
@@ -103,9 +104,9 @@ class ReadbackRing(Generic[Tag]):
             raise ValueError("the read-back ring is full: collect first")
         return self._free.popleft()
 
-    def _fence(self, tag: Tag, buffer: int, size_bytes: int) -> None:
+    def _fence(self, tag: Tag, buffer: int, size_bytes: int, rows: int = 1) -> None:
         fence = self._context.gl.glFenceSync(opengl.SYNC_GPU_COMMANDS_COMPLETE, 0)
-        self._waiting.append(_Request(tag, buffer, fence, size_bytes))
+        self._waiting.append(_Request(tag, buffer, fence, size_bytes, rows))
 
     def _signalled(self, request: _Request[Tag], timeout_ns: int) -> bool:
         state = self._context.gl.glClientWaitSync(request.fence, opengl.SYNC_FLUSH_COMMANDS_BIT, timeout_ns)
@@ -119,16 +120,16 @@ class ReadbackRing(Generic[Tag]):
             raise DeviceError(f"{self._context.renderer} did not finish a frame within 10 s; try a smaller size")
         self._waiting.popleft()
         gl.glDeleteSync(request.fence)
-        data = np.empty(request.size_bytes, np.uint8)
         gl.glBindBuffer(opengl.COPY_READ_BUFFER, request.buffer)
         address = gl.glMapBufferRange(opengl.COPY_READ_BUFFER, 0, request.size_bytes, opengl.MAP_READ_BIT)
         self._free.append(request.buffer)
         if not address:
             self._context.check_errors("mapping a picture")
             raise DeviceError(f"{self._context.renderer} does not hand out a picture; try a smaller size")
-        ctypes.memmove(data.ctypes.data, address, request.size_bytes)
+        mapped = np.frombuffer((ctypes.c_ubyte * request.size_bytes).from_address(address), np.uint8)
+        data = mapped.reshape(request.rows, -1)[::-1].copy()  # OpenGL's row 0 is the lowest
         gl.glUnmapBuffer(opengl.COPY_READ_BUFFER)
-        return request.tag, data
+        return request.tag, data.reshape(-1)
 
 
 def read_buffer(context: Context, source: BufferSpan) -> Bytes:

@@ -16,7 +16,7 @@ from app.frame.looks import Choice, choose_look
 from app.frame.machine import Machine, open_machine
 from app.frame.outputs import CpuMaskOutput, GlMaskOutput, VideoOutput, make_folder
 from app.frame.pipeline import FrameRecord, Pipeline, Stage
-from app.frame.render import OffscreenTarget
+from app.frame.targets import OffscreenTarget
 from app.frame.segmenter import CpuSegmenter, make_segmenter
 from app.media.recorder import Recorder, check_output
 from app.media.sources import FileSource, Position, VideoFrame

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from app.frame.preprocess import ImageSize
-from app.frame.render import OffscreenTarget
+from app.frame.targets import OffscreenTarget
 from app.window.window import Window
 from gpu_delegate import opengl
 

@@ -1,0 +1,101 @@
+"""A frame and its mask on the device go in, its blurred background comes out, small and without the person.
+
+The definition, which tests/test_effects.py has in NumPy. The background is the frame weighted by (1 - mask) cubed, so
+that nothing of the person spreads into it, and little of pixels that are in part person, as at hair:
+
+    shrink  cells of factor x factor pixels become their means of (red, green, blue, 1) * weight, as 4 x 4 of
+            them tell that are evenly spread; beyond its edges the frame repeats its last row and column
+    smooth  a Gaussian along the rows, then one along the columns; the picture repeats its outermost pixels
+    show    composite.frag interpolates bilinearly, and divides colour by weight
+
+A radius is two standard deviations, in pixels of the frame. The factor grows with it, so that the Gaussian is about as
+wide in cells for any radius: a large one costs less than a small one.
+"""
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp
+
+from app.frame.drawing import Drawing
+from app.frame.preprocess import ImageSize
+from app.frame.targets import OffscreenTarget
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+from gpu_delegate.shader import Value
+
+LEAST_RADIUS, MOST_RADIUS = 4.0, 500.0
+BLUR_UNIT = 5  # the texture unit at which the result is bound, and what is on its way to it
+
+_LEAST_FACTOR = 3
+_CELLS = 2.0  # the least standard deviation in cells: below, interpolating between cells shows
+_TAPS = 9  # of the Gaussian on either side of the middle: three of its largest standard deviations
+_ROWS, _COLUMNS = (1, 0), (0, 1)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """How a radius is blurred: in cells of so many pixels, with these weights by distance, whose sum is 1."""
+
+    factor: int
+    weights: tuple[float, ...]
+
+
+def gaussian(radius: float) -> Gaussian:
+    """For a radius from LEAST_RADIUS to MOST_RADIUS."""
+    deviation = radius / 2
+    factor = max(_LEAST_FACTOR, int(deviation / _CELLS))
+    variance = (deviation / factor) ** 2 - 0.25  # less what shrinking and interpolating spread
+    powers = [exp(-(distance**2) / (2 * variance)) for distance in range(_TAPS + 1)]
+    total = 2 * sum(powers) - powers[0]
+    return Gaussian(factor, tuple(power / total for power in powers))
+
+
+class Blur:
+    """Blurs frames of one size; another radius takes no time and no memory."""
+
+    def __init__(
+        self, context: Context, frame_size: ImageSize, defines: Mapping[str, Value], samplers: Mapping[str, int]
+    ) -> None:
+        """`defines` and `samplers` are those of frame.glsl and mask_over.glsl. Raises DeviceError."""
+        self._gl, self._frame_size = context.gl, frame_size
+        largest = _cells(frame_size, _LEAST_FACTOR)
+        self._shrunk, self._smoothed = (OffscreenTarget(context, largest, "halves") for _ in range(2))
+        self._shrink = Drawing(context, "blur_shrink.frag", defines, samplers, "blur shrink")
+        self._smooth = Drawing(context, "blur_smooth.frag", {"MOST_TAPS": _TAPS}, {"cells": BLUR_UNIT}, "blur smooth")
+
+    def run(self, radius: float) -> int:
+        """Blur the frame and the mask that are bound; the factor, with the result bound to BLUR_UNIT."""
+        plan = gaussian(radius)
+        size = _cells(self._frame_size, plan.factor)
+        self._shrink.use()
+        self._gl.glUniform1i(self._shrink.place("factor"), plan.factor)
+        self._shrink.draw(self._shrunk.framebuffer, size)
+        self._smooth.use()
+        self._gl.glUniform2i(self._smooth.place("size"), *size)
+        weights = (ctypes.c_float * len(plan.weights))(*plan.weights)
+        self._gl.glUniform1fv(self._smooth.place("weights"), len(weights), weights)
+        for direction, source, target in (
+            (_ROWS, self._shrunk, self._smoothed),
+            (_COLUMNS, self._smoothed, self._shrunk),
+        ):
+            self._gl.glUniform2i(self._smooth.place("direction"), *direction)
+            self._bind(source)
+            self._smooth.draw(target.framebuffer, size)
+        self._bind(self._shrunk)
+        return plan.factor
+
+    def _bind(self, target: OffscreenTarget) -> None:
+        self._gl.glActiveTexture(opengl.TEXTURE0 + BLUR_UNIT)
+        self._gl.glBindTexture(opengl.TEXTURE_2D, target.texture)
+
+    def release(self) -> None:
+        """Delete shaders and pictures."""
+        for part in (self._shrink, self._smooth, self._shrunk, self._smoothed):
+            part.release()
+
+
+def _cells(frame_size: ImageSize, factor: int) -> ImageSize:
+    """Columns and rows of cells."""
+    width, height = (-(-side // factor) for side in frame_size)
+    return width, height

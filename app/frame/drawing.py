@@ -1,0 +1,46 @@
+"""A fragment shader's name goes in; what draws it over a whole framebuffer comes out."""
+
+from collections.abc import Mapping
+
+from app.frame.preprocess import ImageSize
+from gpu_delegate import opengl
+from gpu_delegate.context import Context, compile_program
+from gpu_delegate.shader import Value, load
+
+
+class Drawing:
+    """One fragment shader, compiled."""
+
+    def __init__(
+        self, context: Context, shader: str, defines: Mapping[str, Value], samplers: Mapping[str, int], label: str
+    ) -> None:
+        """`samplers` are the texture units by name. Raises DeviceError if the shader does not compile."""
+        gl = context.gl
+        stages = {opengl.VERTEX_SHADER: load("composite.vert"), opengl.FRAGMENT_SHADER: load(shader, defines)}
+        self._gl = gl
+        self._name = compile_program(context, stages, label)
+        self._corners = gl.generate("VertexArrays")  # empty: the core profile draws nothing without one
+        gl.glUseProgram(self._name)
+        for sampler, unit in samplers.items():
+            gl.glUniform1i(self.place(sampler), unit)
+
+    def place(self, uniform: str) -> int:
+        """Where a uniform is set, which takes use() first; -1 for one that the shader does not have."""
+        return self._gl.glGetUniformLocation(self._name, uniform.encode())
+
+    def use(self) -> None:
+        """Let uniforms be set."""
+        self._gl.glUseProgram(self._name)
+
+    def draw(self, framebuffer: int, size: ImageSize) -> None:
+        """Draw over (width, height) of a framebuffer, from its row 0."""
+        gl = self._gl
+        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, framebuffer)
+        gl.glViewport(0, 0, *size)
+        gl.glBindVertexArray(self._corners)
+        gl.glDrawArrays(opengl.TRIANGLES, 0, 3)
+
+    def release(self) -> None:
+        """Delete the shader."""
+        self._gl.glDeleteProgram(self._name)
+        self._gl.delete("VertexArrays", self._corners)

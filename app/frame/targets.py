@@ -1,0 +1,45 @@
+"""A size goes in, a place in the device's memory that pictures are drawn into comes out."""
+
+from typing import Literal
+
+import moderngl
+
+from app.frame.preprocess import ImageSize
+from gpu_delegate.context import Context
+from gpu_delegate.errors import DeviceError
+
+
+class OffscreenTarget:
+    """A picture in the device's memory, RGBA8 or RGBA16F; row 0 is the bottom row, as in all OpenGL's framebuffers.
+
+    It may be larger than the frame, for even sizes.
+    """
+
+    def __init__(self, context: Context, size: ImageSize, kind: Literal["bytes", "halves"] = "bytes") -> None:
+        """Raises DeviceError if the device does not draw pictures of that size."""
+        limit = (min(side, context.limits.texture_size) for side in context.limits.viewport_size)
+        widest, highest = limit
+        if size[0] > widest or size[1] > highest:
+            most = f"at most {widest}x{highest}"
+            raise DeviceError(f"{size[0]}x{size[1]} pixels are too many for {context.renderer}: {most}")
+        self.size = size
+        try:
+            self._texture = context.mgl.texture(size, 4, dtype="f1" if kind == "bytes" else "f2")
+            self._framebuffer = context.mgl.framebuffer([self._texture])
+        except moderngl.Error as error:
+            raise DeviceError(f"{context.renderer} cannot draw {size[0]}x{size[1]} pixels: {error}") from None
+        context.check_errors(f"making a picture of {size[0]}x{size[1]} pixels")
+
+    @property
+    def framebuffer(self) -> int:
+        return self._framebuffer.glo
+
+    @property
+    def texture(self) -> int:
+        """OpenGL's name of the texture that holds the picture."""
+        return self._texture.glo
+
+    def release(self) -> None:
+        """Delete the picture."""
+        self._framebuffer.release()
+        self._texture.release()

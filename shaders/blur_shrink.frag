@@ -1,0 +1,24 @@
+#version 330
+// The frame and the mask go in, the background at a fraction of the size comes out: the mean of some pixels of each
+// cell, weighted by (1 - mask) cubed, premultiplied; the mean weight is in alpha. Row 0 is the top row.
+#include "frame.glsl"
+#include "mask_over.glsl"
+
+const int TAPS = 4;  // along a side of a cell
+
+uniform int factor;  // pixels of the frame along a side of a cell
+out vec4 weighted;
+
+void main() {
+    ivec2 corner = ivec2(gl_FragCoord.xy) * factor;
+    vec4 sum = vec4(0.0);
+    for (int j = 0; j < TAPS; j++)
+        for (int i = 0; i < TAPS; i++) {
+            ivec2 within = (2 * ivec2(i, j) + 1) * factor / (2 * TAPS);
+            ivec2 at = min(corner + within, ivec2(FRAME_W, FRAME_H) - 1);
+            float background = 1.0 - mask_over(at);
+            float weight = background * background * background;  // hardly any of what the network is in doubt about
+            sum += weight * vec4(frame_at(at), 1.0);
+        }
+    weighted = sum / float(TAPS * TAPS);
+}

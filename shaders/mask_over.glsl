@@ -1,0 +1,31 @@
+// The mask at a pixel of the frame, interpolated: the definition is in app/frame/preprocess.py.
+#define FRAME_W 640
+#define FRAME_H 480
+#define X_STEP 512
+#define X_START -384
+#define X_DEN 1280
+#define Y_STEP 512
+#define Y_START -224
+#define Y_DEN 960
+// Whether parts of the frame were cropped away.
+#define UNSEEN 0
+#include "sampling.glsl"
+#include "mask.glsl"
+
+float clamped(int x, int y) {
+    return mask_at(clamp(x, 0, MASK_W - 1), clamp(y, 0, MASK_H - 1));
+}
+
+float mask_over(ivec2 at) {
+#if UNSEEN
+    if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W)) return 0.0;
+    if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;
+#endif
+    int x, y;
+    float x_part, y_part;
+    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
+    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
+    float above = mix(clamped(x, y), clamped(x + 1, y), x_part);
+    float below = mix(clamped(x, y + 1), clamped(x + 1, y + 1), x_part);
+    return clamp(mix(above, below, y_part), 0.0, 1.0);
+}

@@ -12,7 +12,7 @@ nothing due, and one that runs backwards counts as standing still.
 from dataclasses import dataclass
 
 MOST_DROPPED = 8  # in a row
-LONGEST_LAG_MS = 1000.0
+LONGEST_LAG_MS = 500.0
 SPEEDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 SLOWEST, FASTEST = 0.01, 100.0
 _LONGEST_GAP_MS = 10_000.0  # a gap in a file's time stamps longer than this is no picture but damage

@@ -1,5 +1,7 @@
 """A frame in RAM goes in, its mask on the GPU comes out: upload, image_to_tensor and the network, nothing read back."""
 
+import contextlib
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from app.frame.picture import Picture, PictureFormat
@@ -26,15 +28,46 @@ class GlPath:
         progress: Progress | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        """Compiles the model; `progress` gets (shaders ready, shaders in all).
+        """Compiles the model; `progress` gets (shaders ready, shaders in all). `precision` is its tensors'.
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
+        for done in self._made(context, model, frame_format, fit, precision):
+            if progress:
+                progress(*done)
+
+    @classmethod
+    def in_steps(
+        cls,
+        context: Context,
+        model: SegmentationModel,
+        frame_format: PictureFormat,
+        fit: Fit = "stretch",
+        precision: Precision = "fp32",
+    ) -> "Generator[tuple[int, int], None, GlPath]":
+        """The same shader by shader, as Program.in_steps has it."""
+        path = cls.__new__(cls)
+        yield from path._made(context, model, frame_format, fit, precision)
+        return path
+
+    def _made(
+        self,
+        context: Context,
+        model: SegmentationModel,
+        frame_format: PictureFormat,
+        fit: Fit,
+        precision: Precision,
+    ) -> Iterator[tuple[int, int]]:
+        """Everything that the constructor does, with a pause after each shader."""
         self.model, self.fit = model, fit
         blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
-        self.frame = FrameTextures(context, frame_format)
-        self._to_tensor = ImageToTensor(context, self.frame, model.input_size, fit, model.spec.input_range)
-        self.program = Program(context, blueprint, progress, self._to_tensor.run)
+        with contextlib.ExitStack() as stack:
+            self.frame = FrameTextures(context, frame_format)
+            stack.callback(self.frame.release)
+            self._to_tensor = ImageToTensor(context, self.frame, model.input_size, fit, model.spec.input_range)
+            stack.callback(self._to_tensor.release)
+            self.program = yield from Program.in_steps(context, blueprint, self._to_tensor.run)
+            stack.pop_all()
         self._input = self.program.input
 
     @property

@@ -1,0 +1,328 @@
+"""A recording and a frame's number go in, that frame comes out, exactly as decoding from the start would give it.
+
+Packets claim where frames are, a survey proves it: after a jump to a key frame each frame that is given out has the
+time stamp and the checksum that it has when the file is decoded from its start. Where they differ (open GOPs, gradual
+refresh, damage), an earlier key frame is tried, and at last the file is decoded from its start and counted. Only a
+part of a long file that the survey has not reached yet is found by what packets claim, if that is consistent.
+"""
+
+import math
+import os
+import time
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import TracebackType
+
+import av
+
+from app.media.index import Claims, TimeIndex
+from app.media.sources import FileSource, Position, VideoFrame
+from app.media.survey import Survey
+from gpu_delegate.errors import MediaError
+
+CACHE_BYTES = 128 << 20
+_FEWEST_KEPT = 4
+_SOON = 600  # frames ahead of it that the survey is waited for, and not packets believed
+_PATIENCE_S = 3.0
+_NEAR = 8  # frames ahead that are decoded rather than jumped to
+_EARLIER = (0, 1, 4)  # key frames before the nearest, that are tried in turn
+
+
+class Unwanted(Exception):  # noqa: N818 - it is no error
+    """Raised where a frame was asked for, and nobody wants it any more."""
+
+
+class FrameCache:
+    """The frames that were used last, within a number of bytes but at least a few."""
+
+    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._frames: OrderedDict[int, VideoFrame] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def get(self, index: int) -> VideoFrame | None:
+        """A frame by its number, which then counts as used last."""
+        if index in self._frames:
+            self._frames.move_to_end(index)
+        return self._frames.get(index)
+
+    def put(self, frame: VideoFrame) -> None:
+        """Keep a frame; those that were not used for longest go."""
+        self.drop(frame.index)
+        self._frames[frame.index] = frame
+        self._bytes += held_bytes(frame)
+        while self._bytes > self._most_bytes and len(self._frames) > _FEWEST_KEPT:
+            self.drop(next(iter(self._frames)))
+
+    def drop(self, index: int) -> None:
+        """Forget a frame; harmless when it is not there."""
+        if index in self._frames:
+            self._bytes -= held_bytes(self._frames.pop(index))
+
+    def room(self, frame_bytes: int) -> int:
+        """How many frames of a size it holds."""
+        return max(_FEWEST_KEPT, self._most_bytes // max(1, frame_bytes))
+
+
+def held_bytes(frame: VideoFrame) -> int:
+    """What a frame keeps in memory."""
+    return sum(plane.nbytes for plane in frame.picture.planes)
+
+
+@dataclass
+class Run:
+    """Frames in the order of display, from somewhere on: `position` is the number of the last one that came."""
+
+    frames: Iterator[tuple[int, int, av.VideoFrame]]  # number, pts, decoded
+    position: int = -1
+    from_start: bool = False
+
+
+class Reader(FileSource):
+    """A FileSource whose decoding may also begin at a key frame."""
+
+    @property
+    def offset(self) -> int:
+        """What is taken from the stamps of packets."""
+        return (self._first_frame.dts or 0) if self._container.format.name == "avi" else 0
+
+    def from_start(self) -> Run:
+        """All frames, counted; once, and before any jump."""
+        timed = ((index, pts, frame) for index, (pts, _, frame) in enumerate(self._timed()))
+        return Run(timed, from_start=True)
+
+    def from_key(self, key_pts: int, seek: int, known: Sequence[int]) -> Run:
+        """Those from a key frame on, as long as each is the next of the pts that are known of the file's frames."""
+        return Run(self._numbered(key_pts, seek, known))
+
+    def _numbered(self, key_pts: int, seek: int, known: Sequence[int]) -> Iterator[tuple[int, int, av.VideoFrame]]:
+        try:
+            self._container.seek(seek, stream=self._stream)
+        except (av.FFmpegError, OverflowError):
+            return
+        index: int | None = None
+        pts: int | None = None
+        for frame in self._decode():
+            stamp = self._stamp(frame)
+            if pts is None and (stamp is None or stamp < key_pts):
+                continue  # leading pictures, whose references are not there
+            pts = self._pts_after(pts, frame)
+            found = bisect_left(known, pts)
+            if found == len(known) or known[found] != pts or (index is not None and found != index + 1):
+                return
+            index = found
+            yield index, pts, frame
+
+    def shown(self, index: int, pts: int, frame: av.VideoFrame, start_ns: int) -> VideoFrame:
+        """What FileSource gives for a frame; its decoding began at start_ns."""
+        time_ms = float((pts - self.first_pts) * self.info.time_base * 1000)
+        return self.maker.make(index, pts, time_ms, frame, start_ns)
+
+    @property
+    def first_pts(self) -> int:
+        """Of frame 0."""
+        return self._pts_after(None, self._first_frame)
+
+
+class SeekableSource:
+    """A recording whose frames are taken by number, those from `first` to `last` as of FileSource, both included.
+
+    `frame` and `first_index` belong to one thread; everything else may be asked by any, and never waits. Raises
+    MediaError and UsageError as FileSource does. `info` and `format` are those of FileSource.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
+        self._path, self._first, self._last = os.fspath(path), first, last
+        self._reader = Reader(self._path, first, last)
+        self.info, self.format = self._reader.info, self._reader.format
+        self._first_pts = self._reader.first_pts
+        self._run = self._reader.from_start()
+        self._cache = FrameCache()
+        self._frame_bytes = self.info.width * self.info.height * 4
+        self._detour = 0  # how many key frames earlier decoding has to begin in this file
+        self._index = TimeIndex(self._path, self._reader.offset)
+        self._survey = Survey(self._path)
+
+    def __enter__(self) -> "SeekableSource":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and end all threads; harmless when repeated."""
+        self._index.close()
+        self._survey.close()
+        self._reader.close()
+
+    def frame(self, index: int, unwanted: Callable[[], bool] = lambda: False) -> VideoFrame:
+        """Frame `index` of the file. Raises IndexError where the range has none, MediaError where it cannot be had.
+
+        Raises Unwanted soon after `unwanted` says so.
+        """
+        start_ns = time.perf_counter_ns()
+        self._check_range(index)
+        frame = self._cache.get(index)
+        if frame is None or self._survey.confirms(frame) is False:
+            self._cache.drop(index)
+            frame = self._decode(index, unwanted)
+        self._check_range(index, frame.pts)
+        return replace(frame, decode_start_ns=start_ns, decode_ms=(time.perf_counter_ns() - start_ns) / 1e6)
+
+    def first_index(self, unwanted: Callable[[], bool] = lambda: False) -> int:
+        """The number of the first frame of the range; where that begins at a time, waits until the file is known.
+
+        Raises MediaError where the range has no frame, Unwanted soon after `unwanted` says so.
+        """
+        if isinstance(self._first, int):
+            index = self._first
+        else:
+            wanted = self._pts_at(self._first, math.ceil)
+            self._index.wait(_PATIENCE_S)
+            while (index := bisect_left(self._pts(), wanted)) == len(self._pts()) and not self._survey.ended:
+                self._survey.wait_for(index, _PATIENCE_S, unwanted)
+                if unwanted():
+                    raise Unwanted
+        try:
+            self.frame(index, unwanted)
+        except IndexError:
+            raise MediaError(f"'{self._path}' has no frame in the range asked for; give another one") from None
+        return index
+
+    def _check_range(self, index: int, pts: int | None = None) -> None:
+        """What of a range is known while the survey runs: numbers at once, times once the frame is there."""
+        last = self.last_index
+        first = self._first if isinstance(self._first, int) else 0
+        early = pts is not None and isinstance(self._first, Fraction) and pts < self._pts_at(self._first, math.ceil)
+        late = pts is not None and isinstance(self._last, Fraction) and pts > self._pts_at(self._last)
+        if early or late or index < first or (last is not None and index > last):
+            raise IndexError(f"'{self._path}' has no frame {index} in the range asked for")
+
+    def _decode(self, index: int, unwanted: Callable[[], bool]) -> VideoFrame:
+        for run in self._runs(index, unwanted):
+            self._run = run
+            frame = self._follow(run, index, unwanted)
+            if frame is not None:
+                return frame
+            if run.from_start:
+                break
+        raise IndexError(f"'{self._path}' has no frame {index}")
+
+    def _runs(self, index: int, unwanted: Callable[[], bool]) -> Iterator[Run]:
+        """Where to decode from, the quickest first; the last is the file's start."""
+        if self._leads_to(index):
+            yield self._run
+        if index - len(self._survey.pts) <= _SOON:
+            self._survey.wait_for(index, _PATIENCE_S, unwanted)
+        yield from self._jumps(index)
+        self._reader.close()
+        self._reader = Reader(self._path)
+        yield self._reader.from_start()
+
+    def _leads_to(self, index: int) -> bool:
+        """Whether decoding on is the quickest way to a frame."""
+        ahead, key = index - self._run.position, self.keyframe_before(index)
+        return 0 < ahead <= _NEAR or (ahead > 0 and (key is None or key <= max(0, self._run.position)))
+
+    def _jumps(self, index: int) -> Iterator[Run]:
+        """From the key frame before it, and from some before that."""
+        known, claims = self._pts(), self._index.claims
+        if claims is None or index >= len(known):
+            return
+        keys = bisect_right(claims.key_pts, known[index])
+        for attempt in range(self._detour, len(_EARLIER)):
+            at = keys - 1 - _EARLIER[attempt]
+            if at <= 0:  # the start is as near
+                break
+            self._detour = attempt
+            yield self._reader.from_key(claims.key_pts[at], claims.key_seeks[at], known)
+        else:
+            self._detour = 0
+
+    def _follow(self, run: Run, index: int, unwanted: Callable[[], bool]) -> VideoFrame | None:
+        """Decode up to a frame, and keep those on the way that there is room for. None where it does not come."""
+        keep_from = index + 1 - self._cache.room(self._frame_bytes)
+        failed = self._reader.damaged_frames
+        start_ns = time.perf_counter_ns()
+        for number, pts, decoded in run.frames:
+            run.position = number
+            if unwanted():
+                raise Unwanted
+            if number > index:
+                break
+            if number < keep_from:
+                continue
+            frame = self._reader.shown(number, pts, decoded, start_ns)
+            start_ns = time.perf_counter_ns()
+            proven = True if run.from_start else self._survey.confirms(frame)
+            if proven or (proven is None and self._reader.damaged_frames == failed):
+                self._cache.put(frame)
+                if number == index:
+                    return frame
+            elif number == index:
+                break
+        return None
+
+    # What is known of the file
+
+    @property
+    def count(self) -> int | None:
+        """How many frames the file has, whatever the range; None while nobody knows."""
+        if self._survey.complete:
+            return len(self._survey.pts)
+        claims = self._claims()
+        return len(claims.pts) if claims else None
+
+    @property
+    def surveyed(self) -> bool:
+        """Whether all is known by decoding; until then `count` is a claim of packets."""
+        return self._survey.complete
+
+    @property
+    def last_index(self) -> int | None:
+        """The number of the last frame of the range; None while nobody knows."""
+        count = self.count
+        if isinstance(self._last, int):
+            return self._last if count is None else min(self._last, count - 1)
+        if count is None:
+            return None
+        return count - 1 if self._last is None else bisect_right(self._pts(), self._pts_at(self._last)) - 1
+
+    def index_at(self, time_ms: float) -> int | None:
+        """The frame that is on the screen at a time, the first of the file for times before it; None while unknown."""
+        pts = self._pts_at(Fraction(time_ms) / 1000)
+        known = self._pts()
+        if not self._survey.complete and (not known or pts > known[-1]):
+            return None
+        return max(0, bisect_right(known, pts) - 1)
+
+    def keyframe_before(self, index: int) -> int | None:
+        """The last key frame up to a frame; None while unknown."""
+        known, claims = self._pts(), self._index.claims
+        if claims is None or not 0 <= index < len(known):
+            return None
+        keys = bisect_right(claims.key_pts, known[index])
+        return min(index, bisect_left(known, claims.key_pts[keys - 1])) if keys else 0
+
+    def _pts_at(self, seconds: Fraction, round_: Callable[[Fraction], int] = math.floor) -> int:
+        return self._first_pts + round_(seconds / self.info.time_base)
+
+    def _pts(self) -> Sequence[int]:
+        """Of all frames as far as they are known, by number: as claimed or, where that proved wrong, as surveyed."""
+        claims = None if self._survey.complete else self._claims()
+        return claims.pts if claims else self._survey.pts
+
+    def _claims(self) -> Claims | None:
+        """What packets say, if that is consistent, and with what was surveyed too."""
+        claims, seen = self._index.claims, len(self._survey.pts)
+        if claims is None or not claims.sound or claims.pts[0] != self._first_pts or seen > len(claims.pts):
+            return None
+        return claims if not seen or claims.pts[seen - 1] == self._survey.pts[seen - 1] else None

@@ -1,0 +1,95 @@
+"""A recording goes in; the time stamp and the checksum of each frame of it, decoded from the start, come out.
+
+This is what "frame 1234" means, whatever packets claim and wherever decoding began: who seeks proves by it that the
+right picture came. It is made on a thread that gives way to all others, and reaches any part of a file some time
+after opening.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+import zlib
+from array import array
+from collections.abc import Callable
+
+import numpy as np
+
+from app.media.index import MOST_FRAMES
+from app.media.sources import FileSource, VideoFrame
+from gpu_delegate.errors import MediaError
+
+_POLL_S = 0.02
+_IDLE = 19  # the least urgent of Unix's priorities
+
+
+def checksum(frame: VideoFrame) -> int:
+    """Of a frame's samples as decoded, 32 bits."""
+    found = 0
+    for plane in frame.picture.planes:
+        found = zlib.crc32(np.ascontiguousarray(plane).data, found)
+    return found
+
+
+class Survey:
+    """Decodes a whole file on a thread of its own, ahead of whoever plays it.
+
+    `pts` and `checksums` grow while it runs; both hold what FileSource's frames have, by number.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.pts: array[int] = array("q")
+        self.checksums: array[int] = array("L")
+        self.complete = False  # whether that is the whole file
+        self._path = path
+        self._grown = threading.Condition()
+        self.ended = False  # whether it has seen all that it will
+        self._unwanted = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait_for(self, index: int, timeout_s: float, unwanted: Callable[[], bool] = lambda: False) -> None:
+        """Until it has seen a frame, or the end, or the time is over, or `unwanted` says so."""
+        with self._grown:
+            for _ in range(round(timeout_s / _POLL_S)):
+                if index < len(self.checksums) or self.ended or unwanted():
+                    return
+                self._grown.wait(_POLL_S)
+
+    def confirms(self, frame: VideoFrame) -> bool | None:
+        """Whether frame `index` is this one; None where it has not come to it yet."""
+        if frame.index >= len(self.checksums):
+            return None
+        return (self.pts[frame.index], self.checksums[frame.index]) == (frame.pts, checksum(frame))
+
+    def close(self) -> None:
+        """End the thread; harmless when repeated."""
+        self._unwanted = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        _give_way()
+        try:
+            with contextlib.suppress(MediaError), FileSource(self._path) as source:
+                self.complete = self._read(source)
+        finally:
+            with self._grown:
+                self.ended = True
+                self._grown.notify_all()
+
+    def _read(self, source: FileSource) -> bool:
+        for frame in source:
+            if self._unwanted or frame.index == MOST_FRAMES:
+                return False
+            with self._grown:
+                self.pts.append(frame.pts)
+                self.checksums.append(checksum(frame))
+                self._grown.notify_all()
+        return True
+
+
+def _give_way() -> None:
+    """Make the calling thread the least urgent one, on Linux, where threads have priorities of their own."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)

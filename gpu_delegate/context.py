@@ -209,6 +209,8 @@ class Context:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None:  # a person gets one line, which tells of this end
+            self._messages.waiting.clear()
         self.release()
 
 

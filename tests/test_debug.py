@@ -291,6 +291,16 @@ class TestMessages:
             own.release()
         context.make_current()
 
+    def test_an_error_on_the_way_has_the_only_line(self, context: Context) -> None:
+        def fail() -> None:
+            with open_context() as own:
+                insert(own, PERFORMANCE, b"beside the point")
+                raise DeviceError("the reason")
+
+        with pytest.raises(DeviceError, match="the reason"):
+            fail()
+        context.make_current()
+
     @pytest.mark.parametrize(("kind", "severity"), [(MARKER, HIGH), (OTHER, HIGH), (PERFORMANCE, 0x826B)])
     def test_chatter_is_not_kept(self, own_context: Context, kind: int, severity: int) -> None:
         insert(own_context, kind, b"chatter", severity)

@@ -91,7 +91,13 @@ def _health(found: Mapping[str, Any]) -> list[Finding]:
     return [
         _judged(found["multi_bind"], "OpenGL", "ARB_multi_bind", _yes(found["multi_bind"]), "more calls a dispatch"),
         _judged(found["khr_debug"], "OpenGL", "KHR_debug", _yes(found["khr_debug"]), "drivers keep their warnings"),
-        _judged(timer == "", "OpenGL", "timer", timer or "measures", "the overlay and --log show wall time instead"),
+        _judged(
+            timer == "",
+            "OpenGL",
+            "timer",
+            timer or "tells how long the GPU works",
+            "nothing to do: wall time is shown instead",
+        ),
         _judged(fence_ms is not None, "OpenGL", "fence", fence, "update the driver: replay waits on fences"),
     ]
 

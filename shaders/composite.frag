@@ -19,19 +19,18 @@ out vec4 picture;
 #if EFFECT == 3
 const float TINY = 1.0 / 4096.0;  // where hardly any background is near, the frame itself shows
 
-vec4 cell(int x, int y) {
+vec4 cell(ivec2 at) {
     ivec2 last = (ivec2(FRAME_W, FRAME_H) - 1) / factor;
-    return texelFetch(blurred, clamp(ivec2(x, y), ivec2(0), last), 0);
+    return texelFetch(blurred, clamp(at, ivec2(0), last), 0);
 }
 
 vec3 blurred_at(ivec2 at, vec3 pixel) {
-    int x, y;
-    float x_part, y_part;
-    locate(at.x, 2, 1 - factor, 2 * factor, x, x_part);
-    locate(at.y, 2, 1 - factor, 2 * factor, y, y_part);
-    vec4 above = mix(cell(x, y), cell(x + 1, y), x_part);
-    vec4 below = mix(cell(x, y + 1), cell(x + 1, y + 1), x_part);
-    vec4 sum = mix(above, below, y_part);
+    vec2 place = (vec2(at) + 0.5) / float(factor) - 0.5;
+    ivec2 first = ivec2(floor(place));
+    vec2 part = place - vec2(first);
+    vec4 above = mix(cell(first), cell(first + ivec2(1, 0)), part.x);
+    vec4 below = mix(cell(first + ivec2(0, 1)), cell(first + 1), part.x);
+    vec4 sum = mix(above, below, part.y);
     return (sum.rgb + TINY * pixel) / (sum.a + TINY);
 }
 #endif

@@ -5,6 +5,7 @@ from typing import Literal
 import moderngl
 
 from app.frame.preprocess import ImageSize
+from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
 
@@ -28,6 +29,7 @@ class OffscreenTarget:
             self._framebuffer = context.mgl.framebuffer([self._texture])
         except moderngl.Error as error:
             raise DeviceError(f"{context.renderer} cannot draw {size[0]}x{size[1]} pixels: {error}") from None
+        context.label(opengl.TEXTURE, self.texture, f"picture of {size[0]}x{size[1]} {kind}")
         context.check_errors(f"making a picture of {size[0]}x{size[1]} pixels")
 
     @property

@@ -87,7 +87,7 @@ class _Loader:
     """What moderngl asks of a context: here, entry points that count."""
 
     def __init__(self, native: Any, counting: CountingLoader) -> None:
-        self._native, self._lives_on = native, native is None
+        self._native = native
         self._counting = counting
 
     def load_opengl_function(self, name: str) -> int:
@@ -114,7 +114,7 @@ class Context:
     def __init__(self, native: Any, load: Load, standalone: bool, needed: tuple[int, int] = REQUIRED) -> None:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
-        self._native, self._lives_on = native, native is None
+        self._native = native
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
@@ -196,11 +196,10 @@ class Context:
     def release(self) -> None:
         """Free the context and all that lives in it; a second call does nothing."""
         native, self._native = self._native, None
+        self._messages.detach()
         self.mgl.release()
         if native is not None:
             native.release()
-        elif self._lives_on:
-            self._messages.detach()
         self._messages.warn("the work before its end")
 
     def __enter__(self) -> "Context":

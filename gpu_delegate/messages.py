@@ -39,14 +39,14 @@ class Messages:
         self._gl = gl
         self._told: set[str] = set()
         self._callback: Any = _CALLBACK(self._keep)  # lives as long as OpenGL may call it
-        self._attached = gl.khr_debug
+        self._address = ctypes.cast(self._callback, ctypes.c_void_p)
         if gl.khr_debug:
             gl.glEnable(opengl.DEBUG_OUTPUT)
             gl.glEnable(opengl.DEBUG_OUTPUT_SYNCHRONOUS)
             anything = opengl.DONT_CARE
             gl.glDebugMessageControl(anything, anything, _SEVERITY_NOTIFICATION, 0, None, 0)
             gl.glDebugMessageControl(anything, anything, _SEVERITY_LOW, 0, None, debug.level() >= debug.RUN)
-            gl.glDebugMessageCallback(ctypes.cast(self._callback, ctypes.c_void_p), None)
+            gl.glDebugMessageCallback(self._address, None)
 
     def take_errors(self) -> list[str]:
         """The texts of the errors that wait, which do so no longer."""
@@ -65,10 +65,12 @@ class Messages:
                 warnings.warn(f"OpenGL in {where}: {text}", OpenGLWarning, stacklevel=3)
 
     def detach(self) -> None:
-        """Be called no more: for a context that is current and lives on. A second call does nothing."""
-        if self._attached:
+        """Be called no more. A context that is current outlives its release; one that is not cannot call."""
+        function = ctypes.c_void_p()
+        if self._gl.khr_debug:
+            self._gl.glGetPointerv(opengl.DEBUG_CALLBACK_FUNCTION, ctypes.byref(function))
+        if function.value and function.value == self._address.value:
             self._gl.glDebugMessageCallback(None, None)
-        self._attached = False
 
     def _keep(self, source: int, kind: int, _name: int, _severity: int, length: int, text: int, _user: int) -> None:
         if kind in _KINDS and not (source == _SHADER_COMPILER and kind == _ERROR) and text:

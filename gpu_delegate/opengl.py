@@ -46,6 +46,7 @@ UNIFORM_BARRIER_BIT, FRAMEBUFFER_BARRIER_BIT, ALL_BARRIER_BITS = 0x4, 0x400, 0xF
 VENDOR, RENDERER, VERSION, EXTENSIONS, NUM_EXTENSIONS = 0x1F00, 0x1F01, 0x1F02, 0x1F03, 0x821D
 MAJOR_VERSION, MINOR_VERSION = 0x821B, 0x821C
 BUFFER, PROGRAM, TEXTURE = 0x82E0, 0x82E2, 0x1702  # for glObjectLabel, and FRAMEBUFFER
+DEBUG_CALLBACK_FUNCTION = 0x8244
 DEBUG_SOURCE_APPLICATION, DEBUG_OUTPUT, DEBUG_OUTPUT_SYNCHRONOUS, DONT_CARE = 0x824A, 0x92E0, 0x8242, 0x1100
 
 
@@ -135,6 +136,7 @@ class GL:
     glPushDebugGroup: Callable[[Uint, Uint, Int, Text], None]
     glPopDebugGroup: Callable[[], None]
     glDebugMessageCallback: Callable[[Pointer, Pointer], None]
+    glGetPointerv: Callable[[Uint, Pointer], None]
     glDebugMessageControl: Callable[[Uint, Uint, Uint, Int, Pointer, Byte], None]
 
     glBindFramebuffer: Callable[[Uint, Uint], None]

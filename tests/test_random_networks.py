@@ -16,7 +16,7 @@ import pytest
 from gpu_delegate.compare import compare, first_divergence
 from gpu_delegate.context import Context
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.layout import TEXEL_BYTES
+from gpu_delegate.layout import TEXEL_BYTES, Precision
 from gpu_delegate.memory import naive
 from gpu_delegate.program import Blueprint, accesses_of, draft
 from gpu_delegate.reader import read_model
@@ -92,17 +92,23 @@ def test_kernels_barriers_and_memory(seed: int) -> None:
 
 
 def check_values(
-    context: Context, model: bytes, inputs: Sequence[Floats], reference: Reference, device: Device, fuse: bool
+    context: Context,
+    model: bytes,
+    inputs: Sequence[Floats],
+    reference: Reference,
+    device: Device,
+    fuse: bool,
+    precision: Precision = "fp32",
 ) -> None:
     """All stored tensors against the CPU, then the outputs where memory is shared; nothing outside of them touched."""
     graph = read_model(model)
-    with BoundlessProgram(context, draft(graph, device, fuse=fuse, keep_all=True)) as program:
+    with BoundlessProgram(context, draft(graph, device, fuse, True, precision)) as program:
         differences = compare(program, reference, inputs)
         assert first_divergence(differences) is None
         assert {difference.tensor for difference in differences} >= set(graph.outputs)
         wanted = outputs(program, inputs)
         assert not program.strayed()
-    with BoundlessProgram(context, draft(graph, device, fuse=fuse)) as program:
+    with BoundlessProgram(context, draft(graph, device, fuse, False, precision)) as program:
         assert outputs(program, inputs) == wanted, "a tensor was overwritten while it was needed"
         assert not program.strayed()
 

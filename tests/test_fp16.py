@@ -1,0 +1,308 @@
+"""Halves between kernels: bytes by count, values within what halves allow, and what no half can hold."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import assets
+from app.console import Console
+from app.frame.masks import LIMITS, compare_masks
+from app.verbs.check_model import Subject, check_model, samples_for, subject_of
+from gpu_delegate.compare import HALF_ERROR, compare, first_divergence, times_rounded
+from gpu_delegate.context import Context
+from gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
+from gpu_delegate.packing import from_memory, to_memory
+from gpu_delegate.program import Blueprint, accesses_of, draft
+from gpu_delegate.reader import load_model, read_model
+from gpu_delegate.reference import Reference
+from gpu_delegate.roofline import cost_of
+from gpu_delegate.runtime import Program, device_of
+from tests.commands import Command
+from tests.engine import Floats, on_gpu, run
+from tests.model_builder import SELFIE, selfie_like
+from tests.op_cases import CASES
+from tests.random_networks import random_network
+from tests.sketch import OpCase, Shape, Sketch
+from tests.test_fusion import check_kernels
+from tests.test_hazards import check_barriers
+from tests.test_memory import collisions
+from tests.test_random_networks import check_values, choices
+
+CLIP = Path(assets.__file__).parent / "people.mp4"
+LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24
+PRECISIONS: tuple[Precision, ...] = ("fp32", "fp16")
+
+
+@pytest.fixture
+def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+class Inside(Sketch):
+    """A sketch whose inputs and outputs stand behind an op, so that what lies between is stored as halves."""
+
+    def input(self, shape: Shape, dtype: str = "float32") -> int:
+        return self.unary("NEG", super().input(shape, dtype))
+
+    def output(self, *tensors: int) -> None:
+        super().output(*(self.unary("NEG", tensor) for tensor in tensors))
+
+
+def inside(case: OpCase) -> bytes:
+    sketch = Inside(0)
+    outputs = case.draw(sketch)
+    sketch.output(*(outputs if isinstance(outputs, tuple) else (outputs,)))
+    return sketch.build()
+
+
+def wrong(context: Context, blueprint: Blueprint, reference: Reference, inputs: Sequence[Floats]) -> str | None:
+    """The first tensor that is further from the CPU's than its halves explain."""
+    with Program(context, blueprint) as program:
+        first = first_divergence(compare(program, reference, inputs))
+    return None if first is None else f"{first.operator}: {first.max_error:.2g}, allowed {first.limit:.2g}"
+
+
+# The 64th power of a value near 100, less 100, is nothing that halves can hold.
+RUN = [case for case in CASES if not case.refused and "padding lanes that overflow" not in case.what]
+FIRSTS = {case.op: case for case in reversed(RUN)}.values()
+QUICK = [case for number, case in enumerate(RUN) if number % 11 == 0 or case in FIRSTS]
+
+
+@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+def test_ops_agree_with_tensorflow_lite(context: Context, case: OpCase) -> None:
+    model = inside(case)
+    graph, reference = read_model(model), Reference(model, keep_all_tensors=True)
+    inputs = case.inputs(reference.input_shapes)
+    plans = [draft(graph, SOFTWARE, fuse=False, keep_all=True, precision="fp16")]
+    plans.append(draft(graph, HARDWARE, keep_all=True, precision="fp16"))
+    assert PHWC4_HALVES in {plans[0].storages[tensor] for tensor in plans[0].stored}
+    assert [wrong(context, plan, reference, inputs) for plan in plans] == [None, None]
+
+
+def gated(m: Sketch) -> int:
+    """Few ops, and every way in which kernels read and write."""
+    x = m.unary("HARD_SWISH", m.conv(m.image(9, 10, 3), 5, (3, 3)))
+    wide = m.unary("RELU", m.depthwise(m.conv(x, 13, activation="RELU"), (3, 3)))
+    gate = m.unary("LOGISTIC", m.conv(m.unary("RELU", m.conv(m.mean(wide), 3)), 13))
+    x = m.binary("ADD", m.conv(m.binary("MUL", wide, gate), 5), x)
+    return m.unary("LOGISTIC", m.transpose(m.resize(x, (18, 20)), 1, (2, 2), (2, 2), "SAME", custom=True))
+
+
+GATED = OpCase("gated", "bottleneck", gated)
+
+
+@pytest.mark.parametrize("op", ["RELU", "HARD_SWISH", "MUL"])
+def test_a_wrong_op_is_named(op: str) -> None:
+    model = GATED.model()
+    graph = read_model(model)
+    node = next(node for node in graph.nodes if node.op == op)
+    other = "ADD" if op == "MUL" else "ABS"
+    altered = replace(graph, nodes=tuple(replace(n, op=other) if n is node else n for n in graph.nodes))
+    subject = Subject("network", altered, model, (0, 1))
+    figures, code = check_model(subject, unfused=True, tolerance=None, console=Console(quiet=True), precision="fp16")
+    assert code == 1
+    assert figures["first_divergence"]["operator"] == node.index
+
+
+# That mix float32 and halves, textures and storage buffers in one kernel.
+NETWORKS = (2, 5, 9, 34)
+
+
+@pytest.mark.parametrize("seed", NETWORKS)
+def test_random_networks_agree_and_share_memory(context: Context, seed: int) -> None:
+    model = random_network(seed).build()
+    reference = Reference(model, keep_all_tensors=True)
+    rng = np.random.default_rng(seed)
+    inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]
+    others = list(choices(seed).values())
+    for device, fuse in ((device_of(context), True), others[1 + seed % (len(others) - 1)]):
+        check_values(context, model, inputs, reference, device, fuse, "fp16")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kernels_barriers_and_memory(seed: int) -> None:
+    graph = read_model(random_network(seed).build())
+    for device, fuse in choices(seed).values():
+        blueprint = draft(graph, device, fuse=fuse, precision="fp16")
+        check_kernels(blueprint)
+        check_barriers(accesses_of(blueprint), blueprint.barriers)
+        assert collisions(blueprint.records, blueprint.plan) == []
+        assert all(offset % device.offset_alignment_bytes == 0 for offset in blueprint.plan.offsets.values())
+
+
+@pytest.mark.parametrize("texels", [0, 90])
+def test_halves_in_storage_buffers(context: Context, texels: int) -> None:
+    """Where no tensor, or no large one, fits into a buffer texture; the values are the same."""
+    graph = read_model(GATED.model())
+    inputs = GATED.inputs([graph.tensors[graph.inputs[0]].shape])
+    usual, stored = (draft(graph, replace(HARDWARE, max_texture_texels=n), precision="fp16") for n in (1 << 16, texels))
+    assert any("from_halves(in0_texels[i])" in kernel.source for kernel in stored.kernels)
+    assert not any("from_halves(in" in kernel.source for kernel in usual.kernels)
+    assert on_gpu(context, stored, inputs)[0].tobytes() == on_gpu(context, usual, inputs)[0].tobytes()
+
+
+def through_halves(context: Context, values: Floats, device: Device) -> Floats:
+    """Values written by one kernel as halves and read by the next."""
+    sketch = Sketch(0)
+    sketch.output(sketch.unary("NEG", sketch.unary("NEG", sketch.input((1, 1, len(values), 1)))))
+    blueprint = draft(read_model(sketch.build()), device, fuse=False, precision="fp16")
+    assert [blueprint.storages[kernel.outputs[0]] for kernel in blueprint.kernels] == [PHWC4_HALVES, PLAIN]
+    return on_gpu(context, blueprint, [values])[0].reshape(-1)
+
+
+@pytest.mark.parametrize("device", [SOFTWARE, replace(SOFTWARE, max_texture_texels=0)], ids=["texture", "storage"])
+class TestValues:
+    """What becomes of single values between two kernels."""
+
+    def test_every_half_survives(self, context: Context, device: Device) -> None:
+        halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+        halves = halves[np.isfinite(halves)][:: 1 if device.max_texture_texels else 17]
+        found = through_halves(context, halves, device)
+        np.testing.assert_array_equal(found, halves)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(halves))
+
+    def test_what_is_too_large_saturates(self, context: Context, device: Device) -> None:
+        large = np.array([65505, 65519, 65520, 65536, 1e9, 3e38, np.inf], np.float32)
+        found = through_halves(context, np.concatenate([large, -large]), device)
+        np.testing.assert_array_equal(found, np.repeat([LARGEST_HALF, -LARGEST_HALF], len(large)))
+
+    def test_what_is_no_number_stays_so(self, context: Context, device: Device) -> None:
+        found = through_halves(context, np.array([np.nan, 1, -np.nan], np.float32), device)
+        np.testing.assert_array_equal(np.isnan(found), [True, False, True])
+
+    def test_others_become_a_neighbour(self, context: Context, device: Device) -> None:
+        rng = np.random.default_rng(0)
+        values = (rng.uniform(-2, 2, 4000) * 2.0 ** rng.integers(-30, 15, 4000)).astype(np.float32)
+        found = through_halves(context, values, device)
+        assert np.all(np.abs(found - values) <= np.maximum(HALF_ERROR * np.abs(values), LEAST_HALF))
+        assert np.any(found != values)
+
+
+@pytest.mark.parametrize("storage", [PHWC4, PHWC4_HALVES, PLAIN], ids=["PHWC4", "halves", "plain"])
+def test_memory_and_back(storage: Storage) -> None:
+    shape = MapShape(3, 5, 1 if storage == PLAIN else 6)
+    values = np.random.default_rng(0).integers(-9, 9, (shape.height, shape.width, shape.channels)).astype(np.float32)
+    data = to_memory(values, storage)
+    assert data.nbytes == storage.size_bytes(shape)
+    np.testing.assert_array_equal(from_memory(data.reshape(-1).view(np.uint8), shape, storage), values)
+
+
+def test_halves_in_memory_saturate_too() -> None:
+    values = np.array([[[1e9, -np.inf, np.nan, 65520]]], np.float32)
+    wanted = np.array([LARGEST_HALF, -LARGEST_HALF, np.nan, LARGEST_HALF], np.float16)
+    np.testing.assert_array_equal(to_memory(values, PHWC4_HALVES).reshape(-1), wanted)
+
+
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
+@pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
+def test_half_the_bytes_by_count(device: Device, fuse: bool) -> None:
+    graph = read_model(selfie_like(0, SELFIE))
+    whole, half = (draft(graph, device, fuse=fuse, precision=precision) for precision in PRECISIONS)
+    outer = {*whole.graph.inputs, *whole.graph.outputs}
+    sizes = {record.tensor: record.size_bytes for record in whole.records}
+    assert len(sizes) > 30
+    for record in half.records:
+        assert record.size_bytes * (1 if record.tensor in outer else 2) == sizes[record.tensor]
+    assert half.plan.total_bytes < 0.7 * whole.plan.total_bytes
+    for ours, theirs in zip(half.kernels, whole.kernels, strict=True):
+        inside = not outer & {*ours.inputs, *ours.outputs}
+        moved, before = cost_of(half, ours), cost_of(whole, theirs)
+        assert moved.macs == before.macs
+        assert moved.written_bytes * (2 if inside else 1) <= before.written_bytes
+        if inside:
+            assert 2 * (moved.read_bytes - ours.weights.nbytes) == before.read_bytes - theirs.weights.nbytes
+
+
+def test_rounding_is_counted_on_the_longest_way() -> None:
+    m = Sketch(0)
+    x = m.unary("NEG", m.image(3, 4, 5))
+    y = m.unary("ABS", m.unary("NEG", x))
+    m.output(m.binary("ADD", x, y))
+    graph = read_model(m.build())
+    counts = [
+        list(times_rounded(draft(graph, SOFTWARE, fuse=False, precision=precision)).values())
+        for precision in PRECISIONS
+    ]
+    assert counts == [[0, 0, 0, 0, 0], [0, 1, 2, 3, 3]]
+
+
+@pytest.mark.parametrize("model", ["selfie_model", "selfie_landscape_model"])
+def test_masks_of_real_frames(context: Context, model: str, request: pytest.FixtureRequest) -> None:
+    """Other values than with float32, and outlines as good as the same."""
+    path: Path = request.getfixturevalue(model)
+    graph = load_model(path)
+    whole, half = (Program(context, draft(graph, device_of(context), precision=precision)) for precision in PRECISIONS)
+    reference = Reference(path.read_bytes())
+    with whole, half:
+        for sample in samples_for(subject_of(model, path, graph, None))[:4]:
+            (mask,), (expected,) = run(half, sample.tensors), reference.run(sample.tensors)
+            assert 1e-4 < np.abs(mask - run(whole, sample.tensors)[0]).max() < LIMITS["fp16"].error
+            difference = compare_masks(0, mask[0, ..., 0], np.asarray(expected)[0, ..., 0])
+            assert difference.iou >= LIMITS["fp16"].iou
+            assert difference.union > 1000
+
+
+class TestVerbs:
+    """--precision fp16 on the command line."""
+
+    @pytest.mark.parametrize("model", ["selfie", "selfie-landscape"])
+    def test_check_of_a_clip(self, model: str, texelflow: Command) -> None:
+        arguments = ("check", CLIP, "--from", "60", "--to", "63", "--model", model, "--json", "--precision")
+        half, whole = (texelflow(*arguments, precision) for precision in ("fp16", "fp32"))
+        assert (half.code, whole.code) == (0, 0)
+        figures, exact = json.loads(half.out), json.loads(whole.out)
+        assert (figures["precision"], exact["precision"]) == ("fp16", "fp32")
+        assert min(figures["iou"], figures["min_iou"]) >= LIMITS["fp16"].iou
+        assert figures["max_error"] > 3 * exact["max_error"]
+
+    def test_check_beyond_the_limits(self, texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        result = texelflow(
+            "check", CLIP, "--from", 60, "--to", 60, "--precision", "fp16", "--tolerance", "1e-6", "--json"
+        )
+        figures = json.loads(result.out)
+        assert (result.code, figures["failed_frames"]) == (1, [60])
+        assert "the network agrees" in figures["verdict"], "within what halves allow"
+        assert (tmp_path / "texelflow-check.png").is_file()
+
+    def test_check_of_a_model(self, texelflow: Command) -> None:
+        result = texelflow("check", "selfie", "--precision", "fp16", "--json")
+        figures = json.loads(result.out)
+        assert (result.code, figures["precision"], figures["first_divergence"]) == (0, "fp16", None)
+        assert "stored as halves" in figures["verdict"]
+        assert max(tensor["max_error"] for tensor in figures["tensors"]) > 1e-3
+
+    def test_bench(self, texelflow: Command) -> None:
+        result = texelflow("bench", "frame", "--runs", 2, "--warmup", 0, "--precision", "fp16", "--json")
+        figures = json.loads(result.out)
+        assert (result.code, figures["precision"]) == (0, "fp16")
+        assert 1e-7 < figures["mask_mean_error"] < 1e-3
+        model = json.loads(texelflow("bench", "model", "--runs", 1, "--precision", "fp16", "--json").out)
+        assert model["precision"] == "fp16"
+
+    def test_inspect(self, texelflow: Command) -> None:
+        arguments = ("inspect", "selfie", "--no-peaks", "--json", "--precision")
+        half, whole = (json.loads(texelflow(*arguments, precision).out) for precision in ("fp16", "fp32"))
+        assert (half["precision"], whole["precision"]) == ("fp16", "fp32")
+        memory, before = half["memory"], whole["memory"]
+        assert memory["inner_bytes"] * 2 == before["inner_bytes"]
+        assert memory["outer_bytes"] == before["outer_bytes"]
+        assert memory["planned_bytes"] < before["planned_bytes"]
+        assert sum(d["moved_bytes"] for d in half["dispatches"]) < 0.7 * sum(
+            d["moved_bytes"] for d in whole["dispatches"]
+        )
+
+    @pytest.mark.parametrize(
+        "verb", [("bench", "frame"), ("bench", "model"), ("check", "selfie"), ("inspect", "selfie")]
+    )
+    def test_what_is_no_precision(self, verb: tuple[str, ...], texelflow: Command) -> None:
+        assert "fp32 or fp16 is needed" in texelflow(*verb, "--precision", "fp8").complaint
+
+    def test_the_cpu_has_no_choice(self, texelflow: Command) -> None:
+        complaint = texelflow("bench", "frame", "--backend", "cpu", "--precision", "fp16").complaint
+        assert "--precision fp16 is for the GPU" in complaint

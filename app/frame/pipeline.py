@@ -1,20 +1,25 @@
-"""Frames in RAM go in, one after the other; each runs through an ordered list of stages, whose times come out.
+"""Frames go in, one after the other; each runs through an ordered list of stages, and records of what it took come out.
 
-What a stage is about (a network, a picture, a recording) is not known here: a window, an overlay or a camera is a stage
-more or another source. Times are wall clock. Software OpenGL does its work while it is asked to, but for drawing, so
-there the device is waited for after each stage and the times are what the work took; on hardware nothing is waited for
-but the frame before the last, and the times are what handing over the work took.
+What a stage is about (a network, a picture, a window) is not known here. Where the device's timer is good nothing is
+waited for but the frame before the last: CPU times are what handing over the work took, and GPU times come some frames
+later. Elsewhere (software OpenGL does its work while it is asked to, but for drawing) the device is waited for after
+each stage, and the CPU times are wall clock of finished work.
 """
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from time import perf_counter
-from typing import Any
+from time import perf_counter_ns
+from typing import Any, Literal
 
+from app.frame.gpu_timer import Borders, GpuClock, GpuTimer, timer_health
 from app.media.sources import VideoFrame
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
+
+DECODE = "decode"  # the first stage of each record, which happened before the frame came here
 
 _WAIT_NS = 100_000_000
 _MOST_WAITS = 100  # 10 s: a device that takes longer for one frame has hung
@@ -29,64 +34,142 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class StageRecord:
+    """One stage of one frame. Times are on the clock of perf_counter_ns; those of the GPU are None if unknown."""
+
+    name: str
+    start_ns: int
+    cpu_ms: float
+    gpu_ms: float | None = None
+    gpu_start_ns: int | None = None
+    readback_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class FrameRecord:
-    """What one frame cost; bytes are those that moved while it was on its way."""
+    """What one frame cost; bytes are those that moved while it was on its way.
+
+    `dropped` frames before it did not come here; the one before it was shown `repeated` times more.
+    """
 
     index: int
     pts: int
     time_ms: float
-    stage_ms: tuple[float, ...]
-    stage_readback_bytes: tuple[int, ...]
+    start_ns: int
+    stages: tuple[StageRecord, ...]
     uploaded_bytes: int
+    dropped: int = 0
+    repeated: int = 0
 
     @property
     def readback_bytes(self) -> int:
         """Of all stages together."""
-        return sum(self.stage_readback_bytes)
+        return sum(stage.readback_bytes for stage in self.stages)
 
 
 class Pipeline:
-    """The stages in their order. Belongs to the thread of the context, if there is one."""
+    """The stages in their order. Belongs to the thread of the context, if there is one.
+
+    `timer_note` says in plain words why there are no GPU times; None where there are.
+    """
 
     def __init__(
-        self, stages: Sequence[Stage], context: Context | None = None, uploaded: Callable[[], int] = lambda: 0
+        self,
+        stages: Sequence[Stage],
+        context: Context | None = None,
+        uploaded: Callable[[], int] = lambda: 0,
+        timing: Literal["auto", "gpu", "wall"] = "auto",
     ) -> None:
-        """`uploaded` tells the bytes uploaded so far. Without a context no stage may use OpenGL."""
+        """`uploaded` tells the bytes uploaded so far. Without a context no stage may use OpenGL.
+
+        `timing` "auto" measures on the GPU if that works; it is forced for tests.
+        """
         self.stages = tuple(stages)
         self._context = context
         self._uploaded = uploaded
-        self._software = context is not None and context.is_software
+        self.timer_note = _note(context, timing)
+        self._timer = self._clock = None
+        if context and self.timer_note is None:
+            self._timer, self._clock = GpuTimer(context, len(self.stages) + 1), GpuClock(context)
+        self._records: deque[FrameRecord] = deque()
         self._fence: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the stages, in their order."""
+        """Of the stages, in their order, without decode."""
         return tuple(stage.name for stage in self.stages)
-
-    def submit(self, frame: VideoFrame) -> FrameRecord:
-        """Run one frame through all stages. At most the frame before is still being worked on when it begins."""
-        uploaded = self._uploaded()
-        times_ms, read_back = [], []
-        for stage in self.stages:
-            before, start = self.readback_bytes, perf_counter()
-            stage.run(frame)
-            if self._software and self._context:
-                self._context.gl.glFinish()
-            times_ms.append((perf_counter() - start) * 1e3)
-            read_back.append(self.readback_bytes - before)
-        self._limit_frames_in_flight()
-        return FrameRecord(
-            frame.index, frame.pts, frame.time_ms, tuple(times_ms), tuple(read_back), self._uploaded() - uploaded
-        )
 
     @property
     def readback_bytes(self) -> int:
         """What came back from the device since its context was opened, counted at OpenGL's entry points."""
         return self._context.readback.bytes if self._context else 0
 
-    def _limit_frames_in_flight(self) -> None:
+    def submit(self, frame: VideoFrame, dropped: int = 0, repeated: int = 0) -> None:
+        """Run one frame through all stages. At most the frame before is still being worked on when it begins.
+
+        Raises DeviceError for an error of OpenGL, which names the stage where the driver or waiting tells it.
+        """
+        uploaded, start_ns = self._uploaded(), perf_counter_ns()
+        if self._timer:
+            self._timer.begin()
+            self._timer.mark()
+        stages = [StageRecord(DECODE, frame.decode_start_ns, frame.decode_ms)]
+        stages += [self._run(stage, frame) for stage in self.stages]
+        if self._timer:
+            self._timer.end()
+        uploaded_bytes = self._uploaded() - uploaded
+        times = frame.index, frame.pts, frame.time_ms, start_ns
+        self._records.append(FrameRecord(*times, tuple(stages), uploaded_bytes, dropped, repeated))
+        self._limit_frames_in_flight(frame.index)
+
+    def completed(self) -> Iterator[FrameRecord]:
+        """The records that are complete by now, in order."""
+        if self._timer is None or self._clock is None:
+            while self._records:
+                yield self._records.popleft()
+            return
+        self._clock.renew()
+        for borders in self._timer.collect():
+            yield _with_gpu_times(self._records.popleft(), borders, self._clock)
+
+    def drain(self) -> Iterator[FrameRecord]:
+        """All records that are left, in order, at the end of a run: waits for the device."""
+        if self._context and self._timer and self._clock:
+            self._context.gl.glFinish()
+            for borders in self._timer.drain():
+                yield _with_gpu_times(self._records.popleft(), borders, self._clock)
+        yield from self.completed()
+
+    def release(self) -> None:
+        """Free what measures; records that were not taken are lost. Harmless when repeated."""
+        if self._timer:
+            self._timer.release()
+        if self._context and self._fence is not None:
+            self._context.gl.glDeleteSync(self._fence)
+        self._timer = self._fence = None
+        self._records.clear()
+
+    def _run(self, stage: Stage, frame: VideoFrame) -> StageRecord:
+        if self._context is None:
+            start_ns = perf_counter_ns()
+            stage.run(frame)
+            return StageRecord(stage.name, start_ns, (perf_counter_ns() - start_ns) / 1e6)
+        before, start_ns = self.readback_bytes, perf_counter_ns()
+        with self._context.scope(stage.name):
+            stage.run(frame)
+        if self._timer:
+            self._timer.mark()
+        else:
+            self._context.gl.glFinish()
+        cpu_ms = (perf_counter_ns() - start_ns) / 1e6
+        # glGetError makes threaded drivers wait: after glFinish they have nothing to wait for, else messages must do.
+        check = self._context.check_messages if self._timer else self._context.check_errors
+        check(f"running stage {stage.name} of frame {frame.index}")
+        return StageRecord(stage.name, start_ns, cpu_ms, readback_bytes=self.readback_bytes - before)
+
+    def _limit_frames_in_flight(self, index: int) -> None:
         """Wait for the frame before this one: without that, a fast source would queue frames without end."""
-        if self._context is None or self._software:
+        if self._context is None or self._timer is None:
             return
         gl, before = self._context.gl, self._fence
         self._fence = gl.glFenceSync(opengl.SYNC_GPU_COMMANDS_COMPLETE, 0)
@@ -94,5 +177,29 @@ class Pipeline:
             states = (gl.glClientWaitSync(before, opengl.SYNC_FLUSH_COMMANDS_BIT, _WAIT_NS) for _ in range(_MOST_WAITS))
             done = any(state in (opengl.ALREADY_SIGNALED, opengl.CONDITION_SATISFIED) for state in states)
             gl.glDeleteSync(before)
+            self._context.check_errors(
+                f"working on frame {index}"
+            )  # the wait has already emptied a threaded driver's queue
             if not done:
                 raise DeviceError(f"{self._context.renderer} did not finish a frame in 10 s; try a smaller size")
+
+
+def _note(context: Context | None, timing: Literal["auto", "gpu", "wall"]) -> str | None:
+    """Why there are no GPU times, if so."""
+    if context is None:
+        return "OpenGL is not used"
+    if timing == "auto":
+        return timer_health(context)
+    return "wall clock was asked for" if timing == "wall" else None
+
+
+def _with_gpu_times(record: FrameRecord, borders: Borders | None, clock: GpuClock) -> FrameRecord:
+    """The record with what the device said about the stages after decode, if it did."""
+    if borders is None:
+        return record
+    decode, *stages = record.stages
+    timed = [
+        dataclasses.replace(stage, gpu_ms=(end - start) / 1e6, gpu_start_ns=clock.cpu_ns(start))
+        for stage, start, end in zip(stages, borders, borders[1:], strict=True)
+    ]
+    return dataclasses.replace(record, stages=(decode, *timed))

@@ -6,14 +6,16 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import perf_counter_ns, process_time_ns
 from types import TracebackType
 from typing import Any
 
-from app.frame.pipeline import FrameRecord
+from app.frame.pipeline import DECODE, FrameRecord
 from app.media.recorder import check_writable
 from gpu_delegate.errors import MediaError, UsageError
 
 _FORMATS = (".json", ".csv")
+_COUNTS = ("dropped", "repeated", "uploaded_bytes", "readback_bytes", "dispatches", "process_cpu_percent")
 
 
 def check_log(path: Path) -> None:
@@ -24,14 +26,21 @@ def check_log(path: Path) -> None:
 
 
 class FrameLog:
-    """One row per frame: index, pts, time_ms, milliseconds by stage, bytes up and back, dispatches."""
+    """One row per frame: index, pts, time_ms, milliseconds by stage on CPU and GPU, frames lost, bytes, CPU load.
+
+    Cells are empty (null) where something is not known, as GPU times without a timer. All clocks are monotonic.
+    """
 
     def __init__(self, path: Path, stages: Sequence[str], dispatches: int) -> None:
-        """The first row opens the file, so that the one that it replaces stays until then."""
+        """`stages` begin with decode. The first row opens the file; the one that it replaces stays until then."""
         self._path = path
         self._dispatches = dispatches
         self._json = path.suffix.lower() == ".json"
-        self._stages = tuple(f"{name}_ms" for name in stages)
+        on_cpu = (f"{name}_ms" for name in stages)
+        on_gpu = (f"{name}_gpu_ms" for name in stages if name != DECODE)
+        self._names = ("index", "pts", "time_ms", "interval_ms", *on_cpu, *on_gpu, *_COUNTS)
+        self._start_ns: int | None = None
+        self._load = _Load()
         self._rows = 0
         self._file: io.TextIOWrapper | None = None
 
@@ -43,22 +52,28 @@ class FrameLog:
         if self._json:
             self._put('{"frames": [', "]}\n")
         else:
-            counts = ("uploaded_bytes", "readback_bytes", "dispatches")
-            self._put(_csv_line(("index", "pts", "time_ms", *self._stages, *counts)))
+            self._put(_csv_line(self._names))
         return file
 
-    def add(self, record: FrameRecord, decode_ms: float) -> None:
+    def add(self, record: FrameRecord) -> None:
         """One more row. Raises MediaError."""
-        times = [round(time, 3) for time in (decode_ms, *record.stage_ms)]
-        counts = (record.uploaded_bytes, record.readback_bytes, self._dispatches)
-        cells = (record.index, record.pts, round(record.time_ms, 3), *times, *counts)
+        cells = self._cells(record)
         if self._json:
-            names = ("index", "pts", "time_ms", *self._stages, "uploaded_bytes", "readback_bytes", "dispatches")
-            row = json.dumps(dict(zip(names, cells, strict=True)))
+            row = json.dumps(dict(zip(self._names, cells, strict=True)))
             self._put(("," if self._rows else "") + "\n" + row, "\n]}\n")
         else:
             self._put(_csv_line(cells))
         self._rows += 1
+
+    def _cells(self, record: FrameRecord) -> tuple[float | None, ...]:
+        """In the order of the columns."""
+        before, self._start_ns = self._start_ns, record.start_ns
+        interval_ms = None if before is None else (record.start_ns - before) / 1e6
+        on_cpu = [stage.cpu_ms for stage in record.stages]
+        on_gpu = [stage.gpu_ms for stage in record.stages if stage.name != DECODE]
+        times = [None if time is None else round(time, 4) for time in (interval_ms, *on_cpu, *on_gpu)]
+        counts = (record.dropped, record.repeated, record.uploaded_bytes, record.readback_bytes, self._dispatches)
+        return (record.index, record.pts, round(record.time_ms, 3), *times, *counts, self._load.percent())
 
     def close(self, summary: Mapping[str, Any] | None = None) -> None:
         """Close the file; JSON gets the summary, too. Raises MediaError."""
@@ -91,6 +106,20 @@ class FrameLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Load:
+    """How busy this process keeps the CPU between two questions."""
+
+    def __init__(self) -> None:
+        self._wall_ns, self._cpu_ns = perf_counter_ns(), process_time_ns()
+
+    def percent(self) -> float | None:
+        """100 is one core; None if no time has passed."""
+        wall_ns, cpu_ns = self._wall_ns, self._cpu_ns
+        self._wall_ns, self._cpu_ns = perf_counter_ns(), process_time_ns()
+        passed_ns = self._wall_ns - wall_ns
+        return round(100 * (self._cpu_ns - cpu_ns) / passed_ns, 1) if passed_ns > 0 else None
 
 
 def _csv_line(cells: Sequence[object]) -> str:

@@ -3,9 +3,9 @@
 import contextlib
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 from types import FrameType
 from typing import Any, Protocol
 
@@ -16,8 +16,8 @@ from app.frame.looks import Choice, choose_look
 from app.frame.machine import Machine, open_machine
 from app.frame.outputs import CpuMaskOutput, GlMaskOutput, VideoOutput, make_folder
 from app.frame.pipeline import FrameRecord, Pipeline, Stage
-from app.frame.targets import OffscreenTarget
 from app.frame.segmenter import CpuSegmenter, make_segmenter
+from app.frame.targets import OffscreenTarget
 from app.media.recorder import Recorder, check_output
 from app.media.sources import FileSource, Position, VideoFrame
 from app.media.threads import ahead
@@ -68,13 +68,13 @@ class Tally:
         self.readback_bytes = dict.fromkeys(stages, 0)
         self.times = StageTimes(("decode", *stages))
 
-    def add(self, record: FrameRecord, decode_ms: float) -> None:
+    def add(self, record: FrameRecord) -> None:
         """One more frame."""
         self.frames += 1
         self.uploaded_bytes += record.uploaded_bytes
-        self.times.add((decode_ms, *record.stage_ms))
-        for name, size_bytes in zip(self.readback_bytes, record.stage_readback_bytes, strict=True):
-            self.readback_bytes[name] += size_bytes
+        self.times.add(record)
+        for stage in record.stages[1:]:
+            self.readback_bytes[stage.name] += stage.readback_bytes
 
 
 @dataclass(frozen=True)
@@ -194,14 +194,13 @@ def _run(opened: Opened, tally: Tally, log: FrameLog | None, console: Console) -
         contextlib.closing(ahead(_timed(opened.source))) as frames,
     ):
         report(0, total)
-        for frame, decode_ms in frames:
-            record = opened.pipeline.submit(frame)
-            tally.add(record, decode_ms)
-            if log:
-                log.add(record, decode_ms)
+        for frame in frames:
+            opened.pipeline.submit(frame)
+            _take(opened.pipeline.completed(), tally, log)
             report(tally.frames, total)
             if stopped():
                 break
+        _take(opened.pipeline.drain(), tally, log)
         for output in opened.outputs:
             before = opened.pipeline.readback_bytes
             output.finish()
@@ -212,15 +211,22 @@ def _run(opened: Opened, tally: Tally, log: FrameLog | None, console: Console) -
     tally.seconds = perf_counter() - start
 
 
-def _timed(source: FileSource) -> Iterator[tuple[VideoFrame, float]]:
-    """Frames, and the milliseconds that it took to get each."""
+def _take(records: Iterator[FrameRecord], tally: Tally, log: FrameLog | None) -> None:
+    for record in records:
+        tally.add(record)
+        if log:
+            log.add(record)
+
+
+def _timed(source: FileSource) -> Iterator[VideoFrame]:
+    """Frames with what it took to get each."""
     frames = iter(source)
     while True:
-        start = perf_counter()
+        start_ns = perf_counter_ns()
         frame = next(frames, None)
         if frame is None:
             return
-        yield frame, (perf_counter() - start) * 1e3
+        yield replace(frame, decode_start_ns=start_ns, decode_ms=(perf_counter_ns() - start_ns) / 1e6)
 
 
 @contextlib.contextmanager
@@ -280,6 +286,8 @@ def _summary(opened: Opened, tally: Tally) -> dict[str, Any]:
         "readback_bytes": opened.pipeline.readback_bytes,
         "stage_readback_bytes": tally.readback_bytes,
         "stages": {name: summary.rounded() for name, summary in tally.times.summaries().items()},
+        "gpu_stages": {name: summary.rounded() for name, summary in tally.times.gpu_summaries().items()},
+        "timer_note": opened.pipeline.timer_note,
         "interrupted": tally.interrupted,
         "warnings": _warnings(opened),
     }

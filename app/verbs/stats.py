@@ -1,11 +1,13 @@
 """Times go in, by stage and frame; their distribution comes out."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from app.frame.pipeline import FrameRecord
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,32 @@ def summarize(times_ms: Sequence[float] | npt.NDArray[np.float64]) -> Summary:
 
 
 class StageTimes:
-    """Milliseconds of each stage of each frame, 8 bytes apiece however long the recording."""
+    """Milliseconds of each stage of each frame on CPU and GPU, 8 bytes apiece however long the recording."""
 
     def __init__(self, stages: Sequence[str]) -> None:
-        self._series = {name: array("d") for name in stages}
+        """`stages` begin with decode."""
+        self._on_cpu = {name: array("d") for name in stages}
+        self._on_gpu = {name: array("d") for name in stages}
 
-    def add(self, times_ms: Sequence[float]) -> None:
-        """One frame's times, in the order of the stages."""
-        for series, time_ms in zip(self._series.values(), times_ms, strict=True):
-            series.append(time_ms)
+    def add(self, record: FrameRecord) -> None:
+        """One more frame, with the same stages."""
+        for stage, on_cpu in zip(record.stages, self._on_cpu.values(), strict=True):
+            on_cpu.append(stage.cpu_ms)
+            if stage.gpu_ms is not None:
+                self._on_gpu[stage.name].append(stage.gpu_ms)
 
     def summaries(self) -> dict[str, Summary]:
         """The distribution of each stage, and of `total`, a frame's stages together. Raises ValueError for no frame."""
-        series = {name: np.frombuffer(times, np.float64) for name, times in self._series.items()}
-        total = np.sum(list(series.values()), axis=0)
-        return {name: summarize(times) for name, times in {**series, "total": total}.items()}
+        return _with_total(self._on_cpu)
+
+    def gpu_summaries(self) -> dict[str, Summary]:
+        """The same on the GPU, for stages and frames whose times are known; empty if none is."""
+        known = {name: times for name, times in self._on_gpu.items() if times}
+        return _with_total(known) if known else {}
+
+
+def _with_total(series: Mapping[str, "array[float]"]) -> dict[str, Summary]:
+    """All series have the same length."""
+    values = {name: np.array(times, np.float64) for name, times in series.items()}
+    total = np.sum(list(values.values()), axis=0)
+    return {name: summarize(times) for name, times in {**values, "total": total}.items()}

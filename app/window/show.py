@@ -1,0 +1,134 @@
+"""A recording, a model and a person's wishes go in; a window opens, everything is compiled in its sight, it plays.
+
+with open_show(source, model, wishes, console) as show:
+    pipeline = show.pipeline(outputs)
+    show.play(pipeline, figures, observe, stopped)
+"""
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from app.console import Console
+from app.frame.canvas import Canvas
+from app.frame.gl_path import GlPath
+from app.frame.looks import Choice
+from app.frame.machine import Machine, machine_in
+from app.frame.pipeline import FrameRecord, Pipeline, Stage
+from app.frame.preprocess import Fit
+from app.frame.segmenter import CpuSegmenter
+from app.frame.targets import OffscreenTarget
+from app.media.feed import Feed
+from app.media.seeking import SeekableSource
+from app.models.loading import SegmentationModel
+from app.overlay.gui import Gui
+from app.window.coldstart import in_view
+from app.window.pacing import Pacer
+from app.window.playback import Playback
+from app.window.player import Player
+from app.window.screen import Part, Screen
+from app.window.screenshots import Screenshots
+from app.window.window import Window
+from gpu_delegate.context import DRAWING, REQUIRED
+from gpu_delegate.errors import DeviceError, UnsupportedError
+from gpu_delegate.layout import Precision
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a recording is to be played."""
+
+    backend: str
+    fit: Fit
+    precision: Precision
+    choice: Choice
+    speed: float = 1.0
+    loop: bool = False
+    overlay: bool = False
+    recorded: bool = False  # then no frame is dropped, and there is no seeking
+
+
+class Show:
+    """An open window with everything in it compiled; made by open_show."""
+
+    def __init__(
+        self, source: SeekableSource, window: Window, gui: Gui, machine: Machine, segmenter: GlPath | CpuSegmenter,
+        wishes: Wishes, stack: contextlib.ExitStack,
+    ) -> None:  # fmt: skip
+        """What it makes is freed by the stack. Raises DeviceError."""
+        info, size = source.info, source.format.upright_size
+        context = window.context
+        self.machine, self.segmenter = machine, segmenter
+        self.target = OffscreenTarget(context, size)
+        stack.callback(self.target.release)
+        self.canvas = Canvas(context, segmenter, self.target, wishes.fit, wishes.choice)
+        stack.callback(self.canvas.release)
+        self._source, self._window, self._wishes = source, window, wishes
+        self._screen = Screen(window, gui, self.canvas, Fraction(*size) * info.sample_aspect_ratio)
+
+    def pipeline(self, outputs: Sequence[Stage] = ()) -> Pipeline:
+        """The way of a frame to the screen; outputs take its picture before it is drawn there."""
+        stages = [*self.segmenter.stages, self.canvas.stage, *outputs, *self._screen.stages]
+        return Pipeline(stages, self._window.context, lambda: self.segmenter.uploaded_bytes)
+
+    @contextlib.contextmanager
+    def player(self, pipeline: Pipeline, figures: Part, observe: Callable[[FrameRecord], None]) -> Iterator[Player]:
+        """What plays the recording in the window: call its run(), once.
+
+        `figures` draws the overlay; `observe` gets a record for each new frame that went through the pipeline.
+        """
+        wishes, path = self._wishes, Path(self._source.info.path)
+        pacer = Pacer(wishes.speed, keeps_all=wishes.recorded)
+        shots = Screenshots(self._window.context, self.target, path, Path())
+        with contextlib.closing(Feed(self._source)) as feed, contextlib.closing(shots):
+            playback = Playback(self._source, feed, pacer, wishes.loop)
+            player = Player(self._window, self._screen, playback, pipeline, self.canvas, shots, figures, observe)
+            player.overlay = wishes.overlay
+            yield player
+
+
+@contextlib.contextmanager
+def open_show(source: SeekableSource, model: SegmentationModel, wishes: Wishes, console: Console) -> Iterator[Show]:
+    """Open a window and compile there. Raises WindowClosedError if the person closes it before that is done.
+
+    Raises TexelflowError: no display, OpenGL too old, a model that does not run on the GPU.
+    """
+    with contextlib.ExitStack() as stack:
+        window = stack.enter_context(_open_window(source, wishes))
+        gui = Gui(window.context)
+        stack.callback(gui.release)
+        machine = machine_in(window.context, wishes.backend, console)
+        steps = _segmenter(machine, model, source, wishes)
+        segmenter = in_view(steps, f"compiling shaders for {model.name}", window, gui)
+        stack.callback(segmenter.release)
+        yield Show(source, window, gui, machine, segmenter, wishes, stack)
+
+
+def _open_window(source: SeekableSource, wishes: Wishes) -> Window:
+    """With OpenGL that computes, or where the network runs elsewhere or may do so, with OpenGL that draws."""
+    (width, height), aspect = source.format.upright_size, source.info.sample_aspect_ratio
+    size = (round(width * aspect), height) if aspect > 1 else (width, round(height / aspect))
+    title = Path(source.info.path).name
+    if wishes.backend == "cpu":
+        return Window(size, title, DRAWING)
+    try:
+        return Window(size, title, REQUIRED)
+    except DeviceError:
+        if wishes.backend == "gl":
+            raise
+        return Window(size, title, DRAWING)
+
+
+def _segmenter(
+    machine: Machine, model: SegmentationModel, source: SeekableSource, wishes: Wishes
+) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
+    """What makes the masks, in steps where there is something to compile."""
+    if machine.backend == "cpu" or machine.context is None:
+        return CpuSegmenter(machine.context, model, source.format, wishes.fit)
+    try:
+        path: GlPath = yield from GlPath.in_steps(machine.context, model, source.format, wishes.fit, wishes.precision)
+        return path
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None

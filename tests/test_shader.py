@@ -1,8 +1,8 @@
 """Shader text: includes, parameters, sections; drivers' logs; all generated GLSL is what it was, and valid."""
 
 import hashlib
-import itertools
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -15,6 +15,7 @@ import pytest
 
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.errors import DeviceError
+from gpu_delegate.layout import Precision
 from gpu_delegate.program import Blueprint, draft
 from gpu_delegate.reader import read_model
 from gpu_delegate.shader import explain_log, fill, load
@@ -26,7 +27,8 @@ from tests.sketch import Sketch
 DATA = Path(__file__).parent / "data"
 VALIDATOR = "glslangValidator"
 ENDINGS = (".comp", ".frag", ".vert")
-MOST_VARIANTS = 64  # of one shader
+MIXED_VARIANTS = 40  # of one shader
+SEED = 430
 AFTER_INCLUDES = "layout(binding = "
 
 
@@ -112,7 +114,7 @@ class TestLogs:
         assert explain_log(log, self.SOURCE) == text
 
 
-def small_model(device: Device) -> Blueprint:
+def small_model(device: Device, precision: Precision = "fp32") -> Blueprint:
     """A gated bottleneck with a mask: few ops, and every way in which kernels are written."""
     m = Sketch(0)
     x = m.unary("HARD_SWISH", m.conv(m.image(6, 8, 3), 5))
@@ -121,7 +123,7 @@ def small_model(device: Device) -> Blueprint:
     x = m.binary("ADD", m.conv(m.binary("MUL", wide, gate), 5), x)
     x = m.resize(x, (12, 16), half_pixel_centers=True)
     m.output(m.unary("LOGISTIC", m.transpose(x, 1, (2, 2), (2, 2), "SAME", custom=True)))
-    return draft(read_model(m.build()), device)
+    return draft(read_model(m.build()), device, precision=precision)
 
 
 def snapshot_models() -> dict[str, Blueprint]:
@@ -130,6 +132,8 @@ def snapshot_models() -> dict[str, Blueprint]:
     return {
         "small, software": small_model(SOFTWARE),
         "small, hardware": small_model(HARDWARE),
+        "small, software, fp16": small_model(SOFTWARE, "fp16"),
+        "small, storage buffers, fp16": small_model(replace(HARDWARE, max_texture_texels=64), "fp16"),
         "selfie, software": draft(selfie, SOFTWARE),
         "selfie, hardware": draft(selfie, HARDWARE),
         "changed, software": draft(changed, SOFTWARE),
@@ -174,17 +178,19 @@ def validate(sources: Iterable[tuple[str, str]], folder: Path) -> list[str]:
 
 
 def variants(name: str) -> list[str]:
-    """A shader of the program with every choice that its text makes by its parameters, up to MOST_VARIANTS."""
+    """A shader of the program with the choices that its text makes by its parameters: each value once, then mixed."""
     text = load(name)
-    choices: dict[str, set[int]] = {}
+    choices: dict[str, list[int]] = {}
     for parameter, default in re.findall(r"^\s*#define (\w+) (\d+)\s*(?://.*)?$", text, re.M):
-        values = {int(value) for value in re.findall(rf"\b{parameter} == (\d+)", text)}
+        values = {int(value) for value in re.findall(rf"\b{parameter} [=<>]=? ?(\d+)", text)}
         if re.search(rf"^\s*#(?:el)?if .*\b{parameter}\b", text, re.M):
             values |= {0, 1}
         if values:
-            choices[parameter] = values | {int(default)}
-    combined = itertools.product(*map(sorted, choices.values()))
-    return [load(name, dict(zip(choices, values, strict=True))) for values in itertools.islice(combined, MOST_VARIANTS)]
+            choices[parameter] = sorted(values | {int(default)})
+    dice = random.Random(SEED)
+    each = [{parameter: value} for parameter, values in choices.items() for value in values]
+    mixed = [{parameter: dice.choice(values) for parameter, values in choices.items()} for _ in range(MIXED_VARIANTS)]
+    return [load(name), *(load(name, defines) for defines in each + mixed)]
 
 
 needs_validator = pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")

@@ -9,13 +9,13 @@ that nothing of the person spreads into it, and little of pixels that are in par
     show    composite.frag interpolates bilinearly, and divides colour by weight
 
 A radius is two standard deviations, in pixels of the frame. The factor grows with it, so that the Gaussian is about as
-wide in cells for any radius: a large one costs less than a small one.
+wide in cells for any radius, and a large one costs less than a small one.
 """
 
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp
+from math import ceil, exp
 
 from app.frame.drawing import Drawing
 from app.frame.preprocess import ImageSize
@@ -29,7 +29,7 @@ BLUR_UNIT = 5  # the texture unit at which the result is bound, and what is on i
 
 _LEAST_FACTOR = 3
 _CELLS = 2.0  # the least standard deviation in cells: below, interpolating between cells shows
-_TAPS = 9  # of the Gaussian on either side of the middle: three of its largest standard deviations
+_MOST_REACH = 8  # cells to either side: three standard deviations, of which none is 8 / 3 cells
 _ROWS, _COLUMNS = (1, 0), (0, 1)
 
 
@@ -46,7 +46,8 @@ def gaussian(radius: float) -> Gaussian:
     deviation = radius / 2
     factor = max(_LEAST_FACTOR, int(deviation / _CELLS))
     variance = (deviation / factor) ** 2 - 0.25  # less what shrinking and interpolating spread
-    powers = [exp(-(distance**2) / (2 * variance)) for distance in range(_TAPS + 1)]
+    reach = ceil(3 * variance**0.5)
+    powers = [exp(-(distance**2) / (2 * variance)) for distance in range(reach + 1)]
     total = 2 * sum(powers) - powers[0]
     return Gaussian(factor, tuple(power / total for power in powers))
 
@@ -62,7 +63,9 @@ class Blur:
         largest = _cells(frame_size, _LEAST_FACTOR)
         self._shrunk, self._smoothed = (OffscreenTarget(context, largest, "halves") for _ in range(2))
         self._shrink = Drawing(context, "blur_shrink.frag", defines, samplers, "blur shrink")
-        self._smooth = Drawing(context, "blur_smooth.frag", {"MOST_TAPS": _TAPS}, {"cells": BLUR_UNIT}, "blur smooth")
+        self._smooth = Drawing(
+            context, "blur_smooth.frag", {"MOST_REACH": _MOST_REACH}, {"cells": BLUR_UNIT}, "blur smooth"
+        )
 
     def run(self, radius: float) -> int:
         """Blur the frame and the mask that are bound; the factor, with the result bound to BLUR_UNIT."""
@@ -73,6 +76,7 @@ class Blur:
         self._shrink.draw(self._shrunk.framebuffer, size)
         self._smooth.use()
         self._gl.glUniform2i(self._smooth.place("size"), *size)
+        self._gl.glUniform1i(self._smooth.place("reach"), len(plan.weights) - 1)
         weights = (ctypes.c_float * len(plan.weights))(*plan.weights)
         self._gl.glUniform1fv(self._smooth.place("weights"), len(weights), weights)
         for direction, source, target in (

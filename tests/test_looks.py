@@ -1,4 +1,4 @@
-"""The options that say what pictures look like, and where they go, mean what they should, or are refused in one line."""
+"""The options that say what pictures look like and where they go mean what they should, or are refused in one line."""
 
 from pathlib import Path
 

@@ -126,7 +126,7 @@ class ReadbackRing(Generic[Tag]):
         if not address:
             self._context.check_errors("mapping a picture")
             raise DeviceError(f"{self._context.renderer} does not hand out a picture; try a smaller size")
-        mapped = np.frombuffer((ctypes.c_ubyte * request.size_bytes).from_address(address), np.uint8)
+        mapped = np.ctypeslib.as_array((ctypes.c_ubyte * request.size_bytes).from_address(address))
         data = mapped.reshape(request.rows, -1)[::-1].copy()  # OpenGL's row 0 is the lowest
         gl.glUnmapBuffer(opengl.COPY_READ_BUFFER)
         return request.tag, data.reshape(-1)

@@ -3,6 +3,7 @@
 The text is made by pure functions; Watch only decides which of it is due. debug.py lists the levels.
 """
 
+import contextlib
 import io
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
@@ -11,10 +12,11 @@ import numpy as np
 
 from gpu_delegate import debug, hazards, memory
 from gpu_delegate.context import Context
-from gpu_delegate.kernel import Kernel
 from gpu_delegate.packing import Float32Array
 from gpu_delegate.program import Blueprint, accesses_of
 from gpu_delegate.roofline import Cost, cost_of
+
+Sides = tuple[int, int, int]
 
 MOST_DUMPED_RUNS = 2
 _NAME = 40  # characters of a name in tables
@@ -44,7 +46,8 @@ class Watch:
             with self._context.scope(kernel.name):
                 time_ms = self._timed(dispatch)
             if self._level >= debug.DISPATCHES:
-                debug.say(dispatch_line(number, kernel, cost_of(self._blueprint, kernel), time_ms))
+                cost = cost_of(self._blueprint, kernel)
+                debug.say(dispatch_line(str(number), kernel.name, kernel.grid, kernel.local, cost, time_ms))
             self._dump(f"{number:03}-{kernel.name[:_NAME]}", kernel.outputs, read)
         self._runs += 1
 
@@ -67,16 +70,33 @@ class Watch:
             self._context.debug_files.write(name, "npy", content.getvalue())
 
 
+@contextlib.contextmanager
+def shown(context: Context, name: str, grid: Sides, group: Sides, cost: Cost) -> Iterator[None]:
+    """The same for a dispatch that is issued inside, of a pass that is no part of a network."""
+    level = debug.level()
+    if not level:
+        yield
+        return
+    if level >= debug.DISPATCHES:
+        context.gl.glFinish()
+    start = perf_counter()
+    with context.scope(name):
+        yield
+    if level >= debug.DISPATCHES:
+        context.gl.glFinish()
+        debug.say(dispatch_line("", name, grid, group, cost, (perf_counter() - start) * 1e3))
+
+
 DISPATCH_HEADER = (
     f"{'':>4} {'dispatch':<{_NAME}} {'grid':>13} {'work-group':>11} {'bytes':>12} {'ms':>9} {'GMAC/s':>8} {'GB/s':>7}"
 )
 
 
-def dispatch_line(number: int, kernel: Kernel, cost: Cost, time_ms: float) -> str:
+def dispatch_line(number: str, name: str, grid: Sides, group: Sides, cost: Cost, time_ms: float) -> str:
     """One row under DISPATCH_HEADER; bytes are those that must move at least."""
     seconds = max(time_ms, 1e-6) / 1e3
     return (
-        f"{number:>4} {_cut(kernel.name):<{_NAME}} {_sides(kernel.grid):>13} {_sides(kernel.local):>11} "
+        f"{number:>4} {_cut(name):<{_NAME}} {_sides(grid):>13} {_sides(group):>11} "
         f"{cost.moved_bytes:>12,} {time_ms:>9.3f} {cost.macs / seconds / 1e9:>8.2f} "
         f"{cost.moved_bytes / seconds / 1e9:>7.2f}"
     )
@@ -135,5 +155,5 @@ def _cut(name: str) -> str:
     return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
-def _sides(sides: tuple[int, int, int]) -> str:
+def _sides(sides: Sides) -> str:
     return "x".join(map(str, sides))

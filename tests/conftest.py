@@ -29,6 +29,11 @@ def _same_numbers_every_time() -> None:
     np.random.seed(SEED)
 
 
+@pytest.fixture(autouse=True)
+def _show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEBUG", raising=False)
+
+
 @pytest.fixture(scope="session")
 def _opened_context() -> Iterator[Context]:
     with open_context() as context:
@@ -37,7 +42,7 @@ def _opened_context() -> Iterator[Context]:
 
 @pytest.fixture
 def context(_opened_context: Context) -> Iterator[Context]:
-    """The suite's one OpenGL context, current in this thread; a test that leaves a GL error behind fails."""
+    """The suite's one OpenGL context, current in this thread; a test that leaves GL errors or complaints fails."""
     _opened_context.make_current()  # other modules open contexts of their own
     _opened_context.check_errors("the tests before")
     yield _opened_context

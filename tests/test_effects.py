@@ -174,6 +174,13 @@ def test_blur_equals_its_definition(context: Context, size: ImageSize, radius: f
     assert np.abs(found - picture_of(Look("blur", radius=radius), rgba, mask)).max() <= 1
 
 
+@pytest.mark.parametrize(("wish", "radius"), [(0.1, 4), (1e9, 500)])
+def test_a_radius_is_bounded(context: Context, wish: float, radius: float) -> None:
+    rgba, mask = noise(SMALL), disc(SMALL, 15)
+    wished, bound = (drawn(context, Look("blur", radius=pixels), rgba, mask) for pixels in (wish, radius))
+    assert np.array_equal(wished, bound)
+
+
 @pytest.mark.parametrize("fit", ["crop", "letterbox"])
 def test_blur_takes_the_mask_from_where_it_lies(context: Context, fit: Fit) -> None:
     rgba, look = noise((65, 40)), Look("blur", radius=12)

@@ -42,8 +42,8 @@ class Gaussian:
 
 
 def gaussian(radius: float) -> Gaussian:
-    """For a radius from LEAST_RADIUS to MOST_RADIUS."""
-    deviation = radius / 2
+    """For a radius in pixels, at least LEAST_RADIUS and at most MOST_RADIUS."""
+    deviation = min(max(radius, LEAST_RADIUS), MOST_RADIUS) / 2
     factor = max(_LEAST_FACTOR, int(deviation / _CELLS))
     variance = (deviation / factor) ** 2 - 0.25  # less what shrinking and interpolating spread
     reach = ceil(3 * variance**0.5)

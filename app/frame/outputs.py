@@ -86,7 +86,8 @@ def wants_folder(out: Path, effect: Effect) -> bool:
     if out.is_dir() or not out.suffix:
         return True
     if effect == "cutout":
-        raise UsageError(f"--out {out}: a video has no transparency; give a folder for PNG files, as --out {out.stem}")
+        folder = out.with_suffix("")
+        raise UsageError(f"--out {out}: a video has no transparency; give a folder for PNG files, as --out {folder}")
     return False
 
 

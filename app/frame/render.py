@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.blur import BLUR_UNIT, LEAST_RADIUS, Blur
+from app.frame.blur import BLUR_UNIT, Blur
 from app.frame.drawing import Drawing
 from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import Fit, sampling
@@ -108,7 +108,7 @@ class Compositor:
         """Blur the background; the factor by which it is smaller than the frame."""
         if self._blur is None:
             self._blur = Blur(self._context, self.frame_size, self._defines, _SAMPLERS)
-        return self._blur.run(self.look.radius or max(LEAST_RADIUS, _BLUR_RADIUS * self.frame_size[1]))
+        return self._blur.run(self.look.radius or _BLUR_RADIUS * self.frame_size[1])
 
     def _drawing(self, effect: str) -> Drawing:
         """The shader of an effect, compiled when it is first seen."""

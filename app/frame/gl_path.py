@@ -9,6 +9,7 @@ from app.frame.pipeline import Stage
 from app.frame.preprocess import Fit
 from app.frame.resample import ImageToTensor, MaskLayout
 from app.frame.upload import FrameTextures
+from app.frame.upload_path import choose_path
 from app.models.loading import SegmentationModel
 from gpu_delegate.context import Context
 from gpu_delegate.layout import Precision
@@ -62,7 +63,7 @@ class GlPath:
         self.model, self.fit = model, fit
         blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
         with contextlib.ExitStack() as stack:
-            self.frame = FrameTextures(context, frame_format)
+            self.frame = FrameTextures(context, frame_format, choose_path(context, frame_format))
             stack.callback(self.frame.release)
             self._to_tensor = ImageToTensor(context, self.frame, model.input_size, fit, model.spec.input_range)
             stack.callback(self._to_tensor.release)

@@ -16,6 +16,15 @@ Plane = npt.NDArray[Any]  # of uint8 or uint16
 Layout = Literal["rgba", "gray", "yuv", "nv12"]
 Matrix = Literal["bt601", "bt709", "bt2020", "smpte240m", "fcc"]
 Siting = Literal["left", "center", "topleft"]
+Doubles = npt.NDArray[np.float64]
+
+_KR_KB: dict[Matrix, tuple[float, float]] = {  # the shares of red and of blue in luma
+    "bt601": (0.299, 0.114),
+    "bt709": (0.2126, 0.0722),
+    "bt2020": (0.2627, 0.0593),
+    "smpte240m": (0.212, 0.087),
+    "fcc": (0.30, 0.11),
+}
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,44 @@ class PictureFormat:
             "nv12": (luma, (*chroma, 2)),
         }
         return layouts[self.layout]
+
+    @property
+    def sample_bytes(self) -> int:
+        """1 for uint8, 2 for uint16."""
+        return 1 if self.bits <= 8 else 2
+
+    @property
+    def mirrored(self) -> tuple[bool, bool]:
+        """Which of the stored axes (x, y) run against the upright picture's."""
+        flips = self.orientation.flip_x, self.orientation.flip_y
+        return (flips[1], flips[0]) if self.orientation.transpose else flips
+
+    def chroma_axis(self, axis: Literal[0, 1]) -> tuple[int, int, int]:
+        """(mul, add, div): what lies at luma's coordinate i along x (0) or y (1) is at (i * mul + add) / div of chroma.
+
+        Coordinates are those of pixels' centres. A pixel of chroma lies on the first of luma's 2, or amid them.
+        """
+        factor = 1 << self.chroma_shift[axis]
+        if self.siting == "topleft" or (self.siting == "left" and axis == 0):
+            return 1, 0, factor
+        return 2, 1 - factor, 2 * factor
+
+    def to_rgb(self) -> tuple[Doubles, Doubles]:
+        """A matrix (3, 3) and an offset (3,) that make red, green and blue of luma, Cb and Cr, all codes from 0 to 1.
+
+        Grey is taken thrice.
+        """
+        steps, least = (1 << self.bits) - 1, 1 << (self.bits - 8)
+        luma, chroma = (1.0, 1.0) if self.full_range else (steps / (219 * least), steps / (224 * least))
+        black = 0.0 if self.full_range else 16 * least / steps
+        if self.layout == "gray":
+            return luma * np.eye(3), np.full(3, -luma * black)
+        red, blue = _KR_KB[self.matrix]
+        green = 1 - red - blue
+        cr = np.array([1 - red, -red * (1 - red) / green, 0]) * 2 * chroma
+        cb = np.array([0, -blue * (1 - blue) / green, 1 - blue]) * 2 * chroma
+        middle = (1 << (self.bits - 1)) / steps
+        return np.stack([np.full(3, luma), cb, cr], 1), -luma * black - middle * (cb + cr)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """A frame goes in and the network's float32 input comes out; a mask goes in and one of the frame's size comes out.
 
-This is the written definition of both, which the shaders (image_to_tensor.comp, mask_to_frame.comp, composite.frag)
-follow as well, and the NumPy implementation that the CPU path runs.
+This is the written definition of both, which the shaders (image_to_tensor.comp, frame.glsl, mask_to_frame.comp,
+mask_over.glsl) follow as well, and with planes.py the NumPy implementation that the CPU path runs.
 
 Geometry. Pixels are squares with their centres at +0.5. Pixel (X, Y) of the network's W x H input samples the w x h
 frame at column (X + 0.5) * scale_x + offset_x - 0.5, row likewise, where
@@ -13,7 +13,24 @@ frame at column (X + 0.5) * scale_x + offset_x - 0.5, row likewise, where
 All of that is rational, so each axis is three integers: the coordinate is exactly (X * step + start) / den.
 
 Sampling is bilinear between the four nearest pixels, taps clamped to the frame's edge, weights and sums in float32.
-A network pixel whose centre lies in a bar is black. A byte b becomes low + (high - low) * b / 255 there.
+A network pixel whose centre lies in a bar is black. Black becomes low there, white high, a byte b of RGBA
+low + (high - low) * b / 255.
+
+YUV is not made RGB beforehand. Luma and both chromas are sampled at the same point, each on its own grid and clamped to
+its own edge; then the matrix is applied to the three samples, and red, green and blue are clamped to 0..1. Nothing is
+rounded on the way. With pixels counted from 0 at the centre of the first one, luma's coordinate u lies along an axis of
+which chroma has half the samples (others: u itself) at
+
+    u / 2            where chroma lies on the first of two pixels: siting left along x, topleft along x and y
+    u / 2 - 0.25     where it lies amid two pixels: siting left along y, center along x and y
+
+Of n bits, codes Y, B, R become y, b, r as the range says: full, y = Y / (2^n - 1), b = (B - 2^(n-1)) / (2^n - 1);
+limited, with m = 2^(n-8), y = (Y - 16 m) / 219 m, b = (B - 128 m) / 224 m. Then, with the matrix's Kr and Kb,
+
+    red = y + 2 (1 - Kr) r      blue = y + 2 (1 - Kb) b      green = (y - Kr red - Kb blue) / (1 - Kr - Kb)
+
+Grey is luma alone. Where the recording is to be turned or mirrored, that is done to coordinates: what is sampled is the
+stored picture at the place that the upright point comes from.
 
 Back. Pixel (x, y) of the frame samples the mask with the inverse of the same map, bilinear and clamped likewise. A
 frame pixel whose centre lies outside the crop, which the network never saw, has mask 0.
@@ -28,13 +45,11 @@ import numpy.typing as npt
 
 from app.frame.picture import ImageSize as ImageSize
 from app.frame.picture import Picture, PictureFormat
+from app.frame.planes import Floats as Floats
+from app.frame.planes import PixelsToRgb, PlanesToRgb, Taps, resample_rows
 from gpu_delegate.errors import UsageError
 
 Fit = Literal["stretch", "crop", "letterbox"]
-Floats = npt.NDArray[np.float32]
-Indices = npt.NDArray[np.intp]
-
-_BAND_ROWS = 64  # so many rows of the tensor are made at a time, to stay in the cache
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,15 @@ class Axis:
         """The way back."""
         return Axis(self.extent, self.count, self.den, -self.start, self.step)
 
-    def taps(self) -> tuple[Indices, Indices, Floats]:
+    def mirrored(self) -> "Axis":
+        """The same places, counted from the other image's other end."""
+        return Axis(self.count, self.extent, -self.step, (self.extent - 1) * self.den - self.start, self.den)
+
+    def onto(self, extent: int, mul: int, add: int, div: int) -> "Axis":
+        """The same places on a grid on which the other image's coordinate i is (i * mul + add) / div."""
+        return Axis(self.count, extent, self.step * mul, self.start * mul + add * self.den, self.den * div)
+
+    def taps(self) -> Taps:
         """For every pixel the two neighbours that it samples and the weight of the second one."""
         whole, rest = np.divmod(np.arange(self.count, dtype=np.int64) * self.step + self.start, self.den)
         first, second = (np.clip(whole + i, 0, self.extent - 1).astype(np.intp) for i in (0, 1))
@@ -69,6 +92,20 @@ class Sampling:
 
     x: Axis
     y: Axis
+
+    def stored(self, format: PictureFormat) -> "Sampling":
+        """The same places in the stored picture: x of its columns, y of its rows."""
+        upright = (self.y, self.x) if format.orientation.transpose else (self.x, self.y)
+        return Sampling(*(a.mirrored() if m else a for a, m in zip(upright, format.mirrored, strict=True)))
+
+    def chroma(self, format: PictureFormat) -> "Sampling":
+        """The same places of the stored picture in its planes of chroma."""
+        width, height = format.chroma_size
+        return Sampling(self.x.onto(width, *format.chroma_axis(0)), self.y.onto(height, *format.chroma_axis(1)))
+
+    def taps(self) -> tuple[Taps, Taps]:
+        """Of both axes."""
+        return self.x.taps(), self.y.taps()
 
     def inverse(self) -> "Sampling":
         """The way back, from the frame to the network's grid."""
@@ -104,70 +141,31 @@ class Preprocessor:
         fit: Fit = "stretch",
         value_range: tuple[float, float] = (0, 1),
     ) -> None:
-        """value_range is (low, high), what bytes 0 and 255 become. Raises UsageError as sampling does."""
-        self.frame_size, self.tensor_size, self.fit = frame.upright_size, tensor_size, fit
-        frame_size = self.frame_size
-        there = sampling(frame_size, tensor_size, fit)
-        back = there.inverse()
-        low, high = value_range
-        left, right, x_weights = there.x.taps()
-        above, below, y_weights = there.y.taps()
-        self._low = np.float32(low)
-        self._taps = tuple(row[:, None] * frame_size[0] + column for row in (above, below) for column in (left, right))
-        self._x_weights = np.repeat(x_weights, 4)
-        self._factors = tuple(
-            ((high - low) / 255 * part[:, None]).astype(np.float32) for part in (1 - y_weights, y_weights)
-        )
-        # Four arrays, not one: at distances of 2 ** n bytes they would get into each other's way in the cache.
-        self._scratch = [np.empty((_BAND_ROWS, tensor_size[0] * 4), np.float32) for _ in range(4)]
+        """value_range is (low, high), what black and white become. Raises UsageError as sampling does."""
+        self.frame_size, self.fit = frame.upright_size, fit
+        there = sampling(self.frame_size, tensor_size, fit)
+        back, stored = there.inverse(), there.stored(frame)
+        if frame.layout == "rgba":
+            self._to_rgb: PixelsToRgb | PlanesToRgb = PixelsToRgb(frame, there.taps(), value_range)
+        else:
+            self._to_rgb = PlanesToRgb(frame, stored.taps(), stored.chroma(frame).taps(), value_range)
+        self._low = np.float32(value_range[0])
         self._bars = ~(there.y.inside()[:, None] & there.x.inside())
-        self._mask_x, self._mask_y = back.x.taps(), back.y.taps()
+        self._mask_x, self._mask_y = back.taps()
         self._unseen = ~(back.y.inside()[:, None] & back.x.inside())
 
     def image_to_tensor(self, picture: Picture) -> Floats:
         """The network's input (1, H, W, 3) for a picture."""
-        (rgba,) = picture.planes
-        width, height = self.tensor_size
-        pixels = np.ascontiguousarray(rgba).view(np.uint32).reshape(-1)
-        tensor = np.empty((height, width, 3), np.float32)
-        for top in range(0, height, _BAND_ROWS):
-            self._fill(tensor[top : top + _BAND_ROWS], pixels, slice(top, top + _BAND_ROWS))
-        if self._low:
-            tensor += self._low
+        tensor = self._to_rgb(picture)
         if self._bars.any():
             tensor[self._bars] = self._low
         return tensor[None]
-
-    def _fill(self, band: Floats, pixels: npt.NDArray[np.uint32], rows: slice) -> None:
-        """Some rows of the tensor, without what is added to all of it."""
-        a, b, c, d = taps = [scratch[: len(band)] for scratch in self._scratch]
-        for values, tap in zip(taps, self._taps, strict=True):
-            values[:] = pixels.take(tap[rows]).view(np.uint8)
-        top, bottom = _mix(a, b, self._x_weights), _mix(c, d, self._x_weights)
-        top *= self._factors[0][rows]
-        bottom *= self._factors[1][rows]
-        top += bottom
-        cv2.cvtColor(top.reshape(*band.shape[:2], 4), cv2.COLOR_RGBA2RGB, dst=band)
 
     def mask_to_frame(self, mask: Floats) -> Floats:
         """The mask (h, w) of the frame from that of the network (H, W)."""
         if self.fit == "stretch":  # OpenCV means the same, to 1e-5, and is ten times as fast
             return np.asarray(cv2.resize(mask, self.frame_size, interpolation=cv2.INTER_LINEAR), np.float32)
-        columns = cv2.transpose(_resample_rows(cv2.transpose(mask), self._mask_x))  # rows copy faster than columns
-        frame_mask = _resample_rows(np.asarray(columns, np.float32), self._mask_y)
+        columns = cv2.transpose(resample_rows(cv2.transpose(mask), self._mask_x))  # rows copy faster than columns
+        frame_mask = resample_rows(np.asarray(columns, np.float32), self._mask_y)
         frame_mask[self._unseen] = 0
         return frame_mask
-
-
-def _mix(first: Floats, second: Floats, weight: Floats) -> Floats:
-    """first + (second - first) * weight, made in place of the two."""
-    second -= first
-    second *= weight
-    first += second
-    return first
-
-
-def _resample_rows(image: npt.ArrayLike, taps: tuple[Indices, Indices, Floats]) -> Floats:
-    first, second, weight = taps
-    rows = np.asarray(image, np.float32)
-    return _mix(rows[first], rows[second], weight[:, None])

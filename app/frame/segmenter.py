@@ -18,6 +18,7 @@ from app.frame.pipeline import Stage
 from app.frame.preprocess import Fit, Floats
 from app.frame.resample import MaskLayout
 from app.frame.upload import FrameTextures
+from app.frame.upload_path import choose_path
 from app.media.sources import VideoFrame
 from app.models.loading import SegmentationModel
 from gpu_delegate import opengl
@@ -60,7 +61,7 @@ class CpuSegmenter:
     def __init__(self, context: Context | None, model: SegmentationModel, frame: PictureFormat, fit: Fit) -> None:
         self._path = CpuPath(model, frame, fit)
         self._context = context
-        self._textures = FrameTextures(context, frame) if context else None
+        self._textures = FrameTextures(context, frame, choose_path(context, frame)) if context else None
         width, height = model.output_size
         size_bytes = width * height * 4
         self._buffer = mask_buffer(context, (width, height), size_bytes, computed=False) if context else _NO_BUFFER

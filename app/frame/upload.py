@@ -1,65 +1,107 @@
-"""A picture in RAM goes in, OpenGL textures with the same samples come out: one for each plane, row 0 first."""
+"""A picture in RAM goes in, OpenGL textures with the same samples come out: one for each plane, row 0 first.
 
+Planes go up from where they lie, also those whose rows are longer than their pixels: nothing is copied on the way, but
+where another way than the direct one was measured to be faster (app/frame/upload_path.py).
+"""
+
+import ctypes
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
-from app.frame.picture import Picture, PictureFormat
+from app.frame.picture import Layout, Picture, PictureFormat, Plane
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.shader import Value
 
+DEPTH = 3  # buffers of a ring for each plane
+
+_LAYOUTS: dict[Layout, int] = {"rgba": 0, "gray": 1, "yuv": 2, "nv12": 3}  # frame.glsl's numbers
+_PIXELS = {  # by samples, and bytes of each: as they are stored, and OpenGL's words for them in RAM
+    (1, 1): (opengl.R8, opengl.RED, opengl.UNSIGNED_BYTE),
+    (1, 2): (opengl.R16, opengl.RED, opengl.UNSIGNED_SHORT),
+    (2, 1): (opengl.RG8, opengl.RG, opengl.UNSIGNED_BYTE),
+    (4, 1): (opengl.RGBA8, opengl.RGBA, opengl.UNSIGNED_BYTE),
+}
+
+
+@dataclass(frozen=True)
+class UploadPath:
+    """How planes go up: through so many buffers each, 0 for none; an orphaned buffer gets new memory each time.
+
+    times_ms tells what each way took for a frame, where that was measured.
+    """
+
+    name: str = "direct"
+    buffers: int = 0
+    orphaned: bool = False
+    times_ms: tuple[tuple[str, float], ...] = ()
+
+
+DIRECT, RING, ORPHANED = UploadPath(), UploadPath("ring", DEPTH), UploadPath("orphaned", 1, True)
+
 
 class FrameTextures:
-    """Textures for pictures of one format, and a count of what went up."""
+    """Textures for pictures of one format, and a count of what went up. `path` is the way that was chosen."""
 
-    def __init__(self, context: Context, format: PictureFormat) -> None:
+    def __init__(self, context: Context, format: PictureFormat, path: UploadPath = DIRECT) -> None:
         """Raises DeviceError if the device has no textures of that size, or no memory for them."""
         size, limit = format.size, context.limits.texture_size
         if max(size) > limit:
             raise DeviceError(
                 f"{size[0]}x{size[1]} pixels are too many for {context.renderer}: at most {limit}x{limit}"
             )
-        self.format = format
+        self.format, self.path = format, path
         self.uploaded_bytes = 0
         self._context = context
-        gl = context.gl
-        self.textures = (gl.generate("Textures"),)
-        self.bind()
-        gl.glTexImage2D(opengl.TEXTURE_2D, 0, opengl.RGBA8, *size, 0, opengl.RGBA, opengl.UNSIGNED_BYTE, None)
-        for name in (opengl.TEXTURE_MIN_FILTER, opengl.TEXTURE_MAG_FILTER):
-            gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.NEAREST)
-        context.check_errors(f"making a texture of {size[0]}x{size[1]} pixels")
+        self._planes = tuple(_PlaneTexture(context, shape, format.sample_bytes, path) for shape in format.plane_shapes)
+        context.check_errors(f"making textures for {size[0]}x{size[1]} pixels")
+
+    @property
+    def textures(self) -> tuple[int, ...]:
+        """OpenGL's names, in the order of the planes."""
+        return tuple(plane.texture for plane in self._planes)
 
     def upload(self, picture: Picture) -> None:
         """Put a picture into the textures. Raises ValueError for planes of another shape."""
-        width, height = self.format.size
-        (rgba,) = picture.planes
-        if rgba.shape != (height, width, 4) or rgba.dtype != np.uint8:
-            raise ValueError(f"a frame of {width}x{height} RGBA bytes is expected, not {rgba.dtype} {rgba.shape}")
-        pixels = np.ascontiguousarray(rgba)
-        self.bind()
-        self._context.gl.glTexSubImage2D(
-            opengl.TEXTURE_2D, 0, 0, 0, width, height, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data
-        )
-        self.uploaded_bytes += pixels.nbytes
+        shapes = tuple(plane.shape for plane in picture.planes)
+        if shapes != self.format.plane_shapes or any(p.itemsize != self.format.sample_bytes for p in picture.planes):
+            (width, height), layout = self.format.size, self.format.layout
+            raise ValueError(f"a frame of {width}x{height} {layout} pixels is expected, not planes of {shapes}")
+        for texture, plane in zip(self._planes, picture.planes, strict=True):
+            texture.upload(plane)
+            self.uploaded_bytes += plane.nbytes
 
     def bind(self, first_unit: int = 0) -> None:
         """Bind the planes to texture units from `first_unit` on; frame.glsl reads units 0, 1 and 2."""
-        gl = self._context.gl
-        for unit, texture in enumerate(self.textures, first_unit):
-            gl.glActiveTexture(opengl.TEXTURE0 + unit)
-            gl.glBindTexture(opengl.TEXTURE_2D, texture)
+        for unit, plane in enumerate(self._planes, first_unit):
+            plane.bind(unit)
 
     def defines(self) -> dict[str, Value]:
         """The parameters of frame.glsl."""
-        return {"STORED_W": self.format.size[0], "STORED_H": self.format.size[1]}
+        form = self.format
+        matrix, offset = form.to_rgb()
+        matrix *= ((1 << 8 * form.sample_bytes) - 1) / ((1 << form.bits) - 1)  # textures' 1.0 is all bits of a sample
+        axes = zip(form.chroma_axis(0), form.chroma_axis(1), strict=True)
+        places = (f"ivec2({x}, {y})" for x, y in axes)
+        return {
+            **dict(zip(("STORED_W", "STORED_H"), form.size, strict=True)),
+            **dict(zip(("CHROMA_W", "CHROMA_H"), form.chroma_size, strict=True)),
+            **dict(zip(("CHROMA_MUL", "CHROMA_ADD", "CHROMA_DIV"), places, strict=True)),
+            **dict(zip(("MIRROR_X", "MIRROR_Y"), map(int, form.mirrored), strict=True)),
+            "LAYOUT": _LAYOUTS[form.layout],
+            "TRANSPOSE": int(form.orientation.transpose),
+            "TO_RGB": f"mat3({', '.join(map(repr, matrix.T.ravel().tolist()))})",
+            "OFFSET": f"vec3({', '.join(map(repr, offset.tolist()))})",
+        }
 
     def release(self) -> None:
         """Delete the textures."""
-        for texture in self.textures:
-            self._context.gl.delete("Textures", texture)
+        for plane in self._planes:
+            plane.release()
 
     def __enter__(self) -> "FrameTextures":
         return self
@@ -68,3 +110,69 @@ class FrameTextures:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+class _PlaneTexture:
+    """One plane on the device, and the buffers through which it goes up, if any, used in turn."""
+
+    def __init__(self, context: Context, shape: tuple[int, ...], sample_bytes: int, path: UploadPath) -> None:
+        self._gl, self._shape, self._orphaned = context.gl, shape, path.orphaned
+        channels = shape[2] if len(shape) == 3 else 1
+        self._pixel_bytes = channels * sample_bytes
+        stored, self._order, self._type = _PIXELS[channels, sample_bytes]
+        self.texture = self._gl.generate("Textures")
+        self._buffers = [self._gl.generate("Buffers") for _ in range(path.buffers)]
+        self._sizes = dict.fromkeys(self._buffers, 0)
+        self.bind(0)
+        size = shape[1], shape[0]
+        self._gl.glTexImage2D(opengl.TEXTURE_2D, 0, stored, *size, 0, self._order, self._type, None)
+        context.label(opengl.TEXTURE, self.texture, f"a plane of the frame, {size[0]}x{size[1]}")
+        for name in (opengl.TEXTURE_MIN_FILTER, opengl.TEXTURE_MAG_FILTER):
+            self._gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.NEAREST)
+
+    def bind(self, unit: int) -> None:
+        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
+        self._gl.glBindTexture(opengl.TEXTURE_2D, self.texture)
+
+    def upload(self, plane: Plane) -> None:
+        rows = plane if self._can_be_read(plane) else np.ascontiguousarray(plane)
+        pitch_bytes = rows.strides[0]
+        self.bind(0)
+        self._gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 1)
+        self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, pitch_bytes // self._pixel_bytes)
+        address: Any = rows.ctypes.data
+        if self._buffers:
+            self._stage(address, pitch_bytes * (self._shape[0] - 1) + self._shape[1] * self._pixel_bytes)
+            address = None
+        size = self._shape[1], self._shape[0]
+        self._gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, *size, self._order, self._type, address)
+        self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, 0)
+        if self._buffers:
+            self._gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, 0)
+
+    def _can_be_read(self, plane: Plane) -> bool:
+        """Whether OpenGL can step through its rows as they lie in memory."""
+        pitch_bytes = plane.strides[0]
+        row_bytes = self._shape[1] * self._pixel_bytes
+        return plane[0].flags.c_contiguous and pitch_bytes >= row_bytes and pitch_bytes % self._pixel_bytes == 0
+
+    def _stage(self, address: int, size_bytes: int) -> None:
+        """Copy bytes into the next buffer, and leave that bound, to be read from its beginning."""
+        gl = self._gl
+        buffer = self._buffers[0]
+        self._buffers = [*self._buffers[1:], buffer]
+        gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, buffer)
+        if self._orphaned or self._sizes[buffer] != size_bytes:
+            gl.glBufferData(opengl.PIXEL_UNPACK_BUFFER, size_bytes, None, opengl.STREAM_DRAW)
+            self._sizes[buffer] = size_bytes
+        bits = opengl.MAP_WRITE_BIT | opengl.MAP_INVALIDATE_BUFFER_BIT
+        target = gl.glMapBufferRange(opengl.PIXEL_UNPACK_BUFFER, 0, size_bytes, bits)
+        if not target:
+            raise DeviceError(f"the device has no memory to upload {size_bytes} bytes through; try a smaller size")
+        ctypes.memmove(target, address, size_bytes)
+        gl.glUnmapBuffer(opengl.PIXEL_UNPACK_BUFFER)
+
+    def release(self) -> None:
+        self._gl.delete("Textures", self.texture)
+        for buffer in self._buffers:
+            self._gl.delete("Buffers", buffer)

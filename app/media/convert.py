@@ -11,13 +11,15 @@ import av
 import numpy as np
 import numpy.typing as npt
 
+from app.frame.picture import Matrix
+
 Rgba: TypeAlias = npt.NDArray[np.uint8]
 
 # libswscale's flags by value, since PyAV names them only in some versions: bicubic, full chroma interpolation, full
 # chroma input, accurate rounding. With them odd widths are exact to the last column.
 _SWS_FLAGS = 0x4 | 0x2000 | 0x4000 | 0x40000
 _LIMITED, _FULL = 1, 2  # AVColorRange
-_MATRICES = {
+_MATRICES: dict[int, Matrix] = {
     1: "bt709",
     4: "fcc",
     5: "bt601",
@@ -41,6 +43,16 @@ def colour_range(frame: av.VideoFrame) -> int:
     if frame.color_range in (_LIMITED, _FULL):
         return frame.color_range
     return _FULL if frame.format.name.startswith(("yuvj", "gray", "ya")) else _LIMITED
+
+
+def is_full_range(frame: av.VideoFrame) -> bool:
+    """Whether samples use all their codes."""
+    return colour_range(frame) == _FULL
+
+
+def matrix_name(colour_space: int) -> Matrix:
+    """Of an AVColorSpace that colour_matrix gave."""
+    return _MATRICES[colour_space]
 
 
 def describe_colour(frame: av.VideoFrame) -> tuple[str, str]:
@@ -70,6 +82,38 @@ class ToRgba:
             rgba = _STRETCH[rgba]  # libswscale takes every grey picture for full range
         rgba[..., 3] = 255
         return rgba
+
+
+class ToLike:
+    """Converts decoded frames to the size, format, matrix and range of a model; keeps the scaler between frames."""
+
+    def __init__(self, model: av.VideoFrame) -> None:
+        self._traits = _traits(model)
+        self._scaler = av.video.reformatter.VideoReformatter()
+
+    def needs_no(self, frame: av.VideoFrame) -> bool:
+        """Whether the frame is like the model as it is."""
+        return _traits(frame) == self._traits
+
+    def __call__(self, frame: av.VideoFrame) -> av.VideoFrame:
+        """Raises av.FFmpegError or ValueError."""
+        width, height, name, matrix, levels = self._traits
+        if not frame.format.is_rgb:
+            frame.colorspace, frame.color_range = colour_matrix(frame), colour_range(frame)
+        return self._scaler.reformat(
+            frame,
+            width,
+            height,
+            name,
+            interpolation=_SWS_FLAGS,
+            dst_colorspace=matrix,
+            dst_color_range=levels,
+            threads=1,
+        )
+
+
+def _traits(frame: av.VideoFrame) -> tuple[int, int, str, int, int]:
+    return frame.width, frame.height, frame.format.name, colour_matrix(frame), colour_range(frame)
 
 
 class FromRgba:

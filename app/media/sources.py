@@ -7,18 +7,19 @@ frame rate varies. A file that is cut off yields what decodes, and `FileSource.t
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
+from time import perf_counter_ns
 from types import TracebackType
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import av
-from av.sidedata.sidedata import SideDataContainer
-from av.sidedata.sidedata import Type as SideDataType
 
-from app.frame.picture import Orientation, Picture, rgba_format, rgba_picture
-from app.media.convert import Rgba, ToRgba, describe_colour
+from app.frame.picture import PictureFormat
+from app.media.convert import describe_colour
+from app.media.pictures import FrameMaker
+from app.media.pictures import VideoFrame as VideoFrame
 from app.media.probe import Layout, examine
 from gpu_delegate.errors import MediaError, UsageError
 
@@ -77,32 +78,12 @@ class VideoInfo:
     has_audio: bool
 
 
-@dataclass(frozen=True)
-class VideoFrame:
-    """One frame: its number in the file, pts in the file's time base, ms since frame 0, and what was decoded.
-
-    decode_start_ns (of perf_counter) and decode_ms tell what making it took, 0 where nobody measured.
-    """
-
-    index: int
-    pts: int
-    time_ms: float
-    picture: Picture = field(repr=False)
-    decode_start_ns: int = 0
-    decode_ms: float = 0.0
-
-    @property
-    def rgba(self) -> Rgba:
-        """The upright frame, uint8 (H, W, 4)."""
-        return self.picture.planes[0]
-
-
 class FileSource:
     """A recording as an iterable of frames from `first` to `last`, both included. Iterate once, as a context manager.
 
     After iteration `truncated` tells what was missing at the end (None: nothing), `damaged_frames` counts packets and
     frames that did not decode soundly, and `rescaled_frames` those that changed size in mid-stream and were scaled to
-    the first one's. Raises MediaError where the file cannot be played, UsageError where the range is turned around.
+    the first one's size. Raises MediaError for what cannot be played, UsageError where the range is turned around.
     """
 
     def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
@@ -111,19 +92,27 @@ class FileSource:
         self._path, self._first, self._last = os.fspath(path), first, last
         self.truncated: str | None = None
         self.damaged_frames = 0
-        self.rescaled_frames = 0
         self._packets = 0
         self._container, self._layout = open_recording(self._path)
         try:
             self._stream = pick_stream(self._container, self._path)
             self._decoded = self._decode()
             self._first_frame = self._decode_first()
-            self._orientation = _orientation(self._first_frame)
+            self.maker = FrameMaker(self._path, self._first_frame)
             self.info = self._describe(self._first_frame)
-            self.format = rgba_format((self.info.width, self.info.height))
         except BaseException:
             self._container.close()
             raise
+
+    @property
+    def format(self) -> PictureFormat:
+        """Of every frame's picture."""
+        return self.maker.format
+
+    @property
+    def rescaled_frames(self) -> int:
+        """How many frames changed size in mid-stream."""
+        return self.maker.rescaled_frames
 
     def __enter__(self) -> "FileSource":
         return self
@@ -139,16 +128,17 @@ class FileSource:
 
     def __iter__(self) -> Iterator[VideoFrame]:
         """Yield the frames of the range. Raises MediaError if there is none, or a frame cannot be converted to RGB."""
-        convert = ToRgba(self._first_frame.width, self._first_frame.height)
         count = yielded = 0
         ended = False
+        start_ns = perf_counter_ns()
         for count, (pts, time_s, frame) in enumerate(self._timed(), start=1):
             index = count - 1
             if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
                 break
             if (index if isinstance(self._first, int) else time_s) >= self._first:
                 yielded += 1
-                yield VideoFrame(index, pts, float(time_s * 1000), rgba_picture(self._upright(convert, frame)))
+                yield self.maker.make(index, pts, float(time_s * 1000), frame, start_ns)
+            start_ns = perf_counter_ns()
         else:
             ended = True
             self._note_missing_end(count)
@@ -178,16 +168,6 @@ class FileSource:
             return frame.pts
         # AVI knows no times of display: its frames, in the order of display, take the times of decoding.
         return None if frame.dts is None else frame.dts - self._first_frame.dts
-
-    def _upright(self, convert: ToRgba, frame: av.VideoFrame) -> Rgba:
-        first = self._first_frame
-        self.rescaled_frames += (frame.width, frame.height) != (first.width, first.height)
-        try:
-            return self._orientation.apply(convert(frame))
-        except (av.FFmpegError, ValueError) as error:
-            raise MediaError(
-                f"'{self._path}' has pictures of the format {frame.format.name}, not supported; convert it to yuv420p"
-            ) from error
 
     def _decode(self) -> Iterator[av.VideoFrame]:
         """Frames in the order of display. Damaged packets are counted and skipped; a reading error ends the file."""
@@ -231,7 +211,7 @@ class FileSource:
             self.truncated = f"the file promises {promised} frames; {frames} were there"
 
     def _describe(self, frame: av.VideoFrame) -> VideoInfo:
-        stream, turned = self._stream, self._orientation.transpose
+        stream, turned = self._stream, self.maker.orientation.transpose
         aspect, rate = _aspect(stream), _rate(stream)
         duration_s = _duration_s(stream, self._container)
         matrix, levels = describe_colour(frame)
@@ -239,7 +219,7 @@ class FileSource:
             path=self._path,
             width=frame.height if turned else frame.width,
             height=frame.width if turned else frame.height,
-            rotation=self._orientation.clockwise_degrees,
+            rotation=self.maker.orientation.clockwise_degrees,
             sample_aspect_ratio=1 / aspect if turned else aspect,
             average_rate=rate,
             time_base=stream.time_base or 1 / rate,
@@ -309,12 +289,6 @@ def _check_size(path: str, width: int, height: int) -> None:
         raise MediaError(
             f"'{path}' is {width}x{height}; the limit is {MAX_SIDE} a side and {MAX_PIXELS >> 20} Mpx, so scale it down"
         )
-
-
-def _orientation(frame: av.VideoFrame) -> Orientation:
-    side_data = cast(SideDataContainer, frame.side_data)  # PyAV's stubs take it for a plain dictionary
-    matrix = side_data.get(SideDataType.DISPLAYMATRIX)
-    return Orientation.from_matrix(bytes(matrix)) if matrix else Orientation()
 
 
 def _aspect(stream: av.VideoStream) -> Fraction:

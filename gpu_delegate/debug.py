@@ -16,7 +16,7 @@ OFF, RUN, DISPATCHES, MEMORY, GLSL, TENSORS = range(6)
 LEVELS: Mapping[int, str] = MappingProxyType(
     {
         RUN: "the run: what was decided and why, compile times, bytes planned, tracebacks of defects",
-        DISPATCHES: "each dispatch of each inference: grid, work-group, bytes, ms, GMAC/s, GB/s; the GPU is waited for",
+        DISPATCHES: "each dispatch of each run: grid, work-group, bytes, ms, GMAC/s, GB/s; the GPU is waited for",
         MEMORY: "where each tensor lies and how long it lives; each barrier and its reason",
         GLSL: "the GLSL of every program, as files in `texelflow-debug/`",
         TENSORS: "every stored tensor of the first runs, as .npy files there",

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_delegate import debug, opengl
+from gpu_delegate import debug, opengl, watch
 from gpu_delegate.context import Context, compile_compute, label_text, open_context
 from gpu_delegate.debug import LEVELS, Folder, level, safe_name
 from gpu_delegate.device import SOFTWARE
@@ -20,6 +20,7 @@ from gpu_delegate.errors import DeviceError, OpenGLWarning
 from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers, reasons
 from gpu_delegate.program import Blueprint, draft
 from gpu_delegate.reader import read_model
+from gpu_delegate.roofline import Cost
 from gpu_delegate.runtime import Program
 from gpu_delegate.watch import MOST_DUMPED_RUNS, barrier_lines, plan_lines
 from tests.sketch import Sketch
@@ -107,6 +108,20 @@ class TestLevels:
                 assert (cells[0], cells[1]) == (str(number), kernel.name)
                 assert cells[2:4] == ["x".join(map(str, kernel.grid)), "x".join(map(str, kernel.local))]
                 assert float(cells[5]) > 0
+
+    def test_2_shows_passes_around_the_network_in_the_same_columns(
+        self, context: Context, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        program, cost = compile_compute(context, EMPTY, "empty"), Cost(0, 1000, 24)
+        for depth in ("0", "1", "2"):
+            monkeypatch.setenv("DEBUG", depth)
+            context.gl.glUseProgram(program)
+            with watch.shown(context, "empty", (3, 2, 1), (1, 1, 1), cost):
+                context.gl.glDispatchCompute(3, 2, 1)
+        (row,) = capsys.readouterr().err.splitlines()
+        assert len(row) == len(watch.DISPATCH_HEADER)
+        assert row.split()[:4] == ["empty", "3x2x1", "1x1x1", "1,024"]
+        context.gl.glDeleteProgram(program)
 
     def test_3_shows_places_and_barriers(self, shown: Shown) -> None:
         lines, plan = shown(3), blueprint()

@@ -10,10 +10,11 @@ import numpy as np
 
 from app.frame.preprocess import Axis, Fit, ImageSize, Sampling, sampling
 from app.frame.upload import FrameTextures
-from gpu_delegate import opengl
+from gpu_delegate import opengl, watch
 from gpu_delegate.context import Context, compile_compute
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.opengl import BufferSpan
+from gpu_delegate.roofline import Cost
 from gpu_delegate.shader import Value, load
 
 _MOST_SPAN = 8  # a window of more than 8 x 8 values for 4 x 4 pixels costs more than reading each pixel's own four
@@ -101,7 +102,9 @@ class ImageToTensor:
             "BARS": int(not all_inside(there)),
         }
         self.size_bytes = tensor_size[0] * tensor_size[1] * 16
-        self._gl, self._frame = context.gl, frame
+        pixels = sum(int(np.prod(shape)) for shape in frame.format.plane_shapes)
+        self._cost = Cost(0, pixels * frame.format.sample_bytes, self.size_bytes)
+        self._context, self._gl, self._frame = context, context.gl, frame
         self._groups = _groups(tensor_size, self._group)
         self._program = compile_compute(context, load("image_to_tensor.comp", defines), "image_to_tensor")
 
@@ -112,7 +115,8 @@ class ImageToTensor:
         self._frame.bind()
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, tensor.buffer, tensor.offset_bytes, tensor.size_bytes)
         gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)  # those who read the bytes before must be done
-        gl.glDispatchCompute(*self._groups, 1)
+        with watch.shown(self._context, "image_to_tensor", (*self._groups, 1), (*self._group, 1), self._cost):
+            gl.glDispatchCompute(*self._groups, 1)
         gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT | opengl.TEXTURE_FETCH_BARRIER_BIT)
 
     def release(self) -> None:
@@ -138,7 +142,7 @@ class MaskToFrame:
             **layout.defines(),
             "UNSEEN": int(not all_inside(back)),
         }
-        self.frame_size = frame_size
+        self._context, self.frame_size = context, frame_size
         self.pitch, self.rows = (-(-side // 4) * 4 for side in frame_size)
         self.size_bytes = self.pitch * self.rows * 4
         self._gl = context.gl
@@ -154,7 +158,9 @@ class MaskToFrame:
         span = (frame_mask.buffer, frame_mask.offset_bytes, frame_mask.size_bytes)
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, *span)
         gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT | opengl.SHADER_STORAGE_BARRIER_BIT)
-        gl.glDispatchCompute(*self._groups, 1)
+        cost = Cost(0, tensor.size_bytes, self.size_bytes)
+        with watch.shown(self._context, "mask_to_frame", (*self._groups, 1), (*self._group, 1), cost):
+            gl.glDispatchCompute(*self._groups, 1)
         gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT | opengl.TEXTURE_FETCH_BARRIER_BIT)
 
     def release(self) -> None:

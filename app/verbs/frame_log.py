@@ -1,6 +1,5 @@
 """Records of frames go in, one by one; a JSON or CSV file comes out that is whole after each of them."""
 
-import contextlib
 import csv
 import io
 import json
@@ -12,8 +11,10 @@ from typing import Any
 
 from app.frame.pipeline import DECODE, FrameRecord
 from app.media.recorder import check_writable
-from gpu_delegate.errors import MediaError, UsageError
+from app.verbs.whole_file import WholeFile
+from gpu_delegate.errors import UsageError
 
+_JSON_START = '{"frames": [\n'
 _FORMATS = (".json", ".csv")
 _COUNTS = ("dropped", "repeated", "uploaded_bytes", "readback_bytes", "dispatches", "process_cpu_percent")
 
@@ -33,7 +34,7 @@ class FrameLog:
 
     def __init__(self, path: Path, stages: Sequence[str], dispatches: int) -> None:
         """`stages` begin with decode. The first row opens the file; the one that it replaces stays until then."""
-        self._path = path
+        self._file = WholeFile(path)
         self._dispatches = dispatches
         self._json = path.suffix.lower() == ".json"
         on_cpu = (f"{name}_ms" for name in stages)
@@ -42,27 +43,15 @@ class FrameLog:
         self._start_ns: int | None = None
         self._load = _Load()
         self._rows = 0
-        self._file: io.TextIOWrapper | None = None
-
-    def _open(self) -> io.TextIOWrapper:
-        try:
-            self._file = file = self._path.open("w", encoding="utf-8", newline="")
-        except OSError as error:
-            raise self._failure(error) from error
-        if self._json:
-            self._put('{"frames": [', "]}\n")
-        else:
-            self._put(_csv_line(self._names))
-        return file
 
     def add(self, record: FrameRecord) -> None:
         """One more row. Raises MediaError."""
         cells = self._cells(record)
         if self._json:
             row = json.dumps(dict(zip(self._names, cells, strict=True)))
-            self._put(("," if self._rows else "") + "\n" + row, "\n]}\n")
+            self._file.put((",\n" if self._rows else _JSON_START) + row, "\n]}\n")
         else:
-            self._put(_csv_line(cells))
+            self._file.put(("" if self._rows else _csv_line(self._names)) + _csv_line(cells))
         self._rows += 1
 
     def _cells(self, record: FrameRecord) -> tuple[float | None, ...]:
@@ -77,27 +66,13 @@ class FrameLog:
 
     def close(self, summary: Mapping[str, Any] | None = None) -> None:
         """Close the file; JSON gets the summary, too. Raises MediaError."""
-        if self._json and summary is not None and not (self._file and self._file.closed):
-            self._put(f'\n],\n"summary": {json.dumps(summary)}', "}\n")
-        if self._file:
-            with contextlib.suppress(OSError):
-                self._file.close()
-
-    def _put(self, text: str, end: str = "") -> None:
-        """Write text and an end that the next text overwrites, so that the file is whole in between."""
-        file = self._file or self._open()
-        try:
-            file.write(text)
-            place = file.tell() if end else 0
-            file.write(end)
-            file.flush()
-            if end:
-                file.seek(place)
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: OSError) -> MediaError:
-        return MediaError(f"'{self._path}' cannot be written: {error.strerror}; choose another place")
+        if summary is not None and not self._file.closed:
+            if self._json:
+                start = "" if self._rows else _JSON_START
+                self._file.put(f'{start}\n],\n"summary": {json.dumps(summary)}', "}\n")
+            elif not self._rows:
+                self._file.put(_csv_line(self._names))
+        self._file.close()
 
     def __enter__(self) -> "FrameLog":
         return self

@@ -6,13 +6,15 @@ from typing import Any
 from app.console import Console
 from app.models.catalogue import list_models
 
+_PERCENTILES = ("median_ms", "p95_ms", "p99_ms", "max_ms")
+
 
 def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     """Times of each stage and the bytes it read back per frame, and what the run was."""
     frames = summary["frames"]
     read_back = summary["stage_readback_bytes"]
     rows = [
-        (name, *(times[key] for key in ("median_ms", "p95_ms", "p99_ms", "max_ms")), read_back.get(name, 0) // frames)
+        (name, *(times[key] for key in _PERCENTILES), read_back.get(name, 0) // frames)
         for name, times in summary["stages"].items()
     ]
     total = summary["readback_bytes"] // frames
@@ -20,7 +22,13 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     title = f"{frames} frames of {'x'.join(map(str, summary['size']))}, {summary['frames_per_second']} frames/s"
     console.table(title, ("stage, ms", "p50", "p95", "p99", "max", "bytes read back"), rows)
     console.say(f"{summary['model']} on {summary['renderer']}, {summary['dispatches']} dispatches a frame")
-    console.say("times are wall clock; decoding and encoding run on threads of their own")
+    if gpu_stages := summary.get("gpu_stages"):
+        gpu = [(name, *(t[key] for key in _PERCENTILES)) for name, t in gpu_stages.items()]
+        console.table("On the GPU, by its time stamps", ("stage, ms", "p50", "p95", "p99", "max"), gpu)
+        console.say("times above are of handing work over; decoding and encoding run on threads of their own")
+    else:
+        console.say("times are wall clock of finished work; decoding and encoding run on threads of their own")
+        console.say(f"no GPU times: {summary['timer_note'] or 'none had come'}")
 
 
 def show_models(console: Console, as_json: bool) -> int:

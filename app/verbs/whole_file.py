@@ -1,0 +1,59 @@
+"""Pieces of text go in; a file comes out that is whole after each of them, also if the process is killed then.
+
+A piece that does not fit on the disk is taken back.
+"""
+
+import contextlib
+import io
+from pathlib import Path
+
+from gpu_delegate.errors import MediaError
+
+
+class WholeFile:
+    """A text file written piece by piece. The first piece opens it: what it replaces stays until then."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: io.FileIO | None = None
+        self._place, self._end = 0, b""  # where the next piece goes, and what is there until then
+
+    @property
+    def opened(self) -> bool:
+        """Whether there was a first piece."""
+        return self._file is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed: no piece may follow."""
+        return self._file is not None and self._file.closed
+
+    def put(self, text: str, end: str = "") -> None:
+        """Write text and an end that the next text overwrites. Raises MediaError, with the file as it was before."""
+        try:
+            if self._file is None:
+                self._file = self._path.open("wb", buffering=0)
+            body, tail = text.encode(), end.encode()
+            try:
+                _write(self._file, self._place, body + tail)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    _write(self._file, self._place, self._end)
+                    self._file.truncate()
+                raise
+            self._place, self._end = self._place + len(body), tail
+        except OSError as error:
+            raise MediaError(f"'{self._path}' cannot be written: {error.strerror}; choose another place") from error
+
+    def close(self) -> None:
+        """Close it; harmless when repeated."""
+        if self._file:
+            with contextlib.suppress(OSError):
+                self._file.close()
+
+
+def _write(file: io.FileIO, place: int, data: bytes) -> None:
+    """All of it in as few writes as the system allows, mostly one."""
+    file.seek(place)
+    while data:
+        data = data[file.write(data) or 0 :]

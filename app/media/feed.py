@@ -48,6 +48,10 @@ class Feed:
     ) -> None:
         self.close()
 
+    def __len__(self) -> int:
+        """How many frames wait to be taken."""
+        return len(self._frames)
+
     def seek(self, index: int) -> None:
         """Go on at a frame; what was decoded ahead is dropped. Where the range has no such frame the feed ends."""
         with self._changed:

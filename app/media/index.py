@@ -8,7 +8,7 @@ import contextlib
 import threading
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import av
@@ -18,6 +18,7 @@ from app.media.sources import open_recording, pick_stream
 from gpu_delegate.errors import MediaError
 
 MOST_FRAMES = 1 << 22  # 38 hours at 30 a second; more are not listed
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,11 @@ class TimeIndex:
         """The number of the last key frame up to a frame; 0 where there is none."""
         return self.claims.keyframe_before(index) if self.claims else None
 
-    def wait(self, timeout_s: float) -> None:
-        """Until `claims` are there, or the time is over."""
-        self._ready.wait(timeout_s)
+    def wait(self, timeout_s: float, unwanted: Callable[[], bool] = lambda: False) -> None:
+        """Until `claims` are there, or the time is over, or `unwanted` says so."""
+        for _ in range(round(timeout_s / _POLL_S)):
+            if self._ready.wait(_POLL_S) or unwanted():
+                return
 
     def close(self) -> None:
         """End the thread; harmless when repeated."""

@@ -8,6 +8,7 @@ part of a long file that the survey has not reached yet is found by what packets
 
 import math
 import os
+import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
@@ -18,7 +19,7 @@ from types import TracebackType
 
 import av
 
-from app.media.index import Claims, TimeIndex
+from app.media.index import MOST_FRAMES, Claims, TimeIndex
 from app.media.sources import FileSource, Position, VideoFrame
 from app.media.survey import Survey
 from gpu_delegate.errors import MediaError
@@ -29,6 +30,7 @@ _SOON = 600  # frames ahead of it that the survey is waited for, and not packets
 _PATIENCE_S = 3.0
 _NEAR = 8  # frames ahead that are decoded rather than jumped to
 _EARLIER = (0, 1, 4)  # key frames before the nearest, that are tried in turn
+_ROUNDING_S = Fraction(1, 10**9)  # what a frame's own time_ms, as a float, may lack
 
 
 class Unwanted(Exception):  # noqa: N818 - it is no error
@@ -38,7 +40,7 @@ class Unwanted(Exception):  # noqa: N818 - it is no error
 class FrameCache:
     """The frames that were used last, within a number of bytes but at least a few."""
 
-    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._frames: OrderedDict[int, VideoFrame] = OrderedDict()
         self._bytes = 0
@@ -134,17 +136,26 @@ class SeekableSource:
     """A recording whose frames are taken by number, those from `first` to `last` as of FileSource, both included.
 
     `frame` and `first_index` belong to one thread; everything else may be asked by any, and never waits. Raises
-    MediaError and UsageError as FileSource does. `info` and `format` are those of FileSource.
+    MediaError and UsageError as FileSource does. `info` and `format` are those of FileSource. Frames that were used
+    last are kept, up to cache_bytes.
     """
 
-    def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        first: Position = 0,
+        last: Position | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
         self._path, self._first, self._last = os.fspath(path), first, last
         self._reader = Reader(self._path, first, last)
         self.info, self.format = self._reader.info, self._reader.format
         self._first_pts = self._reader.first_pts
         self._run = self._reader.from_start()
-        self._cache = FrameCache()
+        self._cache = FrameCache(cache_bytes)
         self._frame_bytes = self.info.width * self.info.height * 4
+        self._closed = False
+        self._decoding = threading.Lock()  # FFmpeg crashes where a file is closed meanwhile
         self._detour = 0  # how many key frames earlier decoding has to begin in this file
         self._index = TimeIndex(self._path, self._reader.offset)
         self._survey = Survey(self._path)
@@ -158,22 +169,25 @@ class SeekableSource:
         self.close()
 
     def close(self) -> None:
-        """Close the file and end all threads; harmless when repeated."""
+        """Close the file and end all threads; what another one is decoding is given up. Harmless when repeated."""
+        self._closed = True
         self._index.close()
         self._survey.close()
-        self._reader.close()
+        with self._decoding:
+            self._reader.close()
 
     def frame(self, index: int, unwanted: Callable[[], bool] = lambda: False) -> VideoFrame:
         """Frame `index` of the file. Raises IndexError where the range has none, MediaError where it cannot be had.
 
-        Raises Unwanted soon after `unwanted` says so.
+        Raises Unwanted soon after `unwanted` says so, or the source was closed.
         """
         start_ns = time.perf_counter_ns()
         self._check_range(index)
         frame = self._cache.get(index)
         if frame is None or self._survey.confirms(frame) is False:
             self._cache.drop(index)
-            frame = self._decode(index, unwanted)
+            with self._decoding:
+                frame = self._decode(index, lambda: self._closed or unwanted())
         self._check_range(index, frame.pts)
         return replace(frame, decode_start_ns=start_ns, decode_ms=(time.perf_counter_ns() - start_ns) / 1e6)
 
@@ -186,7 +200,7 @@ class SeekableSource:
             index = self._first
         else:
             wanted = self._pts_at(self._first, math.ceil)
-            self._index.wait(_PATIENCE_S)
+            self._index.wait(_PATIENCE_S, unwanted)
             while (index := bisect_left(self._pts(), wanted)) == len(self._pts()) and not self._survey.ended:
                 self._survey.wait_for(index, _PATIENCE_S, unwanted)
                 if unwanted():
@@ -207,8 +221,12 @@ class SeekableSource:
             raise IndexError(f"'{self._path}' has no frame {index} in the range asked for")
 
     def _decode(self, index: int, unwanted: Callable[[], bool]) -> VideoFrame:
+        if self._closed:
+            raise Unwanted
         for run in self._runs(index, unwanted):
             self._run = run
+            if unwanted():
+                raise Unwanted
             frame = self._follow(run, index, unwanted)
             if frame is not None:
                 return frame
@@ -220,11 +238,13 @@ class SeekableSource:
         """Where to decode from, the quickest first; the last is the file's start."""
         if self._leads_to(index):
             yield self._run
+        self._index.wait(_PATIENCE_S, unwanted)
         if index - len(self._survey.pts) <= _SOON:
             self._survey.wait_for(index, _PATIENCE_S, unwanted)
         yield from self._jumps(index)
+        reader = Reader(self._path)
         self._reader.close()
-        self._reader = Reader(self._path)
+        self._reader = reader
         yield self._reader.from_start()
 
     def _leads_to(self, index: int) -> bool:
@@ -274,6 +294,11 @@ class SeekableSource:
     # What is known of the file
 
     @property
+    def position(self) -> int:
+        """The number of the frame that was decoded last; -1 before the first."""
+        return self._run.position
+
+    @property
     def count(self) -> int | None:
         """How many frames the file has, whatever the range; None while nobody knows."""
         if self._survey.complete:
@@ -284,6 +309,11 @@ class SeekableSource:
     @property
     def surveyed(self) -> bool:
         """Whether all is known by decoding; until then `count` is a claim of packets."""
+        return self._survey.complete
+
+    def wait_surveyed(self, timeout_s: float) -> bool:
+        """Until all frames of the file were seen, or the time is over; says which."""
+        self._survey.wait_for(MOST_FRAMES, timeout_s)
         return self._survey.complete
 
     @property
@@ -298,7 +328,7 @@ class SeekableSource:
 
     def index_at(self, time_ms: float) -> int | None:
         """The frame that is on the screen at a time, the first of the file for times before it; None while unknown."""
-        pts = self._pts_at(Fraction(time_ms) / 1000)
+        pts = self._pts_at(Fraction(time_ms) / 1000 + _ROUNDING_S)
         known = self._pts()
         if not self._survey.complete and (not known or pts > known[-1]):
             return None

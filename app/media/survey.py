@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 import zlib
 from array import array
 from collections.abc import Callable
@@ -39,21 +40,19 @@ class Survey:
 
     def __init__(self, path: str) -> None:
         self.pts: array[int] = array("q")
-        self.checksums: array[int] = array("L")
+        self.checksums: array[int] = array("I")
         self.complete = False  # whether that is the whole file
-        self._path = path
-        self._grown = threading.Condition()
         self.ended = False  # whether it has seen all that it will
-        self._unwanted = False
+        self._path, self._unwanted = path, False
+        self._grown = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def wait_for(self, index: int, timeout_s: float, unwanted: Callable[[], bool] = lambda: False) -> None:
         """Until it has seen a frame, or the end, or the time is over, or `unwanted` says so."""
+        deadline_s = time.monotonic() + timeout_s
         with self._grown:
-            for _ in range(round(timeout_s / _POLL_S)):
-                if index < len(self.checksums) or self.ended or unwanted():
-                    return
+            while index >= len(self.checksums) and not (self.ended or unwanted() or time.monotonic() > deadline_s):
                 self._grown.wait(_POLL_S)
 
     def confirms(self, frame: VideoFrame) -> bool | None:

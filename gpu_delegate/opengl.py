@@ -157,6 +157,7 @@ class GL:
     glGetQueryObjectui64v: Callable[[Uint, Uint, Pointer], None]
     glGetQueryObjectiv: Callable[[Uint, Uint, Pointer], None]
     glGetQueryiv: Callable[[Uint, Uint, Pointer], None]
+    glIsQuery: Callable[[Uint], Byte]
 
     glGetError: Callable[[], Uint]
     glGetIntegerv: Callable[[Uint, Pointer], None]

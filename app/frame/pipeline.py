@@ -200,6 +200,6 @@ def _with_gpu_times(record: FrameRecord, borders: Borders | None, clock: GpuCloc
     decode, *stages = record.stages
     timed = [
         dataclasses.replace(stage, gpu_ms=(end - start) / 1e6, gpu_start_ns=clock.cpu_ns(start))
-        for stage, start, end in zip(stages, borders, borders[1:], strict=True)
+        for stage, start, end in zip(stages, borders[:-1], borders[1:], strict=True)
     ]
     return dataclasses.replace(record, stages=(decode, *timed))

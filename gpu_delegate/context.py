@@ -200,7 +200,7 @@ class Context:
         self.mgl.release()
         if native is not None:
             native.release()
-        self._messages.warn("the work before its end")
+        self._messages.warn("working until the end")
 
     def __enter__(self) -> "Context":
         return self

@@ -62,7 +62,7 @@ class Messages:
         for text in new:
             if text not in self._told and len(self._told) < MOST_WARNINGS:
                 self._told.add(text)
-                warnings.warn(f"OpenGL in {where}: {text}", OpenGLWarning, stacklevel=3)
+                warnings.warn(f"OpenGL, while {where}: {text}", OpenGLWarning, stacklevel=3)
 
     def detach(self) -> None:
         """Be called no more. A context that is current outlives its release; one that is not cannot call."""

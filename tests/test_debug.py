@@ -288,11 +288,11 @@ class TestMessages:
     def test_complaints_become_warnings_each_text_once(self, own_context: Context) -> None:
         for _ in range(3):
             insert(own_context, PERFORMANCE, b"slow\npath")
-        with pytest.warns(OpenGLWarning, match="OpenGL in stage network: performance: slow path") as told:
-            own_context.check_messages("stage network")
+        with pytest.warns(OpenGLWarning, match="OpenGL, while in stage network: performance: slow path") as told:
+            own_context.check_messages("in stage network")
         assert len(told) == 1
         insert(own_context, PERFORMANCE, b"slow\npath")
-        own_context.check_messages("stage network")
+        own_context.check_messages("in stage network")
 
     def test_a_warning_fails_a_test(self, own_context: Context) -> None:
         insert(own_context, PERFORMANCE, b"unseen")
@@ -347,7 +347,7 @@ def slow(*_):
     with open_context() as context:
         for _ in range(3):
             insert(context, PERFORMANCE, b"slow path")
-            context.check_messages("stage network")
+            context.check_messages("in stage network")
 import app.models.catalogue
 app.models.catalogue.fetch = slow
 main(["models", "fetch", "selfie"])
@@ -355,7 +355,7 @@ main(["models", "fetch", "selfie"])
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
         )
-        assert done.stderr == "texelflow: OpenGL in stage network: performance: slow path\n"
+        assert done.stderr == "texelflow: OpenGL, while in stage network: performance: slow path\n"
 
     @pytest.mark.parametrize("version", ["3.3", "4.2"])
     def test_older_contexts_are_as_they_were(self, version: str) -> None:

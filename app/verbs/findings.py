@@ -92,7 +92,7 @@ def _health(found: Mapping[str, Any]) -> list[Finding]:
         _judged(found["multi_bind"], "OpenGL", "ARB_multi_bind", _yes(found["multi_bind"]), "more calls a dispatch"),
         _judged(found["khr_debug"], "OpenGL", "KHR_debug", _yes(found["khr_debug"]), "drivers keep their warnings"),
         _judged(
-            timer == "",
+            timer is None,
             "OpenGL",
             "timer",
             timer or "tells how long the GPU works",

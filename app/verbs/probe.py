@@ -8,23 +8,20 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from time import perf_counter, perf_counter_ns
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
+from app.frame.gpu_timer import timer_health
 from gpu_delegate import opengl
-from gpu_delegate.context import DRAWING, Context, compile_compute, open_context
+from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.errors import DeviceError
-from gpu_delegate.layout import TEXEL_BYTES
-from gpu_delegate.shader import load
 
 Found = dict[str, Any]
 
 _EXTENSIONS, _DRM_DEVICE_FILE, _RENDERER, _DRM_RENDER_NODE = 0x3055, 0x3233, 0x335F, 0x3377
 _MOST_DEVICES = 32
 _FENCE_WAIT_NS = 2_000_000_000
-_GROUP, _THREADS = 64, 16384
-_LEAST_NS = 1000  # each thread has 12,288 dependent instructions: no device does them in a microsecond
 
 
 def probe_opengl() -> Found:
@@ -50,7 +47,7 @@ def describe(context: Context) -> Found:
         "multi_bind": context.gl.multi_bind,
         "khr_debug": context.gl.khr_debug,
         "fence_ms": _fence_ms(context),
-        "timer": _timer(context),
+        "timer": timer_health(context),
     }
 
 
@@ -132,46 +129,6 @@ def _fence_ms(context: Context) -> float | None:
     state = gl.glClientWaitSync(fence, opengl.SYNC_FLUSH_COMMANDS_BIT, _FENCE_WAIT_NS)
     gl.glDeleteSync(fence)
     return (perf_counter() - start) * 1e3 if state in (opengl.ALREADY_SIGNALED, opengl.CONDITION_SATISFIED) else None
-
-
-def _timer(context: Context) -> str:
-    """Empty if time stamps tell how long the device works; else what is wrong with them."""
-    if not context.can_compute:
-        return "not tried: nothing computes"
-    picture = context.mgl.simple_framebuffer((64, 64))
-    picture.use()  # while pictures are drawn, software renderers take the time when they are done with them
-    gl, buffer = context.gl, context.gl.generate("Buffers")
-    gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, buffer)
-    gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, _THREADS * TEXEL_BYTES, None, opengl.DYNAMIC_COPY)
-    gl.glBindBufferBase(opengl.SHADER_STORAGE_BUFFER, 0, buffer)
-    program = compile_compute(context, load("peak_macs.comp", {"GROUP": _GROUP}), "timer")
-    gl.glUseProgram(program)
-    _dispatch_ns(context)  # drivers finish compiling at the first run
-    took_ns, wall_ns = _dispatch_ns(context)
-    gl.glDeleteProgram(program)
-    gl.delete("Buffers", buffer)
-    picture.release()
-    return "" if took_ns >= _LEAST_NS else f"says {took_ns} ns for what takes {wall_ns / 1e6:.1f} ms"
-
-
-def _dispatch_ns(context: Context) -> tuple[int, int]:
-    """Nanoseconds of some work by the device's time stamps, and by our clock."""
-    gl, start_ns = context.gl, perf_counter_ns()
-    queries = [gl.generate("Queries") for _ in range(2)]
-    gl.glQueryCounter(queries[0], opengl.TIMESTAMP)
-    gl.glDispatchCompute(_THREADS // _GROUP, 1, 1)
-    gl.glQueryCounter(queries[1], opengl.TIMESTAMP)
-    gl.glFinish()
-    wall_ns = perf_counter_ns() - start_ns
-    first_ns, last_ns = (_stamp_ns(context, query) for query in queries)
-    return last_ns - first_ns, wall_ns
-
-
-def _stamp_ns(context: Context, query: int) -> int:
-    stamp = ctypes.c_uint64()
-    context.gl.glGetQueryObjectui64v(query, opengl.QUERY_RESULT, ctypes.byref(stamp))
-    context.gl.delete("Queries", query)
-    return stamp.value
 
 
 PROBES: Mapping[str, Callable[[], Found]] = MappingProxyType(

@@ -193,12 +193,13 @@ def test_blur_takes_the_mask_from_where_it_lies(context: Context, fit: Fit) -> N
 @pytest.mark.parametrize("radius", [8, 15, 16, 32, 64])
 def test_a_radius_is_two_standard_deviations(context: Context, radius: float) -> None:
     """What a bright bar becomes, whatever the factor: its variance grows by that of the Gaussian."""
-    columns, bar = np.arange(640), slice(304, 336)
+    columns, bar = np.arange(640), slice(288, 336)  # whole cells for each factor
     rgba = np.zeros((16, 640, 4), np.uint8)
     rgba[:, bar] = 255
     row = drawn(context, Look("blur", radius=radius), rgba, np.zeros((2, 2), np.float32))[8, :, 0].astype(np.float64)
-    variance = (row * (columns - 319.5) ** 2).sum() / row.sum() - (32**2 - 1) / 12
+    variance = (row * (columns - 311.5) ** 2).sum() / row.sum() - (48**2 - 1) / 12
     assert np.sqrt(variance) == pytest.approx(radius / 2, rel=0.04)
+    assert (row * columns).sum() / row.sum() == pytest.approx(311.5, abs=0.002 * radius)
 
 
 @pytest.mark.parametrize("radius", [8, 24, 100])

@@ -55,6 +55,20 @@ def test_a_dropped_worker_ends_before_the_rest() -> None:
     assert seen == [0]
 
 
+def test_an_observer_is_told_what_each_item_took() -> None:
+    spans: list[tuple[int, float]] = []
+    before_ns = time.perf_counter_ns()
+    worker: Worker[float] = Worker(time.sleep, observe=lambda start_ns, took_ms: spans.append((start_ns, took_ms)))
+    for _ in range(3):
+        worker.put(0.002)
+    worker.finish()
+    after_ns = time.perf_counter_ns()
+    assert len(spans) == 3
+    assert all(took_ms >= 2 for _, took_ms in spans)
+    times = [before_ns, *(t for start, took in spans for t in (start, start + round(took * 1e6))), after_ns]
+    assert times == sorted(times)
+
+
 def test_items_made_ahead_are_the_same() -> None:
     assert list(ahead(iter(range(100)))) == list(range(100))
 

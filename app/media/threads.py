@@ -4,9 +4,11 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterator
+from time import perf_counter_ns
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
+Observer = Callable[[int, float], None]  # gets when work began, in ns of perf_counter_ns, and how many ms it took
 
 _END = object()
 _POLL_S = 0.1  # how long a thread takes at most to notice that nobody wants its work any more
@@ -15,9 +17,10 @@ _POLL_S = 0.1  # how long a thread takes at most to notice that nobody wants its
 class Worker(Generic[Item]):
     """Calls a function for each item that is put in. What it raises is raised by the next put, or by finish."""
 
-    def __init__(self, work: Callable[[Item], None], depth: int = 4) -> None:
-        """`depth` items may wait; then put waits."""
+    def __init__(self, work: Callable[[Item], None], depth: int = 4, observe: Observer | None = None) -> None:
+        """`depth` items may wait; then put waits. `observe` is called on the thread after each item that went well."""
         self._work = work
+        self._observe = observe
         self._items: queue.Queue[Item | object] = queue.Queue(depth)
         self._error: BaseException | None = None
         self._dropped = threading.Event()
@@ -48,7 +51,10 @@ class Worker(Generic[Item]):
         while (item := self._items.get()) is not _END:
             if self._error is None and not self._dropped.is_set():
                 try:
+                    start_ns = perf_counter_ns()
                     self._work(item)  # type: ignore[arg-type]  # only _END is no Item
+                    if self._observe:
+                        self._observe(start_ns, (perf_counter_ns() - start_ns) / 1e6)
                 except BaseException as error:
                     self._error = error
 

@@ -133,9 +133,10 @@ class Pipeline:
             yield _with_gpu_times(self._records.popleft(), borders, self._clock)
 
     def drain(self) -> Iterator[FrameRecord]:
-        """All records that are left, in order, at the end of a run: waits for the device."""
+        """All records that are left, in order, at the end of a run: waits for the device. Raises DeviceError."""
         if self._context and self._timer and self._clock:
             self._context.gl.glFinish()
+            self._context.check_errors("finishing the last frame")
             for borders in self._timer.drain():
                 yield _with_gpu_times(self._records.popleft(), borders, self._clock)
         yield from self.completed()
@@ -199,7 +200,9 @@ def _with_gpu_times(record: FrameRecord, borders: Borders | None, clock: GpuCloc
         return record
     decode, *stages = record.stages
     timed = [
-        dataclasses.replace(stage, gpu_ms=(end - start) / 1e6, gpu_start_ns=clock.cpu_ns(start))
+        StageRecord(
+            stage.name, stage.start_ns, stage.cpu_ms, (end - start) / 1e6, clock.cpu_ns(start), stage.readback_bytes
+        )
         for stage, start, end in zip(stages, borders[:-1], borders[1:], strict=True)
     ]
     return dataclasses.replace(record, stages=(decode, *timed))

@@ -41,7 +41,7 @@ class Player:
         self._pipeline, self._canvas, self._screenshots = pipeline, canvas, screenshots
         self._figures, self._observe = figures, observe
         self._drawn: VideoFrame | None = None  # the frame that the screen shows
-        self._stale = False  # whether it has to be drawn again
+        self.stale = False  # whether it has to be drawn again
         self.message, self._message_end = "", 0.0  # a few words on the screen, and until when
         self.overlay, self.help, self._quit = False, False, False
         self._commands: dict[Command, Callable[[int], str]] = {
@@ -70,12 +70,12 @@ class Player:
             due = self.playback.due(perf_counter_ns())
             if due:
                 self._show(*due)
-            elif self._stale or self._window.damaged:
+            elif self.stale or self._window.damaged:
                 self._redraw()
             for line in self._screenshots.collect():
                 self._say(line)
             if self.message and perf_counter() >= self._message_end:
-                self.message, self._stale = "", True
+                self.message, self.stale = "", True
         for record in self._pipeline.drain():
             self._observe(record)
 
@@ -99,7 +99,7 @@ class Player:
             return
         self._lay_out()
         self._pipeline.submit(frame, shown.dropped, shown.repeated)
-        self._drawn, self._stale = frame, False
+        self._drawn, self.stale = frame, False
         for record in self._pipeline.completed():
             self._observe(record)
 
@@ -114,7 +114,7 @@ class Player:
         self._lay_out()
         self._canvas.stage.run(frame)
         self._screen.redraw()
-        self._stale = False
+        self.stale = False
 
     def _lay_out(self) -> None:
         """What is written over the picture now."""
@@ -135,12 +135,12 @@ class Player:
         action = action_of(key)
         if action:
             self._say(self._commands[action.command](action.value))
-            self._stale = True
+            self.stale = True
 
     def _say(self, words: str) -> None:
         """Show a few words for a while."""
         if words:
-            self.message, self._message_end, self._stale = words, perf_counter() + _MESSAGE_S, True
+            self.message, self._message_end, self.stale = words, perf_counter() + _MESSAGE_S, True
 
     def _change_effect(self, number: int) -> str:
         look = self._canvas.look

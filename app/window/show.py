@@ -65,13 +65,13 @@ class Show:
         stack.callback(self.target.release)
         self.canvas = Canvas(context, segmenter, self.target, wishes.fit, wishes.choice)
         stack.callback(self.canvas.release)
-        self._source, self._window, self._wishes = source, window, wishes
+        self.source, self.window, self._wishes = source, window, wishes
         self._screen = Screen(window, gui, self.canvas, Fraction(*size) * info.sample_aspect_ratio)
 
     def pipeline(self, outputs: Sequence[Stage] = ()) -> Pipeline:
         """The way of a frame to the screen; outputs take its picture before it is drawn there."""
         stages = [*self.segmenter.stages, self.canvas.stage, *outputs, *self._screen.stages]
-        return Pipeline(stages, self._window.context, lambda: self.segmenter.uploaded_bytes)
+        return Pipeline(stages, self.window.context, lambda: self.segmenter.uploaded_bytes)
 
     @contextlib.contextmanager
     def player(self, pipeline: Pipeline, figures: Part, observe: Callable[[FrameRecord], None]) -> Iterator[Player]:
@@ -79,12 +79,12 @@ class Show:
 
         `figures` draws the overlay; `observe` gets a record for each new frame that went through the pipeline.
         """
-        wishes, path = self._wishes, Path(self._source.info.path)
+        wishes, path = self._wishes, Path(self.source.info.path)
         pacer = Pacer(wishes.speed, keeps_all=wishes.recorded)
-        shots = Screenshots(self._window.context, self.target, path, Path())
-        with contextlib.closing(Feed(self._source)) as feed, contextlib.closing(shots):
-            playback = Playback(self._source, feed, pacer, wishes.loop)
-            player = Player(self._window, self._screen, playback, pipeline, self.canvas, shots, figures, observe)
+        shots = Screenshots(self.window.context, self.target, path, Path())
+        with contextlib.closing(Feed(self.source)) as feed, contextlib.closing(shots):
+            playback = Playback(self.source, feed, pacer, wishes.loop)
+            player = Player(self.window, self._screen, playback, pipeline, self.canvas, shots, figures, observe)
             player.overlay = wishes.overlay
             yield player
 

@@ -41,21 +41,17 @@ class Window:
         self._pressed: tuple[str, bool, bool] = ("", False, False)  # place, shift, repeated of the last key
         self._place: tuple[int, int, int, int] | None = None  # where it was before it filled the screen
         self._swaps_due = _SWAPS_AFTER_DAMAGE
+        self._iconified = False
         self._handle = _create(glfw, size, one_line(title)[:_LONGEST_TITLE] or _NAME, version)
         try:
             glfw.make_context_current(self._handle)
             self._pace()
+            self.size: ImageSize = glfw.get_framebuffer_size(self._handle)  # in pixels, as far as events were handled
             self.context = Context.from_current(_loader(glfw), version)
             self._listen()
         except BaseException:
             glfw.terminate()
             raise
-
-    @property
-    def size(self) -> ImageSize:
-        """Of its framebuffer, in pixels; (0, 0) while there is nothing to draw on."""
-        width, height = self._glfw.get_framebuffer_size(self._handle)
-        return width, height
 
     @property
     def scale(self) -> float:
@@ -70,7 +66,7 @@ class Window:
     @property
     def minimised(self) -> bool:
         """Whether there is nothing to draw on."""
-        return bool(self._glfw.get_window_attrib(self._handle, self._glfw.ICONIFIED)) or 0 in self.size
+        return self._iconified or 0 in self.size
 
     @property
     def damaged(self) -> bool:
@@ -132,11 +128,19 @@ class Window:
         glfw.set_key_callback(handle, self._on_key)
         glfw.set_char_callback(handle, self._on_text)
         glfw.set_window_refresh_callback(handle, self._on_damage)
-        glfw.set_framebuffer_size_callback(handle, self._on_damage)
-        glfw.set_window_iconify_callback(handle, self._on_damage)
+        glfw.set_framebuffer_size_callback(handle, self._on_size)
+        glfw.set_window_iconify_callback(handle, self._on_iconify)
 
     def _on_damage(self, *_: object) -> None:
         self._swaps_due = _SWAPS_AFTER_DAMAGE
+
+    def _on_size(self, _: object, width: int, height: int) -> None:
+        self.size = width, height
+        self._on_damage()
+
+    def _on_iconify(self, _: object, iconified: int) -> None:
+        self._iconified = bool(iconified)
+        self._on_damage()
 
     def _on_key(self, _: object, key: int, scancode: int, action: int, modifiers: int) -> None:
         """Called ahead of _on_text if the key types something; so those keys wait for that."""
@@ -173,10 +177,15 @@ def _library() -> Any:
         raise DeviceError(f"no window: the library glfw cannot be loaded; pip install glfw ({advice})") from error
     _leave_egl()
     complaints = _complaints(glfw)
-    if not glfw.init():
-        why = complaints[0] if complaints else "there is no display"
-        raise DeviceError(f"no window: {one_line(why)}; {advice}")
-    return glfw
+    try:
+        if glfw.init():
+            return glfw
+    except OSError as error:  # it comes back to the current folder, which must be there for that
+        raise DeviceError(
+            f"no window: the current folder cannot be used ({error.strerror}); change to another"
+        ) from None
+    why = complaints[0] if complaints else "there is no display"
+    raise DeviceError(f"no window: {one_line(why)}; {advice}")
 
 
 def _complaints(glfw: Any) -> list[str]:

@@ -1,0 +1,440 @@
+"""A recording played in a real window (Xvfb), driven by real keys; pictures are compared with golden ones."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+
+import cv2
+import glfw
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import assets
+from app.console import Console
+from app.frame.looks import choose_look
+from app.frame.pipeline import FrameRecord
+from app.frame.render import EFFECTS
+from app.media.seeking import SeekableSource
+from app.models.loading import SegmentationModel, load_segmentation
+from app.models.spec import SpecOptions
+from app.window.coldstart import WindowClosedError
+from app.window.player import Player
+from app.window.show import Show, Wishes, open_show
+from app.window.window import Window
+from gpu_delegate.errors import DeviceError, MediaError
+from tests.clips import Recipe, moving, write_clip
+from tests.display import Display
+
+PATIENCE_S = 30.0
+FRAMES, RATE, GOP = 120, 10, 20
+GOLDEN = Path(__file__).parent / "data"
+MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24
+
+Script = Iterator[None]
+WISHES = Wishes("cpu", "stretch", "fp32", choose_look(None, None))
+
+
+@pytest.fixture(scope="module")
+def model() -> SegmentationModel:
+    return load_segmentation("selfie", SpecOptions())
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """12 s of 160x120 with a key frame every 2 s."""
+    recipe = Recipe(rate=RATE, codec_options={"crf": "20", "preset": "ultrafast", "g": str(GOP)})
+    return write_clip(tmp_path_factory.mktemp("clip") / "clip.mp4", moving(FRAMES, 160, 120), recipe)
+
+
+@dataclass
+class Played:
+    """What came out of a run."""
+
+    records: list[FrameRecord] = field(default_factory=list)
+
+    @property
+    def numbers(self) -> list[int]:
+        return [record.index for record in self.records]
+
+
+@dataclass
+class Stage:
+    """Where a script acts: it yields whenever the player shall go on."""
+
+    display: Display
+    show: Show
+    player: Player
+    played: Played
+
+    @property
+    def here(self) -> int:
+        """The number of the frame on the screen; -1 before the first one."""
+        frame = self.player.playback.frame
+        return -1 if frame is None else frame.index
+
+    def press(self, *keys: str) -> None:
+        self.display.press(*keys)
+
+    def until(self, true: Callable[[], bool], what: str = "it") -> Script:
+        """Let the player go on until something is true."""
+        end = monotonic() + PATIENCE_S
+        while not true():
+            assert monotonic() < end, f"{what} did not happen"
+            yield
+
+    def at(self, index: int) -> Script:
+        """Wait for a frame, and for its record."""
+        yield from self.until(lambda: self.here == index, f"frame {index}")
+
+    def paused_at(self, index: int) -> Script:
+        """Go to a frame of which the number is known, and stay there."""
+        yield from self.until(lambda: self.here >= 0)
+        self.player.playback.paused = True
+        self.player.playback.seek(index)
+        yield from self.at(index)
+
+    def settled(self) -> Script:
+        """Wait until the screen shows what the player shows."""
+        yield from self.until(lambda: not (self.player.stale or self.show.window.damaged))
+        for _ in range(2):  # what was drawn leaves for the screen when events are looked for
+            glfw.post_empty_event()
+            yield
+        self.display.xdotool("getmouselocation")  # answered after that
+
+
+@contextlib.contextmanager
+def opened(file: Path, model: SegmentationModel, first: int = 0) -> Iterator[Player]:
+    """A player without any script."""
+    with (
+        SeekableSource(file, first) as source,
+        open_show(source, model, WISHES, Console(quiet=True)) as show,
+        show.player(show.pipeline(), lambda: None, lambda record: None) as player,
+    ):
+        yield player
+
+
+def run(
+    display: Display,
+    model: SegmentationModel,
+    file: Path,
+    script: Callable[[Stage], Script],
+    wishes: Wishes = WISHES,
+    last: int | None = None,
+) -> Played:
+    """Play a file while a script presses keys; the script's end is the player's."""
+    played = Played()
+    with (
+        SeekableSource(file, 0, last) as source,
+        open_show(source, model, wishes, Console(quiet=True)) as show,
+        show.player(show.pipeline(), lambda: None, played.records.append) as player,
+    ):
+        display.window(file.name)
+        acts = script(Stage(display, show, player, played))
+        player.run(lambda: next(acts, acts) is acts)
+        show.window.context.check_errors("playing")
+        assert next(acts, acts) is acts, "the player ended before the script did"
+    return played
+
+
+class TestPlaying:
+    def test_a_file_is_played_to_its_end_and_stays_there(
+        self, display: Display, model: SegmentationModel, clip: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.until(lambda: stage.player.playback.paused)
+            assert stage.here == 29
+            stage.press("space")
+            yield from stage.until(lambda: stage.here < 29)
+            assert not stage.player.playback.paused
+
+        played = run(display, model, clip, script, replace(WISHES, speed=4), last=29)
+        first = played.records[: played.numbers.index(29) + 1]
+        assert sum(1 + record.dropped for record in first) == 30
+        assert [record.index for record in first] == sorted({record.index for record in first})
+
+    def test_recorded_frames_are_never_dropped_and_cannot_be_left_out(
+        self, display: Display, model: SegmentationModel, clip: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.until(lambda: stage.here >= 2)
+            stage.press("Right", "End", "a", "l")
+            yield from stage.until(lambda: stage.player.playback.paused)
+
+        played = run(display, model, clip, script, replace(WISHES, speed=100, recorded=True), last=29)
+        assert played.numbers == list(range(30))
+        assert not any(record.dropped for record in played.records)
+
+    def test_a_loop_begins_again(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.until(lambda: len(stage.played.records) > 1 and stage.played.numbers[-2] > stage.here)
+            stage.press("l")
+            yield from stage.until(lambda: stage.player.playback.paused)
+            assert stage.here == 9
+
+        run(display, model, clip, script, replace(WISHES, speed=4, loop=True), last=9)
+
+    def test_what_fails_ends_it_with_its_own_line(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        with opened(clip, model, first=FRAMES + 5) as player, pytest.raises(MediaError, match="no frame in the range"):
+            player.run(lambda: False)
+
+
+class TestKeys:
+    """Each key, pressed for real."""
+
+    def play(self, display: Display, model: SegmentationModel, clip: Path, script: Callable[[Stage], Script]) -> Played:
+        return run(display, model, clip, script)
+
+    def test_pausing_and_stepping(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            playback = stage.player.playback
+            yield from stage.until(lambda: stage.here >= 1)
+            stage.press("space")
+            yield from stage.until(lambda: playback.paused)
+            here = stage.here
+            stage.press("period", "period")
+            yield from stage.at(here + 2)
+            stage.press("comma", "comma", "comma")
+            yield from stage.at(here - 1)
+            assert playback.paused
+            stage.press("space")
+            yield from stage.until(lambda: stage.here > here + 3)
+            stage.press("period")
+            yield from stage.until(lambda: playback.paused)
+
+        run(display, model, clip, script)
+
+    def test_seeking(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(7)
+            yield from stage.until(lambda: stage.show.source.keyframe_before(FRAMES - 1) is not None)
+            stage.press("Right")
+            yield from stage.at(40)  # the key frame before 5.7 s
+            stage.press("shift+Right", "shift+Right")
+            yield from stage.at(60)
+            stage.press("shift+Left")
+            yield from stage.at(50)
+            stage.press("Left")
+            yield from stage.at(0)
+            stage.press("End")
+            yield from stage.at(FRAMES - 1)
+            stage.press("Home")
+            yield from stage.at(0)
+
+        run(display, model, clip, script)
+
+    def test_speed(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            pacer = stage.player.playback.pacer
+            yield from stage.paused_at(0)
+            stage.press("bracketleft")
+            yield from stage.until(lambda: pacer.speed == 0.75)
+            stage.press("bracketright", "bracketright")
+            yield from stage.until(lambda: pacer.speed == 1.5)
+            assert stage.player.message == "speed 1.5"
+            stage.press("BackSpace")
+            yield from stage.until(lambda: pacer.speed == 1)
+
+        run(display, model, clip, script)
+
+    def test_a_part_is_repeated_between_marks(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            playback = stage.player.playback
+            yield from stage.paused_at(30)
+            stage.press("a")
+            yield from stage.until(lambda: playback.marks == (30, None))
+            yield from stage.paused_at(33)
+            stage.press("b")
+            yield from stage.until(lambda: playback.marks == (30, 33))
+            stage.played.records.clear()
+            stage.press("space")
+            yield from stage.until(lambda: stage.played.numbers[-1:] == [32] and 33 in stage.played.numbers)
+            assert set(stage.played.numbers) == {30, 31, 32, 33}
+            stage.press("a")
+            yield from stage.until(lambda: playback.marks == (None, 33))
+            yield from stage.until(lambda: stage.here > 34)
+
+        run(display, model, clip, script)
+
+    def test_effects_change_the_picture_while_paused(
+        self, display: Display, model: SegmentationModel, clip: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(5)
+            count, seen = len(stage.played.records), []
+            for number, effect in enumerate(EFFECTS, start=1):
+                stage.press(str(number))
+                yield from stage.until(lambda effect=effect: stage.show.canvas.look.effect == effect)  # type: ignore[misc]
+                yield from stage.settled()
+                seen.append(display.picture()[:120, :160].tobytes())
+            stage.press("e")
+            yield from stage.until(lambda: stage.show.canvas.look.effect == EFFECTS[0])
+            stage.press("9")
+            yield from stage.until(lambda: "effects 1 to" in stage.player.message)
+            assert len(set(seen)) == len(EFFECTS)
+            assert len(stage.played.records) == count
+
+        run(display, model, clip, script)
+
+    def test_overlay_and_help(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(5)
+            yield from stage.until(lambda: not stage.player.message)
+            yield from stage.settled()
+            plain = display.picture()
+            for key in ("o", "question"):
+                stage.press(key)
+                yield from stage.until(lambda: stage.player.overlay or stage.player.help)
+                yield from stage.settled()
+                assert (display.picture() != plain).any()
+                stage.press(key)
+                yield from stage.until(lambda: not (stage.player.overlay or stage.player.help))
+                yield from stage.settled()
+                assert (display.picture() == plain).all()
+
+        run(display, model, clip, script)
+
+    @pytest.mark.parametrize("keys", [["q"], ["Escape"], ["f", "Escape", "Escape"]])
+    def test_the_end(self, display: Display, model: SegmentationModel, clip: Path, keys: list[str]) -> None:
+        with opened(clip, model) as player:
+            display.window(clip.name)
+            display.press(*keys)
+            end = monotonic() + PATIENCE_S
+            player.run(lambda: monotonic() > end)
+            assert monotonic() < end
+
+    def test_the_close_button(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        with opened(clip, model) as player:
+            display.ask_to_close(display.window(clip.name))
+            end = monotonic() + PATIENCE_S
+            player.run(lambda: monotonic() > end)
+            assert monotonic() < end
+
+
+class TestScreenshots:
+    def test_they_are_the_picture_and_never_overwrite(
+        self,
+        display: Display,
+        model: SegmentationModel,
+        clip: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "clip-000005.png").write_bytes(b"precious")
+
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(5)
+            stage.press("s")
+            yield from stage.until(lambda: stage.player.message.startswith("saved clip-000005-2.png"))
+            yield from stage.settled()
+            shown.append(display.picture()[:120, :160])
+
+        shown: list[npt.NDArray[np.uint8]] = []
+        run(display, model, clip, script)
+        assert (tmp_path / "clip-000005.png").read_bytes() == b"precious"
+        saved = cv2.imread(str(tmp_path / "clip-000005-2.png"))
+        assert saved is not None
+        assert np.abs(saved[:60, :, ::-1].astype(int) - shown[0][:60]).max() <= 1  # below, the message lies over it
+        assert len(list(tmp_path.iterdir())) == 2
+
+    def test_a_folder_that_takes_none_is_told(
+        self, display: Display, model: SegmentationModel, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "gone"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(5)
+            folder.rmdir()
+            stage.press("s")
+            yield from stage.until(lambda: "cannot be written" in stage.player.message)
+
+        run(display, model, clip, script)
+        with pytest.raises(DeviceError, match="the current folder cannot be used"):
+            Window((9, 9), "nowhere")
+
+
+class TestWindow:
+    def test_resized_while_paused_it_is_drawn_again(
+        self, display: Display, model: SegmentationModel, clip: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(5)
+            number = display.window(clip.name)
+            display.xdotool("windowsize", number, 400, 300)
+            yield from stage.until(lambda: stage.show.window.size == (400, 300))
+            yield from stage.until(lambda: not stage.show.window.damaged)
+            assert display.picture()[10:290, 10:390].any(-1).mean() > 0.99
+
+        run(display, model, clip, script)
+
+    def test_full_screen(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(5)
+            stage.press("f")
+            yield from stage.until(lambda: stage.show.window.fullscreen and not stage.show.window.damaged)
+            assert display.picture().any(-1).mean() > 0.99
+            stage.press("f")
+            yield from stage.until(lambda: not stage.show.window.fullscreen)
+
+        run(display, model, clip, script)
+
+
+class TestColdStart:
+    def test_the_network_is_compiled_in_sight(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.until(lambda: stage.here >= 3)
+
+        assert run(display, model, clip, script, replace(WISHES, backend="gl")).numbers[:2] == [0, 1]
+
+    def test_it_can_be_closed_meanwhile(
+        self, display: Display, model: SegmentationModel, clip: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def steps(*_: object) -> Iterator[tuple[int, int]]:
+            display.window(clip.name)
+            display.press("q")
+            number = 0
+            while True:
+                yield number, 10**6
+                number += 1
+
+        monkeypatch.setattr("app.window.show._segmenter", steps)
+        with pytest.raises(WindowClosedError), opened(clip, model):
+            pass
+
+
+class TestGolden:
+    """What a person sees, against pictures that were looked at."""
+
+    @pytest.mark.parametrize(("effect", "size"), [("tint", (280, 160)), ("cutout", (160, 200))])
+    def test_the_demo_clip(
+        self,
+        display: Display,
+        model: SegmentationModel,
+        effect: str,
+        size: tuple[int, int],
+        request: pytest.FixtureRequest,
+    ) -> None:
+        shown: list[npt.NDArray[np.uint8]] = []
+
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(60)
+            display.xdotool("windowsize", display.window("people"), *size)
+            yield from stage.until(lambda: stage.show.window.size == size and not stage.show.window.damaged)
+            yield from stage.settled()
+            shown.append(display.picture()[: size[1], : size[0]])
+
+        people = Path(assets.__file__).parent / "people.mp4"
+        run(display, model, people, script, replace(WISHES, choice=choose_look(effect, None)))
+        stored = GOLDEN / f"window_{effect}.png"
+        if request.config.getoption("--update-snapshots"):
+            cv2.imwrite(str(stored), shown[0][..., ::-1])
+        golden = cv2.imread(str(stored))
+        assert golden is not None
+        difference = np.abs(golden[..., ::-1].astype(int) - shown[0])
+        assert difference.mean() <= MOST_MEAN_DIFFERENCE
+        assert (difference.max(-1) > 24).mean() <= MOST_DIFFERENT

@@ -18,7 +18,7 @@ from app.frame.targets import OffscreenTarget
 from app.media.convert import Rgba
 from app.media.recorder import Recorder, write_png
 from app.media.sources import VideoFrame
-from app.media.threads import Worker
+from app.media.threads import Observer, Worker
 from gpu_delegate.context import Context
 from gpu_delegate.errors import MediaError, UsageError
 
@@ -26,7 +26,12 @@ TaggedPicture = tuple[int, Bytes]  # the number that its frame is known by, and 
 
 
 class PictureOutput:
-    """Pictures in a target to a function (H, W, 4), called in order on a thread of its own; read without waiting."""
+    """Pictures in a target to a function (H, W, 4), called in order on a thread of its own; read without waiting.
+
+    `observe` may be set: it is called on that thread with the times of each call.
+    """
+
+    observe: Observer | None = None
 
     def __init__(
         self,
@@ -39,8 +44,14 @@ class PictureOutput:
         width, height = target.size
         self._target, self._tag = target, tag
         self._ring: ReadbackRing[int] = ReadbackRing(context, width * height * 4)
-        self._writer: Worker[TaggedPicture] = Worker(lambda item: write(item[0], item[1].reshape(height, width, 4)))
+        self._writer: Worker[TaggedPicture] = Worker(
+            lambda item: write(item[0], item[1].reshape(height, width, 4)), observe=self._tell
+        )
         self.stage = Stage("record", self._take)
+
+    def _tell(self, start_ns: int, took_ms: float) -> None:
+        if self.observe:
+            self.observe(start_ns, took_ms)
 
     def _take(self, frame: VideoFrame) -> None:
         self._ring.request_picture(self._tag(frame), self._target.framebuffer, self._target.size)

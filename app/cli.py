@@ -96,9 +96,12 @@ def program(
 @app.command("replay")
 def replay_verb(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording: mp4, mkv, webm, mov, avi and others.")],
-    out: Annotated[Path | None, typer.Option(help="Record the result: .mp4, .mov or .mkv.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
+    ] = None,
     effect: Annotated[
-        str | None, typer.Option(metavar="tint|replace|color|mask", help="What is drawn; tint by default.")
+        str | None, typer.Option(metavar="tint|replace|color|mask|blur|cutout", help="What is drawn; tint by default.")
     ] = None,
     background: Annotated[
         str | None,
@@ -106,29 +109,45 @@ def replay_verb(
             metavar="IMAGE|#rrggbb", help="What replaces the background; by default a picture that comes along."
         ),
     ] = None,
+    blur: Annotated[
+        float | None, typer.Option(metavar="RADIUS", help="Blur the background, by so many pixels of the frame.")
+    ] = None,
     masks: Annotated[Path | None, typer.Option(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
     first: First = "0",
     last: Last = None,
     log: Annotated[Path | None, typer.Option(help="Times and bytes of each frame: .json or .csv.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="A time line for Perfetto or Chrome: .json.")] = None,
+    window: Annotated[bool, typer.Option("--window", help="Play it in a window; ? there lists the keys.")] = False,
+    speed: Annotated[float | None, typer.Option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
+    loop: Annotated[bool, typer.Option("--loop", help="A window begins again at the end.")] = False,
+    overlay: Annotated[
+        bool | None, typer.Option("--overlay/--no-overlay", help="Figures on the picture; by default in windows only.")
+    ] = None,
     model: Model = "selfie",
     backend: Backend = "auto",
+    precision: PrecisionOption = "fp32",
     fit: Fit = "stretch",
     input_range: InputRange = None,
     activation: Activation = None,
     channel: Channel = None,
     json: Json = False,
 ) -> int:
-    """Segment a recording: frame by frame, with its own time stamps, the same bytes in every run.
+    """Segment a recording: frame by frame, with its own time stamps, the same bytes in every run. Or watch it.
 
     Exit code 3 if the recording is cut off and what there was has been done.
     """
     from app.console import Console
-    from app.verbs.replay import ReplayOptions, replay
+    from app.verbs.precision import parse_precision
+    from app.verbs.replay import replay
+    from app.verbs.replay_options import ReplayOptions
     from app.verbs.report import show_replay
 
     spec, span = _spec(input_range, activation, channel), _range(first, last)
     console = Console(quiet=json)
-    options = ReplayOptions(file, out, effect, background, masks, *span, log, model, backend, fit, spec)
+    options = ReplayOptions(
+        file, out, effect, background, blur, masks, *span, log, trace, model, backend, parse_precision(precision), fit,
+        spec, window, overlay, speed, loop,
+    )  # fmt: skip
     summary, code = replay(options, console)
     show_replay(summary, console)
     if json:

@@ -17,7 +17,8 @@ from app.media.convert import Rgba
 from app.media.recorder import write_png
 from app.media.sources import FileSource
 from app.models.loading import SegmentationModel, load_segmentation
-from app.verbs.replay import ReplayOptions, replay
+from app.verbs.replay import replay
+from app.verbs.replay_options import ReplayOptions
 from app.verbs.report import show_replay
 from gpu_delegate.context import open_context
 

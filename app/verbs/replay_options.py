@@ -1,0 +1,75 @@
+"""What `replay` is asked to do goes in; what can be said against it comes out, before any work begins."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.frame.looks import Choice, choose_look
+from app.frame.outputs import wants_folder
+from app.media.recorder import check_output
+from app.media.sources import Position
+from app.models.spec import SpecOptions
+from app.verbs.frame_log import check_log
+from app.verbs.trace import check_trace
+from app.window.pacing import FASTEST, SLOWEST
+from gpu_delegate.errors import UsageError
+from gpu_delegate.layout import Precision
+
+FITS = ("stretch", "crop", "letterbox")
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """One replay: what of a file, through which model, to where. `speed` is for a window."""
+
+    file: Path
+    out: Path | None = None
+    effect: str | None = None
+    background: str | None = None
+    blur: float | None = None
+    masks: Path | None = None
+    first: Position = 0
+    last: Position | None = None
+    log: Path | None = None
+    trace: Path | None = None
+    model: str = "selfie"
+    backend: str = "auto"
+    precision: Precision = "fp32"
+    fit: str = "stretch"
+    spec: SpecOptions = field(default_factory=SpecOptions)
+    window: bool = False
+    overlay: bool | None = None  # None: in windows, not in recordings
+    speed: float | None = None
+    loop: bool = False
+
+    @property
+    def needs_picture(self) -> bool:
+        """Whether anything is drawn."""
+        return self.window or self.out is not None
+
+
+def check_options(options: ReplayOptions) -> Choice:
+    """The look that the options choose. Raises UsageError for options that do not go together, MediaError for files."""
+    if options.fit not in FITS:
+        raise UsageError(f"--fit {options.fit}: one of {', '.join(FITS)} is needed")
+    if not options.window:
+        _check_without_window(options)
+    if options.speed is not None and not SLOWEST <= options.speed <= FASTEST:
+        raise UsageError(f"--speed {options.speed:g}: a factor from {SLOWEST:g} to {FASTEST:g} is needed")
+    if options.loop and options.out:
+        raise UsageError("--loop does not go with --out: the recording would not end")
+    choice = choose_look(options.effect, options.background, options.blur)
+    if options.out and not wants_folder(options.out, choice.look.effect):
+        check_output(options.out, options.file)
+    if options.log:
+        check_log(options.log)
+    if options.trace:
+        check_trace(options.trace)
+    return choice
+
+
+def _check_without_window(options: ReplayOptions) -> None:
+    for name, given in (("--speed", options.speed is not None), ("--loop", options.loop)):
+        if given:
+            raise UsageError(f"{name} needs --window: without one every frame runs as fast as it can, once")
+    if options.overlay and not options.out:
+        raise UsageError("--overlay needs --out or --window: it is drawn into the picture")

@@ -1,0 +1,108 @@
+"""What was opened for a replay and the records of its frames go in; the figures of the whole run come out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.frame.gl_path import GlPath
+from app.frame.gpu_timer import timer_health
+from app.frame.machine import Machine
+from app.frame.pipeline import Pipeline
+from app.frame.segmenter import CpuSegmenter
+from app.media.seeking import SeekableSource
+from app.media.sources import FileSource, VideoInfo
+from app.models.loading import SegmentationModel
+from app.verbs.records import Records
+from app.verbs.replay_options import ReplayOptions
+from app.verbs.replay_outputs import Outputs
+from app.verbs.stats import Summary
+
+if TYPE_CHECKING:
+    from app.overlay.panel import Facts
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What is open while a recording is replayed, with a window or without."""
+
+    options: ReplayOptions
+    source: FileSource | SeekableSource
+    machine: Machine
+    model: SegmentationModel
+    segmenter: GlPath | CpuSegmenter
+    outputs: Outputs
+    pipeline: Pipeline
+
+    @property
+    def dispatches(self) -> int:
+        """Of one frame; a mask of the frame's size takes one more on the GPU."""
+        return self.segmenter.dispatches + (isinstance(self.segmenter, GlPath) and self.options.masks is not None)
+
+
+def facts_of(
+    options: ReplayOptions,
+    info: VideoInfo,
+    machine: Machine,
+    model: SegmentationModel,
+    segmenter: GlPath | CpuSegmenter,
+) -> "Facts":
+    """What the overlay says besides figures. Loads nothing of the overlay before one is wanted."""
+    from app.overlay.panel import Facts
+
+    return Facts(
+        renderer=machine.renderer,
+        backend=machine.backend,
+        model=model.name,
+        precision=options.precision,
+        dispatches=segmenter.dispatches,
+        budget_ms=float(1000 / info.average_rate),
+        note=timer_health(machine.context) if machine.context else None,
+    )
+
+
+def summarize_replay(opened: Opened, records: Records, interrupted: bool) -> dict[str, Any]:
+    """Figures of the whole run; times are milliseconds per frame by stage."""
+    info = opened.source.info
+    return {
+        "file": str(opened.options.file),
+        "size": [info.width, info.height],
+        "model": opened.model.name,
+        "backend": opened.machine.backend,
+        "precision": opened.options.precision,
+        "renderer": opened.machine.renderer,
+        "frames": records.frames,
+        "dropped": records.dropped,
+        "repeated": records.repeated,
+        "seconds": round(records.seconds, 3),
+        "frames_per_second": round(records.frames / records.seconds, 2) if records.seconds else 0.0,
+        "dispatches": opened.dispatches,
+        "uploaded_bytes": records.uploaded_bytes,
+        "readback_bytes": opened.pipeline.readback_bytes,
+        "stage_readback_bytes": records.readback_bytes,
+        "stages": {name: times.rounded() for name, times in records.times.summaries().items()}
+        if records.frames
+        else {},
+        "gpu_stages": {name: summary.rounded() for name, summary in records.times.gpu_summaries().items()},
+        "timer_note": opened.pipeline.timer_note,
+        "interrupted": interrupted,
+        "cut_off": isinstance(opened.source, FileSource) and opened.source.truncated is not None,
+        "warnings": _warnings(opened),
+    }
+
+
+def _rounded(summaries: Mapping[str, Summary]) -> dict[str, dict[str, float]]:
+    return {name: times.rounded() for name, times in summaries.items()}
+
+
+def _warnings(opened: Opened) -> list[str]:
+    source, recorder, name = opened.source, opened.outputs.recorder, opened.options.file
+    lines = list(recorder.warnings) if recorder else []
+    if isinstance(source, SeekableSource):  # watched in any order, so that nobody can say what a whole run was
+        return lines
+    if source.damaged_frames:
+        lines.append(f"{name}: {source.damaged_frames} damaged frame{'s' * (source.damaged_frames != 1)}")
+    if source.rescaled_frames:
+        lines.append(f"{name}: {source.rescaled_frames} frames changed size and were scaled to the first")
+    if source.truncated:
+        lines.append(f"{name} is cut off: {source.truncated}")
+    return lines

@@ -1,0 +1,49 @@
+"""A recording goes in; a window plays it until the person has seen enough, and what that came to comes out."""
+
+import contextlib
+from typing import Any
+
+from app.console import Console
+from app.frame.looks import Choice
+from app.frame.pipeline import DECODE
+from app.media.seeking import SeekableSource
+from app.models.loading import load_segmentation
+from app.overlay import panel
+from app.overlay.figures import Figures
+from app.signals import StopFlag, stop_flag
+from app.verbs.records import Records
+from app.verbs.replay_options import ReplayOptions
+from app.verbs.replay_outputs import open_outputs
+from app.verbs.replay_summary import Opened, facts_of, summarize_replay
+from app.window.show import Wishes, open_show
+
+
+def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -> tuple[dict[str, Any], StopFlag]:
+    """Play it. Raises TexelflowError; a window that is closed while shaders are compiled has shown 0 frames."""
+    fit: Any = options.fit
+    recorded = options.out is not None or options.masks is not None
+    wishes = Wishes(
+        options.backend, fit, options.precision, choice, options.speed or 1.0, options.loop,
+        overlay=options.overlay is not False, recorded=recorded,
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(SeekableSource(options.file, options.first, options.last))
+        with console.download() as progress:
+            model = load_segmentation(options.model, options.spec, progress)
+        show = stack.enter_context(open_show(source, model, wishes, console))
+        segmenter, machine, figures = show.segmenter, show.machine, Figures()
+        outputs = open_outputs(options, source.info, machine.context, segmenter, (show.target, show.canvas), stack)
+        pipeline = show.pipeline(outputs.stages)
+        stack.callback(pipeline.release)
+        opened = Opened(options, source, machine, model, segmenter, outputs, pipeline)
+        records = stack.enter_context(Records(options, (DECODE, *pipeline.names), opened.dispatches, figures.add))
+        facts = facts_of(options, source.info, machine, model, segmenter)
+        with (
+            stop_flag() as stopped,
+            show.player(pipeline, lambda: panel.performance(figures, facts), records.take) as player,
+        ):
+            player.run(lambda: bool(stopped))
+        records.finish(outputs, pipeline, complete=not stopped)
+        summary = summarize_replay(opened, records, bool(stopped))
+        records.close(summary)
+    return summary, stopped

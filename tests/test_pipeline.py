@@ -1,7 +1,9 @@
 """Frames run through stages with OpenGL; records come in order with their times, and measuring never waits."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter_ns
 
 import numpy as np
@@ -11,6 +13,7 @@ from app.frame.gpu_timer import GpuClock, GpuTimer, timer_health
 from app.frame.picture import rgba_picture
 from app.frame.pipeline import FrameRecord, Pipeline, Stage
 from app.media.sources import VideoFrame
+from app.verbs.trace import TraceWriter
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
@@ -108,6 +111,22 @@ def test_without_opengl_stages_are_timed(context: Context) -> None:
     seen: list[int] = []
     records = run(Pipeline((Stage("see", lambda frame: seen.append(frame.index)),)), 3)
     assert seen == [record.index for record in records] == [0, 1, 2]
+
+
+def test_a_real_run_makes_a_trace(context: Context, stages: tuple[Stage, ...], tmp_path: Path) -> None:
+    records = run(Pipeline(stages, context, timing="gpu"), 8)
+    with TraceWriter(tmp_path / "x.json") as trace:
+        for record in records:
+            trace.add(record)
+    events = json.loads((tmp_path / "x.json").read_text())["traceEvents"]
+    (gpu,) = (event["tid"] for event in events if event["name"] == "thread_name" and event["args"]["name"] == "GPU")
+    shown = [
+        (event["name"], event["ts"], event["dur"]) for event in events if event["ph"] == "X" and event["tid"] == gpu
+    ]
+    timed = [stage for record in records for stage in record.stages if stage.gpu_ms is not None]
+    assert [name for name, _, _ in shown] == [stage.name for stage in timed] != []
+    assert [start for _, start, _ in shown] == sorted(start for _, start, _ in shown)
+    assert [round(took * 1e3) for _, _, took in shown] == [round((stage.gpu_ms or 0) * 1e6) for stage in timed]
 
 
 # What goes wrong

@@ -11,6 +11,7 @@ import pytest
 from app.verbs import findings
 from app.verbs.doctor import probe
 from tests.commands import Command, Result
+from tests.display import Display
 
 
 @pytest.fixture
@@ -90,6 +91,12 @@ def test_a_display_that_is_not_there(texelflow: Command, selfie_model: Path, mon
     monkeypatch.delenv("DISPLAY")
     named, _ = diagnosis(texelflow("doctor", "--json"))
     assert named["display"]["state"] == "warn"
+
+
+def test_a_display_that_is_there(texelflow: Command, selfie_model: Path, display: Display) -> None:
+    named, _ = diagnosis(texelflow("doctor", "--json"))
+    assert display.name in named["display"]["found"]
+    assert named["window"]["found"].startswith("opens: OpenGL ")
 
 
 def test_garbage_in_the_cache_is_named(texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

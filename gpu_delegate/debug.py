@@ -24,7 +24,7 @@ LEVELS: Mapping[int, str] = MappingProxyType(
 )
 FOLDER = "texelflow-debug"
 MOST_NAME = 100
-MOST_FOLDER_BYTES = 256 << 20  # of one context: a forgotten DEBUG=5 fills no disk
+MOST_FOLDER_BYTES, MOST_FILES = 256 << 20, 4096  # of one context: a forgotten DEBUG=5 fills no disk
 
 
 def level(environment: Mapping[str, str] = os.environ) -> int:
@@ -60,15 +60,16 @@ class Folder:
 
     def write(self, label: str, ending: str, content: bytes) -> None:
         """Keep content as LABEL.ENDING; another content of the same label gets a number."""
+        if not self._works:
+            return
         name, number = f"{safe_name(label)}.{ending}", 1
         while self._named.setdefault(name, hash(content)) != hash(content):
             number += 1
             name = f"{safe_name(label)}-{number}.{ending}"
-        if self._works:
-            self._works = self._store(name, content)
+        self._works = self._store(name, content)
 
     def _store(self, name: str, content: bytes) -> bool:
-        if len(content) > self._left_bytes:
+        if len(content) > self._left_bytes or len(self._named) > MOST_FILES:
             say(f"debug: {self._path} has taken as much as it may; nothing more is written")
             return False
         if len(self._named) == 1:

@@ -191,6 +191,12 @@ class TestFiles:
         assert sum(path.stat().st_size for path in (tmp_path / "files").iterdir()) == 8
         assert capsys.readouterr().err.count("as much as it may") == 1
 
+    def test_nor_more_files(self, tmp_path: Path) -> None:
+        folder = Folder(tmp_path / "files")
+        for number in range(debug.MOST_FILES + 5):
+            folder.write(f"kernel{number}", "comp", b"")
+        assert len(list((tmp_path / "files").iterdir())) == debug.MOST_FILES
+
     def test_a_place_that_takes_nothing_is_told_once(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "file").write_text("in the way")
         folder = Folder(tmp_path / "file" / "folder")

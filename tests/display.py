@@ -1,11 +1,13 @@
 """Nothing goes in; a screen of the suite's own comes out (Xvfb), whose keys and windows xdotool moves."""
 
+import contextlib
 import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,13 +42,23 @@ class Display:
 
     def ask_to_close(self, window: str) -> None:
         """What a window manager's close button does; xdotool learned it only lately."""
+        with self._xlib() as (x11, server, atom):
+            event = (ctypes.c_long * 24)(33, 0, 0, 0, int(window), atom(b"WM_PROTOCOLS"), 32, atom(b"WM_DELETE_WINDOW"))
+            x11.XSendEvent(server, ctypes.c_ulong(int(window)), 0, ctypes.c_long(0), ctypes.byref(event))
+
+    def minimise(self, window: str, minimised: bool = True) -> None:
+        """What a window manager tells a window when it is minimised or comes back."""
+        with self._xlib() as (x11, server, atom):
+            state, name = (ctypes.c_long * 2)(3 if minimised else 1, 0), ctypes.c_ulong(atom(b"WM_STATE"))
+            x11.XChangeProperty(server, ctypes.c_ulong(int(window)), name, name, 32, 0, ctypes.byref(state), 2)
+
+    @contextlib.contextmanager
+    def _xlib(self) -> Iterator[tuple[Any, ctypes.c_void_p, Callable[[bytes], int]]]:
         x11 = ctypes.CDLL("libX11.so.6")
         x11.XOpenDisplay.restype = ctypes.c_void_p
         x11.XInternAtom.restype = ctypes.c_ulong
         server = ctypes.c_void_p(x11.XOpenDisplay(self.name.encode()))
-        protocols, delete = (x11.XInternAtom(server, name, 0) for name in (b"WM_PROTOCOLS", b"WM_DELETE_WINDOW"))
-        event = (ctypes.c_long * 24)(33, 0, 0, 0, int(window), protocols, 32, delete)  # an XClientMessageEvent
-        x11.XSendEvent(server, ctypes.c_ulong(int(window)), 0, ctypes.c_long(0), ctypes.byref(event))
+        yield x11, server, lambda name: int(x11.XInternAtom(server, name, 0))
         x11.XCloseDisplay(server)
 
     def picture(self) -> npt.NDArray[np.uint8]:

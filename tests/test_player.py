@@ -383,6 +383,25 @@ class TestWindow:
 
         run(display, model, clip, script)
 
+    def test_minimised_it_plays_on_without_drawing(
+        self, display: Display, model: SegmentationModel, clip: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            number = display.window(clip.name)
+            yield from stage.until(lambda: stage.here >= 1)
+            display.minimise(number)
+            yield from stage.until(lambda: stage.show.window.minimised)
+            drawn, here = len(stage.played.records), stage.here
+            yield from stage.until(lambda: stage.here >= here + 5)
+            assert len(stage.played.records) == drawn
+            stage.press("space")
+            yield from stage.until(lambda: stage.player.playback.paused)
+            display.minimise(number, False)
+            yield from stage.until(lambda: stage.played.numbers[-1] == stage.here)
+            assert len(stage.played.records) == drawn + 1
+
+        run(display, model, clip, script)
+
 
 class TestColdStart:
     def test_the_network_is_compiled_in_sight(self, display: Display, model: SegmentationModel, clip: Path) -> None:

@@ -10,13 +10,14 @@ from time import monotonic
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.frame.targets import OffscreenTarget
 from app.window.blit import blit, letterbox
 from app.window.keys import Key
-from app.window.window import Window, fitted
+from app.window.window import Window, fitted, variant_for
 from gpu_delegate import opengl
 from gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 from tests.display import SCREEN, Display
@@ -187,6 +188,20 @@ class TestEnd:
             context.make_current()
             context.gl.glFinish()
             context.check_errors("working after a window")
+
+    @pytest.mark.parametrize(
+        ("environment", "variant"),
+        [
+            ({}, "x11"),
+            ({"DISPLAY": ":0"}, "x11"),
+            ({"DISPLAY": ":0", "XDG_SESSION_TYPE": "wayland"}, "x11"),  # over ssh, or through sudo
+            ({"DISPLAY": ":0", "WAYLAND_DISPLAY": "w"}, "x11"),
+            ({"DISPLAY": ":0", "WAYLAND_DISPLAY": "w", "XDG_SESSION_TYPE": "wayland"}, "wayland"),
+            ({"WAYLAND_DISPLAY": "w"}, "wayland"),
+        ],
+    )
+    def test_the_library_that_fits_the_displays(self, environment: dict[str, str], variant: str) -> None:
+        assert variant_for(environment) == variant
 
 
 class TestRefusals:

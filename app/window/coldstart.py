@@ -9,13 +9,19 @@ from app.overlay.gui import Gui
 from app.window.keys import action_of
 from app.window.window import Window
 from gpu_delegate import opengl
+from gpu_delegate.errors import TexelflowError
 
 Result = TypeVar("Result")
 _TURN_S = 0.03  # of work between two looks at the window
 
 
-class WindowClosedError(Exception):
-    """The person closed the window before there was anything to play."""
+class WindowClosedError(TexelflowError):
+    """The person closed the window before there was anything to play, which is no failure."""
+
+    exit_code = 0
+
+    def __init__(self) -> None:
+        super().__init__("the window was closed before the first frame")
 
 
 def in_view(steps: Generator[tuple[int, int], None, Result], title: str, window: Window, gui: Gui) -> Result:

@@ -2,7 +2,8 @@
 
 import contextlib
 import ctypes
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -171,6 +172,7 @@ _LOCKS = 0x10 | 0x20  # Caps Lock and Num Lock, where they are reported
 def _library() -> Any:
     """The module glfw, with its library initialised. Raises DeviceError."""
     advice = "--window needs a display, everything else works without"
+    os.environ.setdefault("PYGLFW_LIBRARY_VARIANT", variant_for(os.environ))
     try:
         import glfw  # loads a shared library, which only windows need
     except ImportError as error:
@@ -186,6 +188,12 @@ def _library() -> Any:
         ) from None
     why = complaints[0] if complaints else "there is no display"
     raise DeviceError(f"no window: {one_line(why)}; {advice}")
+
+
+def variant_for(environment: Mapping[str, str]) -> str:
+    """Which of glfw's two libraries fits the displays that there are; glfw itself believes in the session's type."""
+    wayland, x11 = "WAYLAND_DISPLAY" in environment, "DISPLAY" in environment
+    return "wayland" if wayland and (not x11 or environment.get("XDG_SESSION_TYPE") == "wayland") else "x11"
 
 
 def _complaints(glfw: Any) -> list[str]:

@@ -18,7 +18,7 @@ from gpu_delegate.runtime import Program
 Floats = npt.NDArray[np.float32]
 
 TOLERANCE = 1e-4
-HALF_ERROR = 2.0**-10  # of a value that is stored as a half: OpenGL lets drivers round it either way
+HALF_ERROR = 2.0**-10  # for each time that values are stored as halves: 2^-11 of rounding, grown by what follows
 
 
 @dataclass(frozen=True)

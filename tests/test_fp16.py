@@ -12,7 +12,7 @@ import assets
 from app.console import Console
 from app.frame.masks import LIMITS, compare_masks
 from app.verbs.check_model import Subject, check_model, samples_for, subject_of
-from gpu_delegate.compare import HALF_ERROR, compare, first_divergence, times_rounded
+from gpu_delegate.compare import compare, first_divergence, times_rounded
 from gpu_delegate.context import Context
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
@@ -175,11 +175,11 @@ class TestValues:
         found = through_halves(context, np.array([np.nan, 1, -np.nan], np.float32), device)
         np.testing.assert_array_equal(np.isnan(found), [True, False, True])
 
-    def test_others_become_a_neighbour(self, context: Context, device: Device) -> None:
+    def test_others_become_the_nearest(self, context: Context, device: Device) -> None:
         rng = np.random.default_rng(0)
         values = (rng.uniform(-2, 2, 4000) * 2.0 ** rng.integers(-30, 15, 4000)).astype(np.float32)
         found = through_halves(context, values, device)
-        assert np.all(np.abs(found - values) <= np.maximum(HALF_ERROR * np.abs(values), LEAST_HALF))
+        assert np.all(np.abs(found - values) <= np.maximum(2.0**-11 * np.abs(values), LEAST_HALF / 2))
         assert np.any(found != values)
 
 

@@ -73,7 +73,7 @@ class PlanesToRgb:
         self._format, self._luma, self._chroma = format, luma, chroma
         matrix, offset = format.to_rgb()
         self._affine = np.hstack([matrix / ((1 << format.bits) - 1), offset[:, None]]).astype(np.float32)
-        self._low, self._span = np.float32(value_range[0]), np.float32(value_range[1] - value_range[0])
+        self._low, self._span = value_range[0], value_range[1] - value_range[0]
 
     def __call__(self, picture: Picture) -> Floats:
         """(H, W, 3), upright, of as many rows and columns as there are taps."""
@@ -85,8 +85,8 @@ class PlanesToRgb:
         color = np.asarray(cv2.transform(cv2.merge([luma, *chroma]), self._affine), np.float32)
         np.clip(color, 0, 1, out=color)
         if (self._low, self._span) != (0, 1):
-            color *= self._span
-            color += self._low
+            color *= np.float32(self._span)
+            color += np.float32(self._low)
         return np.asarray(cv2.transpose(color), np.float32) if self._format.orientation.transpose else color
 
 
@@ -100,7 +100,8 @@ def resample_rows(image: npt.ArrayLike, taps: Taps) -> Floats:
     """Some rows of an image, each mixed of two."""
     first, second, weight = taps
     rows = np.asarray(image)
-    return mix(rows[first].astype(np.float32), rows[second].astype(np.float32), weight[:, None])
+    near, far = (rows[taken].astype(np.float32, copy=False) for taken in (first, second))
+    return mix(near, far, weight[:, None])
 
 
 def mix(first: Floats, second: Floats, weight: Floats) -> Floats:

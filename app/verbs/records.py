@@ -22,19 +22,23 @@ class Records:
         options: ReplayOptions,
         stages: Sequence[str],
         dispatches: int,
+        outputs: Outputs,
         shown: Callable[[FrameRecord], None] | None = None,
     ) -> None:
         """`stages` are those of the pipeline, decode first; `shown` gets each record, too.
 
         No file is opened before there is a record.
         """
-        self._shown = shown
+        self._outputs, self._shown = outputs, shown
         self.frames = self.dropped = self.repeated = self.uploaded_bytes = 0
         self.readback_bytes = dict.fromkeys(stages, 0)
         self.times = StageTimes(stages)
         self._stack = contextlib.ExitStack()
         self._log = self._stack.enter_context(FrameLog(options.log, stages, dispatches)) if options.log else None
-        self.trace = self._stack.enter_context(TraceWriter(options.trace)) if options.trace else None
+        self._trace = self._stack.enter_context(TraceWriter(options.trace)) if options.trace else None
+        if outputs.pictures and self._trace:
+            span = self._trace.span
+            outputs.pictures.observe = lambda start_ns, took_ms: span("encode", "write", start_ns, took_ms)
         self._start = perf_counter()
         self.seconds = 0.0
 
@@ -49,23 +53,23 @@ class Records:
             self.readback_bytes[stage.name] += stage.readback_bytes
         if self._log:
             self._log.add(record)
-        if self.trace:
-            self.trace.add(record)
+        if self._trace:
+            self._trace.add(record)
         self.seconds = perf_counter() - self._start
         if self._shown:
             self._shown(record)
 
-    def finish(self, outputs: Outputs, pipeline: Pipeline, complete: bool) -> None:
+    def finish(self, pipeline: Pipeline, complete: bool) -> None:
         """Write what is under way, and take what is left. `complete`: a video's sound goes on to its end.
 
         Raises MediaError.
         """
-        for output in outputs.all:
+        for output in self._outputs.all:
             before = pipeline.readback_bytes
             output.finish()
             self.readback_bytes[output.stage.name] += pipeline.readback_bytes - before
-        if outputs.recorder:
-            outputs.recorder.close(complete)
+        if self._outputs.recorder:
+            self._outputs.recorder.close(complete)
         for record in pipeline.drain():
             self.take(record)
 
@@ -73,8 +77,8 @@ class Records:
         """No more frames will come; the log gets the summary. Raises MediaError."""
         if self._log:
             self._log.close(summary)
-        if self.trace:
-            self.trace.close()
+        if self._trace:
+            self._trace.close()
 
     def __enter__(self) -> "Records":
         return self

@@ -49,7 +49,7 @@ def _replay_headless(options: ReplayOptions, choice: Choice, console: Console) -
         source = stack.enter_context(FileSource(options.file, options.first, options.last))
         opened, shown = _open(options, source, choice, console, stack)
         names = (DECODE, *opened.pipeline.names)
-        records = stack.enter_context(Records(options, names, opened.dispatches, shown))
+        records = stack.enter_context(Records(options, names, opened.dispatches, opened.outputs, shown))
         with stop_flag() as stopped:
             _run(opened, source, records, stopped, console)
         summary = summarize_replay(opened, records, bool(stopped))
@@ -103,7 +103,7 @@ def _run(opened: Opened, source: FileSource, records: Records, stopped: StopFlag
             report(records.frames, total)
             if stopped:
                 break
-        records.finish(opened.outputs, pipeline, complete=not stopped)
+        records.finish(pipeline, complete=not stopped)
 
 
 def _expected_frames(opened: Opened) -> int:

@@ -6,7 +6,15 @@ from typing import Protocol
 
 from app.frame.canvas import Canvas
 from app.frame.gl_path import GlPath
-from app.frame.outputs import CpuMaskOutput, GlMaskOutput, PngOutput, VideoOutput, make_folder, wants_folder
+from app.frame.outputs import (
+    CpuMaskOutput,
+    GlMaskOutput,
+    PictureOutput,
+    PngOutput,
+    VideoOutput,
+    make_folder,
+    wants_folder,
+)
 from app.frame.pipeline import Stage
 from app.frame.segmenter import CpuSegmenter
 from app.frame.targets import OffscreenTarget
@@ -26,9 +34,10 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class Outputs:
-    """All of them, in their order; and the recorder, if a video is among them."""
+    """All of them, in their order; which of them takes pictures, and the recorder if it makes a video of them."""
 
     all: tuple[Output, ...]
+    pictures: PictureOutput | None
     recorder: Recorder | None
 
     @property
@@ -47,10 +56,10 @@ def open_outputs(
 ) -> Outputs:
     """Those that the options ask for; the stack frees them. Raises MediaError, DeviceError; no file is written yet."""
     outputs, recorder = list[Output](), None
+    shown: PictureOutput | None = None
     if options.out and picture and context:
         target, canvas = picture
         effect = canvas.look.effect
-        shown: VideoOutput | PngOutput
         if wants_folder(options.out, effect):
             shown = PngOutput(context, target, make_folder(options.out), alpha=effect == "cutout")
         else:
@@ -60,7 +69,7 @@ def open_outputs(
         outputs.append(shown)
     if options.masks:
         outputs.append(_mask_output(options, info, context, segmenter, stack))
-    return Outputs(tuple(outputs), recorder)
+    return Outputs(tuple(outputs), shown, recorder)
 
 
 def _recorder(options: ReplayOptions, info: VideoInfo) -> Recorder:

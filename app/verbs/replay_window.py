@@ -36,14 +36,16 @@ def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -
         pipeline = show.pipeline(outputs.stages)
         stack.callback(pipeline.release)
         opened = Opened(options, source, machine, model, segmenter, outputs, pipeline)
-        records = stack.enter_context(Records(options, (DECODE, *pipeline.names), opened.dispatches, figures.add))
+        records = stack.enter_context(
+            Records(options, (DECODE, *pipeline.names), opened.dispatches, outputs, figures.add)
+        )
         facts = facts_of(options, source.info, machine, model, segmenter)
         with (
             stop_flag() as stopped,
             show.player(pipeline, lambda: panel.performance(figures, facts), records.take) as player,
         ):
             player.run(lambda: bool(stopped))
-        records.finish(outputs, pipeline, complete=not stopped)
+        records.finish(pipeline, complete=not stopped)
         summary = summarize_replay(opened, records, bool(stopped))
         records.close(summary)
     return summary, stopped

@@ -12,6 +12,9 @@ _PERCENTILES = ("median_ms", "p95_ms", "p99_ms", "max_ms")
 def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     """Times of each stage and the bytes it read back per frame, and what the run was."""
     frames = summary["frames"]
+    if not frames:
+        console.say("no frame was shown")
+        return
     read_back = summary["stage_readback_bytes"]
     rows = [
         (name, *(times[key] for key in _PERCENTILES), read_back.get(name, 0) // frames)
@@ -20,6 +23,8 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     total = summary["readback_bytes"] // frames
     rows[-1] = (*rows[-1][:-1], total)
     title = f"{frames} frames of {'x'.join(map(str, summary['size']))}, {summary['frames_per_second']} frames/s"
+    if summary["dropped"] or summary["repeated"]:
+        title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
     console.table(title, ("stage, ms", "p50", "p95", "p99", "max", "bytes read back"), rows)
     console.say(f"{summary['model']} on {summary['renderer']}, {summary['dispatches']} dispatches a frame")
     if gpu_stages := summary.get("gpu_stages"):

@@ -15,20 +15,11 @@ from app.verbs.records import Records
 from app.verbs.replay_options import ReplayOptions
 from app.verbs.replay_outputs import open_outputs
 from app.verbs.replay_summary import Opened, facts_of, summarize_replay
-from app.window.coldstart import WindowClosedError
 from app.window.show import Wishes, open_show
 
 
 def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -> tuple[dict[str, Any], StopFlag]:
-    """Play it. Raises TexelflowError."""
-    try:
-        return _play(options, choice, console)
-    except WindowClosedError:
-        unseen = {"file": str(options.file), "frames": 0, "interrupted": False, "cut_off": False}
-        return {**unseen, "warnings": ["the window was closed before the first frame"]}, StopFlag()
-
-
-def _play(options: ReplayOptions, choice: Choice, console: Console) -> tuple[dict[str, Any], StopFlag]:
+    """Play it. Raises TexelflowError; one without an exit code for a window that was closed before the first frame."""
     fit: Any = options.fit
     recorded = options.out is not None or options.masks is not None
     wishes = Wishes(

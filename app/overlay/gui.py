@@ -1,0 +1,138 @@
+"""Drawing functions go in; what they draw with Dear ImGui comes out in a framebuffer, OpenGL's state left as found."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.console import one_line
+from app.frame.preprocess import ImageSize
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+from gpu_delegate.errors import DeviceError
+
+FONT_PX = 13.0  # at scale 1
+SMALLEST_FONT_PX = 9.0
+_LINES = 36  # of text that fit into a frame at least, unless that would be too small to read
+_GLSL = "#version 330"
+_FONT = ("assets", "fonts", "Inconsolata-Medium.ttf")
+_ADVICE = "pip install imgui-bundle, and the system's libgl1 and libx11-6, or leave out --overlay and --window"
+
+
+def font_px(size: ImageSize, scale: float) -> int:
+    """How high text is, in pixels, in a picture of that size (width, height) on a screen with that content scale."""
+    fitting = min(FONT_PX * scale, size[1] / _LINES, size[0] / (1.2 * _LINES))
+    return round(max(SMALLEST_FONT_PX, fitting))
+
+
+class Gui:
+    """One Dear ImGui with its own OpenGL 3 backend: no window, no input, no settings file. Call release() at the end.
+
+    Belongs to the thread of the context; several may live side by side.
+    """
+
+    def __init__(self, context: Context) -> None:
+        """Raises DeviceError if imgui-bundle cannot be loaded or cannot draw here."""
+        self._imgui, self._gl, self._renderer = load_imgui(), context.gl, context.renderer
+        self._gui: Any = None
+        self._font_px = 0
+
+    def draw(
+        self, framebuffer: int, size: ImageSize, scale: float = 1.0, parts: Sequence[Callable[[], None]] = ()
+    ) -> None:
+        """Draw the parts, later ones on top, over a framebuffer of that size in pixels; `scale` is the screen's.
+
+        Draws nothing where there is no pixel. Raises DeviceError if Dear ImGui fails.
+        """
+        if min(size) < 1 or not parts:
+            return
+        self._prepare(font_px(size, scale))
+        imgui = self._imgui
+        imgui.get_io().display_size = imgui.ImVec2(*size)
+        with self._failures_told(), _restored(self._gl):
+            self._gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, framebuffer)
+            imgui.backends.opengl3_new_frame()
+            imgui.new_frame()
+            try:
+                for part in parts:
+                    part()
+            except BaseException:
+                imgui.end_frame()
+                raise
+            imgui.render()
+            imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
+
+    def release(self) -> None:
+        """Free everything; harmless when repeated."""
+        if self._gui is not None:
+            self._imgui.set_current_context(self._gui)
+            with _restored(self._gl):
+                self._imgui.backends.opengl3_shutdown()
+            self._imgui.destroy_context(self._gui)
+            self._gui = None
+
+    def _prepare(self, px: int) -> None:
+        """Make ours the current one; another size of text takes a new one, whose letters are drawn for that size."""
+        if px != self._font_px:
+            self.release()
+            self._font_px = px
+        imgui = self._imgui
+        if self._gui is not None:
+            imgui.set_current_context(self._gui)
+            return
+        with self._failures_told(), _restored(self._gl):
+            self._gui = imgui.create_context()
+            imgui.set_current_context(self._gui)
+            io = imgui.get_io()
+            io.set_ini_filename("")
+            io.set_log_filename("")
+            io.delta_time = 1 / 60
+            io.fonts.add_font_from_file_ttf(str(Path(imgui_folder()).joinpath(*_FONT)), px)
+            if not imgui.backends.opengl3_init(_GLSL):
+                raise RuntimeError("its backend does not start")
+
+    @contextlib.contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        """Dear ImGui's failed assertions arrive as RuntimeError."""
+        try:
+            yield
+        except RuntimeError as error:
+            what = one_line(str(error))
+            raise DeviceError(f"the overlay cannot be drawn on {self._renderer}: {what}; {_ADVICE}") from error
+
+
+def load_imgui() -> Any:
+    """Dear ImGui's module. Large, and it loads libraries of the system: only who draws needs it. Raises DeviceError."""
+    glfw = os.environ.get("PYGLFW_LIBRARY")
+    try:
+        from imgui_bundle import imgui
+    except (ImportError, OSError) as error:
+        raise DeviceError(f"no overlay: Dear ImGui cannot be loaded: {one_line(str(error))}; {_ADVICE}") from error
+    finally:
+        if glfw is None:  # it offers its own glfw to the whole process
+            os.environ.pop("PYGLFW_LIBRARY", None)
+    return imgui
+
+
+def imgui_folder() -> Path:
+    """Where imgui-bundle is installed."""
+    import imgui_bundle
+
+    return Path(imgui_bundle.__file__).parent
+
+
+@contextlib.contextmanager
+def _restored(gl: opengl.GL) -> Iterator[None]:
+    """Puts back what Dear ImGui's backend leaves changed, and gives it what it takes for granted."""
+    framebuffer = gl.integer(opengl.DRAW_FRAMEBUFFER_BINDING)
+    unpack_buffer = gl.integer(opengl.PIXEL_UNPACK_BUFFER_BINDING)
+    stores = {name: gl.integer(name) for name in (opengl.UNPACK_ALIGNMENT, opengl.UNPACK_ROW_LENGTH)}
+    gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, 0)
+    try:
+        yield
+    finally:
+        for name, value in stores.items():
+            gl.glPixelStorei(name, value)
+        gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, unpack_buffer)
+        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, framebuffer)

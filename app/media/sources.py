@@ -177,8 +177,9 @@ class FileSource:
                 packet = next(packets)
             except StopIteration:
                 return
-            except av.FFmpegError as error:
-                self.truncated = f"reading failed after {self._packets} frames ({error.strerror})"
+            except (av.FFmpegError, IndexError) as error:  # PyAV does not know streams that appear in mid-file
+                reason = getattr(error, "strerror", "a stream appeared")
+                self.truncated = f"reading failed after {self._packets} frames ({reason})"
                 yield from self._decode_packet(None)
                 return
             self._packets += packet.size > 0
@@ -281,6 +282,8 @@ def pick_stream(container: av.container.InputContainer, path: str) -> av.VideoSt
         raise MediaError(f"'{path}' is in a video codec that is not supported; convert it to H.264 first")
     _check_size(path, stream.codec_context.width, stream.codec_context.height)
     stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
+    if stream.codec_context.name == "h264":  # with threads FFmpeg leaves in damaged pictures what was in memory before
+        stream.codec_context.thread_type = "NONE"
     return stream
 
 

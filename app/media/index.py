@@ -130,7 +130,7 @@ class TimeIndex:
         self, container: av.container.InputContainer, stream: av.VideoStream
     ) -> Iterator["av.Packet[av.VideoStream]"]:
         """Those that are to be seen, until the file ends, reading fails, or nobody wants them any more."""
-        with contextlib.suppress(av.FFmpegError):
+        with contextlib.suppress(av.FFmpegError, IndexError):  # of streams that appear in mid-file, as in FileSource
             for packet in container.demux(stream):
                 if self._unwanted.is_set():
                     return

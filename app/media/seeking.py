@@ -236,11 +236,13 @@ class SeekableSource:
 
     def _runs(self, index: int, unwanted: Callable[[], bool]) -> Iterator[Run]:
         """Where to decode from, the quickest first; the last is the file's start."""
-        if self._leads_to(index):
+        if self._run.from_start and self._leads_to(index):
             yield self._run
         self._index.wait(_PATIENCE_S, unwanted)
         if index - len(self._survey.pts) <= _SOON:
             self._survey.wait_for(index, _PATIENCE_S, unwanted)
+        if self._leads_to(index):
+            yield self._run
         yield from self._jumps(index)
         reader = Reader(self._path)
         self._reader.close()

@@ -119,7 +119,7 @@ class GpuClock:
 def timer_health(context: Context) -> str | None:
     """None if time stamps tell how long the device works; else what is wrong with them. Takes some milliseconds."""
     if context.is_software:
-        return f"{context.renderer} is no GPU: its time stamps do not tell how long work takes"
+        return "the time stamps of a software renderer do not tell how long work takes"
     if context.gl.version < (3, 3):
         return "OpenGL below 3.3 has no time stamps"
     bits = ctypes.c_int()

@@ -48,8 +48,8 @@ class Playback:
         """How long until `due` is worth another call; None if that depends on the person alone."""
         frame = self._feed.peek()
         if frame is None:
-            return None if self.at_end or (self.paused and not self._asked) else _POLL_S
-        if self._asked:
+            return None if self.at_end or (self.paused and not self.busy) else _POLL_S
+        if self.busy:
             return 0.0
         return None if self.paused else self.pacer.wait_ns(frame.time_ms, now_ns) / 1e9
 
@@ -59,7 +59,8 @@ class Playback:
         return self._feed.ended and self._feed.peek() is None
 
     @property
-    def _asked(self) -> bool:
+    def busy(self) -> bool:
+        """Whether a frame was asked for that is not there yet."""
         return self._sought is not None or self._steps > 0
 
     def _arrive(self, frame: VideoFrame) -> None:
@@ -70,7 +71,7 @@ class Playback:
                 self._set_loop()
 
     def _take(self, frame: VideoFrame, now_ns: int) -> Shown | None:
-        if self._asked:
+        if self.busy:
             self._sought = self._sought_ms = None
             self._steps = max(0, self._steps - 1)
             self._feed.pop()

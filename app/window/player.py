@@ -70,7 +70,7 @@ class Player:
             due = self.playback.due(perf_counter_ns())
             if due:
                 self._show(*due)
-            elif self.stale or self._window.damaged:
+            elif self._to_be_redrawn:
                 self._redraw()
             for line in self._screenshots.collect():
                 self._say(line)
@@ -79,8 +79,15 @@ class Player:
         for record in self._pipeline.drain():
             self._observe(record)
 
+    @property
+    def _to_be_redrawn(self) -> bool:
+        seen = self.playback.frame is not None and not self._window.minimised
+        return seen and (self.stale or self._window.damaged)
+
     def _patience_s(self) -> float:
         """How long nothing but events can happen."""
+        if self._to_be_redrawn:
+            return 0.0
         waits = [_IDLE_S]
         wait_s = self.playback.wait_s(perf_counter_ns())
         if wait_s is not None:
@@ -106,8 +113,7 @@ class Player:
     def _redraw(self) -> None:
         """The frame at hand again, which counts for nothing."""
         frame = self.playback.frame
-        if frame is None or self._window.minimised:
-            return
+        assert frame is not None
         if frame is not self._drawn:  # it came while the window was minimised
             self._show(frame, Shown(0, 0))
             return
@@ -133,7 +139,7 @@ class Player:
 
     def _obey(self, key: Key) -> None:
         action = action_of(key)
-        if action:
+        if action and not (key.repeated and self.playback.busy):
             self._say(self._commands[action.command](action.value))
             self.stale = True
 

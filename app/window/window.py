@@ -178,6 +178,7 @@ def _library() -> Any:
     except ImportError as error:
         raise DeviceError(f"no window: the library glfw cannot be loaded; pip install glfw ({advice})") from error
     _leave_egl()
+    _hold_opengl()
     complaints = _complaints(glfw)
     try:
         if glfw.init():
@@ -207,6 +208,13 @@ def _leave_egl() -> None:
     """A context without a window may still be current, and GLX ends the whole process where one of EGL's is."""
     with contextlib.suppress(OSError):
         ctypes.CDLL("libEGL.so.1").eglReleaseThread()
+
+
+def _hold_opengl() -> None:
+    """Without this glfw unloads OpenGL after each window, and imgui-bundle's own copy stands in the next one's way."""
+    for name in ("libGLX.so.0", "libGL.so.1"):
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name)
 
 
 def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) -> Any:

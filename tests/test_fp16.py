@@ -10,20 +10,20 @@ import pytest
 
 import assets
 from app.console import Console
-from app.frame.masks import LIMITS, compare_masks
-from app.verbs.check_model import Subject, check_model, samples_for, subject_of
+from app.frame.masks import LIMITS
+from app.verbs.check_model import Subject, check_model
 from gpu_delegate.compare import compare, first_divergence, times_rounded
 from gpu_delegate.context import Context
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
 from gpu_delegate.packing import from_memory, to_memory
 from gpu_delegate.program import Blueprint, accesses_of, draft
-from gpu_delegate.reader import load_model, read_model
+from gpu_delegate.reader import read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.roofline import cost_of
 from gpu_delegate.runtime import Program, device_of
 from tests.commands import Command
-from tests.engine import Floats, on_gpu, run
+from tests.engine import Floats, on_gpu
 from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES
 from tests.random_networks import random_network
@@ -231,63 +231,56 @@ def test_rounding_is_counted_on_the_longest_way() -> None:
     assert counts == [[0, 0, 0, 0, 0], [0, 1, 2, 3, 3]]
 
 
-@pytest.mark.parametrize("model", ["selfie_model", "selfie_landscape_model"])
-def test_masks_of_real_frames(context: Context, model: str, request: pytest.FixtureRequest) -> None:
-    """Other values than with float32, and outlines as good as the same."""
-    path: Path = request.getfixturevalue(model)
-    graph = load_model(path)
-    whole, half = (Program(context, draft(graph, device_of(context), precision=precision)) for precision in PRECISIONS)
-    reference = Reference(path.read_bytes())
-    with whole, half:
-        for sample in samples_for(subject_of(model, path, graph, None))[:4]:
-            (mask,), (expected,) = run(half, sample.tensors), reference.run(sample.tensors)
-            assert 1e-4 < np.abs(mask - run(whole, sample.tensors)[0]).max() < LIMITS["fp16"].error
-            difference = compare_masks(0, mask[0, ..., 0], np.asarray(expected)[0, ..., 0])
-            assert difference.iou >= LIMITS["fp16"].iou
-            assert difference.union > 1000
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    path = tmp_path / "gated.tflite"
+    path.write_bytes(GATED.model())
+    return path
 
 
 class TestVerbs:
-    """--precision fp16 on the command line."""
+    """--precision fp16 on the command line. Real models are few here, since each takes seconds to compile."""
 
     @pytest.mark.parametrize("model", ["selfie", "selfie-landscape"])
     def test_check_of_a_clip(self, model: str, texelflow: Command) -> None:
-        arguments = ("check", CLIP, "--from", "60", "--to", "63", "--model", model, "--json", "--precision")
-        half, whole = (texelflow(*arguments, precision) for precision in ("fp16", "fp32"))
-        assert (half.code, whole.code) == (0, 0)
-        figures, exact = json.loads(half.out), json.loads(whole.out)
-        assert (figures["precision"], exact["precision"]) == ("fp16", "fp32")
-        assert min(figures["iou"], figures["min_iou"]) >= LIMITS["fp16"].iou
-        assert figures["max_error"] > 3 * exact["max_error"]
+        """Masks are not those of float32, which may be LIMITS["fp32"].error apart, and their outlines nearly are."""
+        options = ("--from", 60, "--to", 63, "--model", model, "--precision", "fp16", "--json")
+        result = texelflow("check", CLIP, *options)
+        figures = json.loads(result.out)
+        assert (result.code, figures["precision"], figures["frames"]) == (0, "fp16", 4)
+        assert LIMITS["fp32"].error < figures["max_error"] < LIMITS["fp16"].error
+        assert LIMITS["fp16"].iou <= figures["min_iou"] <= figures["iou"]
 
-    def test_check_beyond_the_limits(self, texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_check_beyond_the_limits(
+        self, model_file: Path, texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(tmp_path)
-        result = texelflow(
-            "check", CLIP, "--from", 60, "--to", 60, "--precision", "fp16", "--tolerance", "1e-6", "--json"
-        )
+        meaning = ("--model", model_file, "--input-range", "0,1", "--activation", "none", "--channel", 0)
+        options = ("--from", 60, "--to", 60, "--precision", "fp16", "--tolerance", "1e-6", "--json")
+        result = texelflow("check", CLIP, *meaning, *options)
         figures = json.loads(result.out)
         assert (result.code, figures["failed_frames"]) == (1, [60])
         assert "the network agrees" in figures["verdict"], "within what halves allow"
         assert (tmp_path / "texelflow-check.png").is_file()
 
-    def test_check_of_a_model(self, texelflow: Command) -> None:
-        result = texelflow("check", "selfie", "--precision", "fp16", "--json")
+    def test_check_of_a_model(self, model_file: Path, texelflow: Command) -> None:
+        result = texelflow("check", model_file, "--precision", "fp16", "--json")
         figures = json.loads(result.out)
         assert (result.code, figures["precision"], figures["first_divergence"]) == (0, "fp16", None)
         assert "stored as halves" in figures["verdict"]
-        assert max(tensor["max_error"] for tensor in figures["tensors"]) > 1e-3
+        assert max(tensor["max_error"] for tensor in figures["tensors"]) > 1e-4
 
-    def test_bench(self, texelflow: Command) -> None:
+    def test_bench(self, model_file: Path, texelflow: Command) -> None:
         result = texelflow("bench", "frame", "--runs", 2, "--warmup", 0, "--precision", "fp16", "--json")
         figures = json.loads(result.out)
         assert (result.code, figures["precision"]) == (0, "fp16")
         assert 1e-7 < figures["mask_mean_error"] < 1e-3
-        model = json.loads(texelflow("bench", "model", "--runs", 1, "--precision", "fp16", "--json").out)
+        model = json.loads(texelflow("bench", "model", model_file, "--runs", 1, "--precision", "fp16", "--json").out)
         assert model["precision"] == "fp16"
 
     def test_inspect(self, texelflow: Command) -> None:
         arguments = ("inspect", "selfie", "--no-peaks", "--json", "--precision")
-        half, whole = (json.loads(texelflow(*arguments, precision).out) for precision in ("fp16", "fp32"))
+        whole, half = (json.loads(texelflow(*arguments, precision).out) for precision in PRECISIONS)
         assert (half["precision"], whole["precision"]) == ("fp16", "fp32")
         memory, before = half["memory"], whole["memory"]
         assert memory["inner_bytes"] * 2 == before["inner_bytes"]

@@ -1,4 +1,4 @@
-"""Records of frames go in; a picture that is to be recorded gets their figures written over it, as a stage."""
+"""Records of frames go in; the pictures of a target come out with figures over them: a stage without any window."""
 
 from app.frame.pipeline import FrameRecord, Stage
 from app.frame.targets import OffscreenTarget
@@ -6,27 +6,31 @@ from app.media.sources import VideoFrame
 from app.overlay import panel
 from app.overlay.figures import OVERLAY, Figures
 from app.overlay.gui import Gui
-from app.overlay.panel import Facts
 from gpu_delegate.context import Context
+
+_USUAL_HEIGHT = 720  # of pictures; in larger ones text grows with them, since people see them as large as these
 
 
 class Overlay:
-    """Draws into one target, in the context's thread."""
+    """Draws the performance panel into a target. `stage` comes after the one that draws the picture."""
 
-    def __init__(self, context: Context, target: OffscreenTarget, facts: Facts) -> None:
+    def __init__(self, context: Context, target: OffscreenTarget, facts: panel.Facts) -> None:
         """Raises DeviceError if Dear ImGui cannot be loaded."""
-        self._gui, self._target, self._facts = Gui(context), target, facts
-        self._figures = Figures()
+        self.figures = Figures()
         self.stage = Stage(OVERLAY, self._draw)
+        self._gui, self._target, self._facts = Gui(context), target, facts
 
     def add(self, record: FrameRecord) -> None:
-        """One more frame to be told of; what is drawn is about those before."""
-        self._figures.add(record)
-
-    def _draw(self, frame: VideoFrame) -> None:
-        target = self._target
-        self._gui.draw(target.framebuffer, target.size, 1.0, [lambda: panel.performance(self._figures, self._facts)])
+        """Count a frame that is complete."""
+        self.figures.add(record)
 
     def release(self) -> None:
-        """Free what draws."""
+        """Free Dear ImGui."""
         self._gui.release()
+
+    def _draw(self, frame: VideoFrame) -> None:
+        target, facts = self._target, self._facts
+        where = f"frame {frame.index}   {frame.time_ms / 1e3:.3f} s"
+        scale = max(1.0, target.size[1] / _USUAL_HEIGHT)
+        parts = (lambda: panel.performance(self.figures, facts), lambda: panel.status(where))
+        self._gui.draw(target.framebuffer, target.size, scale, parts)

@@ -60,7 +60,7 @@ class Texts:
 
 
 def performance(figures: Figures, facts: Facts) -> None:
-    """The panel at the top left: header, graph of frame times, table, facts; less of it in pictures too small for all."""
+    """The panel at the top left: header, graph of frame times, table, facts; less of it in small pictures."""
     canvas = _Canvas()
     summary = figures.summary
     letters = int((canvas.width / canvas.em - 2 * (_MARGIN + _PADDING)) * canvas.em / canvas.letter)
@@ -76,7 +76,9 @@ def performance(figures: Figures, facts: Facts) -> None:
     canvas.text(x, y, _LATE if texts.late else _BRIGHT, header)
     y += canvas.em * (1 + _GAP)
     if has_graph:
-        canvas.graph(x, y, columns * canvas.letter, _GRAPH * canvas.em, figures.intervals_ms, figures.window, facts.budget_ms)
+        canvas.graph(
+            x, y, columns * canvas.letter, _GRAPH * canvas.em, figures.intervals_ms, figures.window, facts.budget_ms
+        )
     if has_table:
         y += canvas.em * (_GRAPH + _GAP)
         for block in texts.blocks:
@@ -127,7 +129,7 @@ def message(text: str) -> None:
 @lru_cache(maxsize=8)
 def _full_texts(summary: Summary, facts: Facts, letters: int) -> Texts:
     """The panel's words; `letters` is the width of the picture in them, for lines that must be broken."""
-    late = bool(summary.dropped or (facts.budget_ms and summary.frame_ms > _LATE_SHARE * facts.budget_ms))
+    late = 0 < _LATE_SHARE * facts.budget_ms < summary.frame_ms
     short = f"{summary.frames_per_s:.1f} fps  {summary.frame_ms:.1f} ms"
     header = f"{short}   dropped {summary.dropped}  repeated {summary.repeated}"
     table, columns = _table(summary)
@@ -264,7 +266,9 @@ class _Canvas:
         if budget_ms:
             level = round(y + high * (1 - budget_ms / top_ms))
             self._rectangle(x, level, x + wide, level + 1, _BRIGHT, 0)
-            self.text(x + 0.3 * self.em, level - self.em, _BRIGHT, f"{budget_ms:.1f} ms budget")
+            label, below = f"{budget_ms:.1f} ms budget", level + 2
+            self._rectangle(x, below, x + (len(label) + 1) * self.letter, below + self.em, _BACK, 0)
+            self.text(x + self.letter / 2, below, _BRIGHT, label)
 
     def _rectangle(self, left: float, top: float, right: float, bottom: float, color: int, rounding: float) -> None:
         vector = self._imgui.ImVec2

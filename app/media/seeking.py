@@ -153,7 +153,8 @@ class SeekableSource:
         self._first_pts = self._reader.first_pts
         self._run = self._reader.from_start()
         self._cache = FrameCache(cache_bytes)
-        self._frame_bytes = self.info.width * self.info.height * 4
+        sample_bytes = 1 if self.format.bits <= 8 else 2
+        self._frame_bytes = sample_bytes * sum(math.prod(shape) for shape in self.format.plane_shapes)
         self._closed = False
         self._decoding = threading.Lock()  # FFmpeg crashes where a file is closed meanwhile
         self._detour = 0  # how many key frames earlier decoding has to begin in this file
@@ -236,11 +237,10 @@ class SeekableSource:
 
     def _runs(self, index: int, unwanted: Callable[[], bool]) -> Iterator[Run]:
         """Where to decode from, the quickest first; the last is the file's start."""
-        if self._run.from_start and self._leads_to(index):
-            yield self._run
-        self._index.wait(_PATIENCE_S, unwanted)
-        if index - len(self._survey.pts) <= _SOON:
-            self._survey.wait_for(index, _PATIENCE_S, unwanted)
+        if not (self._run.from_start and 0 < index - self._run.position <= _NEAR):
+            self._index.wait(_PATIENCE_S, unwanted)
+            if index - len(self._survey.pts) <= _SOON:
+                self._survey.wait_for(index, _PATIENCE_S, unwanted)
         if self._leads_to(index):
             yield self._run
         yield from self._jumps(index)

@@ -159,17 +159,22 @@ def replay_verb(
 def demo_verb(
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path("out"),
     model: Model = "selfie",
+    window: Annotated[
+        bool | None,
+        typer.Option("--window/--no-window", help="Play the clip in a window, too; by default if there is a display."),
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Segment the embedded clip: demo.mp4, demo.png and demo.json, and a table of what it took."""
+    """Segment the embedded clip: demo.mp4, demo.png, demo.json and a table of what it took; then watch it in a window."""
     from app.console import Console
-    from app.verbs.demo import demo
+    from app.verbs.demo import demo, has_display, watch_demo
 
     console = Console(quiet=json)
     figures, code = demo(folder, model, console)
     if json:
         console.json(figures)
-    return code
+    wanted = has_display() if window is None else window
+    return watch_demo(model, console) if wanted and not code else code
 
 
 @models.callback(invoke_without_command=True)

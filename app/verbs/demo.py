@@ -1,5 +1,11 @@
-"""The embedded clip goes in; a segmented recording, a still and a log of its frames come out, checked on the CPU."""
+"""The embedded clip goes in; a segmented recording, a still and a log of its frames come out, checked on the CPU.
 
+Where there is a display, a window plays the clip after that.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,6 +27,7 @@ from app.verbs.replay import replay
 from app.verbs.replay_options import ReplayOptions
 from app.verbs.report import show_replay
 from gpu_delegate.context import open_context
+from gpu_delegate.errors import DeviceError
 
 CHECK_EVERY = 10  # frames
 STILL = 110  # the frame of the still, one of those checked: two people
@@ -45,6 +52,27 @@ def demo(folder: Path, model_name: str, console: Console) -> tuple[dict[str, Any
     console.table("Agreement of GPU and CPU", ("figure", "value"), [(k, f"{v:.6g}") for k, v in agreement.items()])
     console.say(f"written: {', '.join(str(folder / f'demo.{end}') for end in ('mp4', 'png', 'json'))}")
     return {**summary, "agreement": agreement}, 0
+
+
+def has_display(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a window has somewhere to open; outside Linux there always is, as far as one can know."""
+    return sys.platform != "linux" or bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
+
+
+def watch_demo(model_name: str, console: Console) -> int:
+    """Play the clip in a window, which closes at the end if nobody has touched it: the exit code.
+
+    A display that does not let a window open is told of, and is no failure.
+    """
+    console.note("the clip in a window: ? lists its keys, q closes it")
+    with resources.as_file(resources.files("assets") / "people.mp4") as clip:
+        options = ReplayOptions(clip, effect="replace", model=model_name, window=True, closes=True)
+        try:
+            _, code = replay(options, console)
+        except DeviceError as error:
+            console.warn(str(error))
+            return 0
+    return code
 
 
 def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], Floats]:

@@ -40,6 +40,7 @@ class ReplayOptions:
     overlay: bool | None = None  # None: in windows, not in recordings
     speed: float | None = None
     loop: bool = False
+    closes: bool = False  # a window that nobody has touched closes at the end
 
     @property
     def needs_picture(self) -> bool:

@@ -44,7 +44,7 @@ def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -
             stop_flag() as stopped,
             show.player(pipeline, lambda: panel.performance(figures, facts), records.take) as player,
         ):
-            player.run(lambda: bool(stopped))
+            player.run(lambda: bool(stopped) or (options.closes and player.untouched_at_end))
         records.finish(pipeline, complete=not stopped)
         summary = summarize_replay(opened, records, bool(stopped))
         records.close(summary)

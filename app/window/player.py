@@ -44,6 +44,7 @@ class Player:
         self.stale = False  # whether it has to be drawn again
         self.message, self._message_end = "", 0.0  # a few words on the screen, and until when
         self.overlay, self.help, self._quit = False, False, False
+        self._touched = False  # whether any key has done anything
         self._commands: dict[Command, Callable[[int], str]] = {
             "pause": lambda _: playback.pause(perf_counter_ns()),
             "step": playback.step,
@@ -67,7 +68,9 @@ class Player:
         while not (self._quit or self._window.closed or stopped()):
             for key in self._window.events(self._patience_s()):
                 self._obey(key)
-            due = self.playback.due(perf_counter_ns())
+            was_paused, due = self.playback.paused, self.playback.due(perf_counter_ns())
+            if self.playback.paused and not was_paused:
+                self._say("the end")
             if due:
                 self._show(*due)
             elif self._to_be_redrawn:
@@ -78,6 +81,11 @@ class Player:
                 self.message, self.stale = "", True
         for record in self._pipeline.drain():
             self._observe(record)
+
+    @property
+    def untouched_at_end(self) -> bool:
+        """Whether all has been shown to somebody who did no more than watch."""
+        return self.playback.at_end and not self._touched
 
     @property
     def _to_be_redrawn(self) -> bool:
@@ -140,6 +148,7 @@ class Player:
     def _obey(self, key: Key) -> None:
         action = action_of(key)
         if action and not (key.repeated and self.playback.busy):
+            self._touched = True
             self._say(self._commands[action.command](action.value))
             self.stale = True
 

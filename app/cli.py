@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.core
 
-from app.signals import end_of, raising
+from app.signals import Ended, exit_code, raising
 from gpu_delegate import debug
 from gpu_delegate.errors import OpenGLWarning, TexelflowError
 
@@ -29,20 +28,8 @@ DEFECT = 70
 MEANING = "What the model's numbers mean, where neither it nor the catalogue says so"
 
 
-class Verbs(typer.core.TyperGroup):
-    """The program's verbs."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the verb that the arguments name. Raises Abort for Ctrl-C, which Typer would make a bare exit code of."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise typer.Abort from error
-
-
 app = typer.Typer(
     name="texelflow",
-    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -165,7 +152,7 @@ def demo_verb(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Segment the embedded clip: demo.mp4, demo.png, demo.json and a table of what it took; then watch it in a window."""
+    """Segment the embedded clip: a recording, a still, a log, a table of what it took, and a window to watch it in."""
     from app.console import Console
     from app.verbs.demo import demo, has_display, watch_demo
 
@@ -343,8 +330,8 @@ def main(arguments: list[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
         return _complain(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort) as error:
-        return _complain("interrupted", end_of(error))
+    except Ended as error:
+        return _complain("interrupted", exit_code(error.number))
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

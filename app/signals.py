@@ -10,8 +10,11 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 _SHELL = 128  # what shells add to a signal's number for the exit code
 
 
-class Ended(KeyboardInterrupt):
-    """A signal asked the program to end; `number` says which one."""
+class Ended(BaseException):
+    """A signal asked the program to end; `number` says which one.
+
+    It is no KeyboardInterrupt, of which libraries on the way up make something else.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -31,14 +34,6 @@ class StopFlag:
 def exit_code(number: int | None) -> int:
     """What a shell shows for a program that a signal ended: 130 for Ctrl-C, 143 for SIGTERM; 0 for none."""
     return 0 if number is None else _SHELL + number
-
-
-def end_of(error: BaseException) -> int:
-    """The exit code of an interruption, whatever has been made of it on the way up."""
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, Ended):
-        found = found.__cause__
-    return exit_code(found.number if isinstance(found, Ended) else signal.SIGINT)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ _BRIGHT, _PLAIN, _DIM = 0xFFFFFFFF, 0xFFE2DBD5, 0xFFA69C92
 _CPU, _GPU, _LATE = 0xFFF2C879, 0xFF8FD98A, 0xFF5C6BFF
 _MARGIN, _PADDING, _GRAPH, _GAP = 0.6, 0.7, 3.4, 0.45  # em
 _NAME_LETTERS = 16
-_COLUMN = "{:>7}"
+_COLUMN = "{:>6}"
 _HEADINGS = "".join(map(_COLUMN.format, ("p50", "p95", "p99", "max")))
 _NOTE_LETTERS = 80
 _LATE_SHARE = 1.1  # of the budget: what takes longer is late
@@ -153,8 +153,8 @@ def _table(summary: Summary) -> tuple[tuple[Block, ...], int]:
         return (*heading, Block(0, 1, _PLAIN, names), Block(column, 1, _CPU, cpu)), end
     gpu = "\n".join(_cells(stage.gpu) for stage in summary.stages)
     headings = (
-        Block(column + 4, 0, _CPU, "CPU ms"),
-        Block(end + 6, 0, _GPU, "GPU ms"),
+        Block(column + 2, 0, _CPU, "CPU ms"),
+        Block(end + 4, 0, _GPU, "GPU ms"),
         Block(column, 1, _DIM, f"{_HEADINGS}  {_HEADINGS}"),
     )
     blocks = (Block(0, 2, _PLAIN, names), Block(column, 2, _CPU, cpu), Block(end + 2, 2, _GPU, gpu))

@@ -1,0 +1,252 @@
+"""What Dear ImGui draws over pictures: compared with stored pictures, in all sizes, with OpenGL's state as found."""
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from app.frame.pipeline import FrameRecord, StageRecord
+from app.frame.preprocess import ImageSize
+from app.frame.targets import OffscreenTarget
+from app.overlay import panel
+from app.overlay.figures import Figures
+from app.overlay.gui import Gui
+from gpu_delegate import opengl
+from gpu_delegate.context import DRAWING, Context, open_context
+from gpu_delegate.errors import DeviceError
+
+if find_spec("imgui_bundle") is None:
+    pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
+
+DATA = Path(__file__).parent / "data"
+GREY = 0.5
+STATES = {
+    name: number
+    for number, name in {
+        0x8CA6: "draw framebuffer", 0x8CAA: "read framebuffer", 0x8B8D: "program", 0x84E0: "active texture",
+        0x8069: "texture", 0x8919: "sampler", 0x8894: "array buffer", 0x85B5: "vertex array", 0x88EF: "unpack buffer",
+        0x88ED: "pack buffer", 0x0CF5: "unpack alignment", 0x0CF2: "unpack row length", 0x0BE2: "blend",
+        0x0C11: "scissor", 0x0B71: "depth test", 0x0B90: "stencil test", 0x0B44: "cull face", 0x8F9D: "restart",
+        0x80C9: "blend from", 0x80C8: "blend to", 0x8009: "blend equation",
+    }.items()
+}  # fmt: skip
+Parts = Sequence[Callable[[], None]]
+
+
+def figures_of(frames: int, has_gpu: bool) -> Figures:
+    """Figures of frames whose times are made up."""
+    figures, now_ns = Figures(cpu_s=lambda: 1.5), 0
+    names = ("decode", "upload", "image_to_tensor", "network", "composite", "blit", "overlay", "swap")
+    for index in range(frames):
+        now_ns += 70_000_000 if index % 40 == 39 else 30_000_000 + 137_000 * (index * 7919 % 31)
+        stages = [
+            StageRecord(name, now_ns, 0.5 * place + index % 7 / 10, 0.3 * place if has_gpu and place else None)
+            for place, name in enumerate(names, 1)
+        ]
+        figures.add(FrameRecord(index, index, index * 33.3, now_ns, tuple(stages), 460800, int(index == 5)))
+    return figures
+
+
+FACTS = panel.Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "the timer tells nothing")
+
+
+@contextmanager
+def drawing(context: Context, size: ImageSize) -> Iterator[tuple[Gui, OffscreenTarget]]:
+    """A Gui, and something grey to draw into."""
+    target, gui = OffscreenTarget(context, size), Gui(context)
+    try:
+        context.gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
+        context.gl.glClearColor(GREY, GREY, GREY, 1)
+        context.gl.glClear(opengl.COLOR_BUFFER_BIT)
+        yield gui, target
+    finally:
+        gui.release()
+        target.release()
+
+
+def picture(context: Context, size: ImageSize, parts: Parts, scale: float = 1.0) -> npt.NDArray[np.uint8]:
+    """What the parts look like: uint8 (H, W, 3)."""
+    with drawing(context, size) as (gui, target):
+        gui.draw(target.framebuffer, size, scale, parts)
+        context.gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, target.framebuffer)
+        pixels = np.empty((size[1], size[0], 4), np.uint8)
+        context.gl.glReadPixels(0, 0, *size, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data)
+        return np.ascontiguousarray(pixels[::-1, :, :3])
+
+
+PICTURES: dict[str, tuple[ImageSize, Parts]] = {
+    "wall": (
+        (640, 480),
+        [
+            lambda: panel.performance(figures_of(130, False), FACTS),
+            lambda: panel.status("frame 60/120  2.002 s  speed 1"),
+            lambda: panel.message("saved 100 %s %n.png"),
+        ],
+    ),
+    "gpu": ((640, 480), [lambda: panel.performance(figures_of(130, True), FACTS)]),
+    "small": ((256, 144), [lambda: panel.performance(figures_of(50, True), FACTS)]),
+    "progress": ((320, 240), [lambda: panel.progress("compiling selfie", 9, 25)]),
+    "keys": (
+        (640, 480),
+        [
+            lambda: panel.key_list([("Space", "pause and play")] + [("x", "y")] * 9),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_those_stored(context: Context, name: str, request: pytest.FixtureRequest) -> None:
+    size, parts = PICTURES[name]
+    drawn, file = picture(context, size, parts), DATA / f"overlay_{name}.png"
+    if request.config.getoption("--update-snapshots"):
+        cv2.imwrite(str(file), drawn[:, :, ::-1], (cv2.IMWRITE_PNG_COMPRESSION, 9))
+    if not context.is_software or sys.version_info < (3, 11):
+        pytest.skip("stored pictures are software OpenGL's with the Dear ImGui of Python 3.11 and newer")
+    stored = np.asarray(cv2.imread(str(file)))[:, :, ::-1]
+    assert np.abs(drawn.astype(int) - stored).mean() < 0.5
+    assert np.abs(drawn.astype(int) - round(255 * GREY)).mean() > 2, "something is drawn"
+
+
+@pytest.mark.parametrize("size", [(1, 1), (16, 9), (64, 400), (400, 64), (256, 144), (2000, 300)])
+def test_every_size_is_drawn(context: Context, size: ImageSize) -> None:
+    everything = [part for _, parts in PICTURES.values() for part in parts]
+    for scale in (0.5, 3.0):
+        assert picture(context, size, everything, scale).shape == (size[1], size[0], 3)
+
+
+def test_the_panel_leaves_most_of_the_picture_and_grows_with_the_scale(context: Context) -> None:
+    size, (part,) = PICTURES["gpu"]
+    covered = (picture(context, size, [part]) != round(255 * GREY)).any(axis=2)
+    assert 0.1 < covered.mean() < 0.36
+    twice = (picture(context, (1280, 960), [part], 2.0) != round(255 * GREY)).any(axis=2)
+    assert twice.mean() == pytest.approx(covered.mean(), abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "text", ["漢字 ж é \U0001f600", "\udcff\udc80", "a\0b\n\x1b[31m", "%s%n{0}", "x" * 100_000, ""]
+)
+def test_any_text_is_drawn(context: Context, text: str) -> None:
+    facts = panel.Facts(text, text, text, text, 1, 0.0, text)
+    figures = figures_of(3, True)
+    parts = [
+        lambda: panel.performance(figures, facts),
+        lambda: panel.status(text),
+        lambda: panel.message(text),
+        lambda: panel.progress(text, 3, 2),
+        lambda: panel.progress(text, 0, 0),
+        lambda: panel.key_list([(text, text)]),
+        lambda: panel.key_list([]),
+    ]
+    picture(context, (320, 240), parts)
+
+
+def test_nothing_is_said_before_there_is_something_to_say(context: Context) -> None:
+    picture(context, (640, 480), [lambda: panel.performance(Figures(), FACTS)])
+
+
+def states(gl: opengl.GL) -> dict[str, object]:
+    box = (ctypes.c_int * 4)()
+    found: dict[str, object] = {name: gl.integer(number) for name, number in STATES.items()}
+    for name, number in (("viewport", 0x0BA2), ("scissor box", 0x0C10)):
+        gl.glGetIntegerv(number, box)
+        found[name] = tuple(box)
+    return found
+
+
+def test_opengls_state_is_as_found_and_nothing_is_read_back(context: Context) -> None:
+    gl, (_, parts) = context.gl, PICTURES["wall"]
+    buffer = gl.generate("Buffers")
+    with drawing(context, (64, 64)) as (gui, target):
+        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, 0)
+        gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, buffer)
+        gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 2)
+        gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, 7)
+        gl.glViewport(1, 2, 3, 4)
+        before, read_bytes = states(gl), context.readback.bytes
+        gui.draw(target.framebuffer, target.size, 1.0, parts)
+        gui.draw(target.framebuffer, target.size, 2.0, parts)
+        gui.release()
+        assert states(gl) == before
+        assert context.readback.bytes == read_bytes
+        gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 1)
+        gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, 0)
+        gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, 0)
+    gl.delete("Buffers", buffer)
+
+
+def test_guis_live_side_by_side_and_leave_no_objects(context: Context) -> None:
+    _, parts = PICTURES["gpu"]
+    library = ctypes.CDLL("libGL.so.1")
+
+    def living() -> list[int]:
+        kinds = (
+            library.glIsTexture,
+            library.glIsBuffer,
+            library.glIsVertexArray,
+            library.glIsProgram,
+            library.glIsShader,
+        )
+        return [sum(bool(exists(name) & 0xFF) for name in range(1, 2000)) for exists in kinds]
+
+    def once() -> None:
+        with drawing(context, (64, 64)) as (gui, target), drawing(context, (64, 64)) as (other, _):
+            for _ in range(2):
+                gui.draw(target.framebuffer, target.size, 1.0, parts)
+                other.draw(target.framebuffer, target.size, 3.0, parts)
+
+    before = living()
+    for _ in range(25):
+        once()
+    assert living() == before
+    with drawing(context, (64, 64)) as (gui, target):
+        gui.draw(target.framebuffer, target.size, 1.0, parts)
+        assert living() != before
+
+
+def test_opengl_3_3_will_do(context: Context) -> None:
+    size, parts = PICTURES["small"]
+    wanted = picture(context, size, parts)
+    try:
+        with open_context(DRAWING) as older:
+            found = picture(older, size, parts)
+            older.check_errors("drawing the overlay")
+    finally:
+        context.make_current()
+    assert np.abs(found.astype(int) - wanted).max() <= 2
+
+
+def test_failed_assertions_are_one_line_and_harm_nothing(context: Context) -> None:
+    size, parts = PICTURES["small"]
+    with drawing(context, size) as (gui, target):
+        from imgui_bundle import imgui
+
+        with pytest.raises(DeviceError, match=r"^the overlay cannot be drawn on .*IM_ASSERT.*$"):
+            gui.draw(target.framebuffer, size, 1.0, [imgui.pop_style_color])
+        gui.draw(target.framebuffer, size, 1.0, parts)
+
+
+def test_dear_imgui_is_loaded_by_a_gui_alone_and_its_absence_is_told() -> None:
+    program = """
+import os, sys
+from app.overlay import gui, overlay, panel
+assert not any(name.startswith("imgui_bundle") for name in sys.modules)
+sys.modules["imgui_bundle"] = None
+try:
+    gui.load_imgui()
+except gui.DeviceError as error:
+    print(error)
+assert "PYGLFW_LIBRARY" not in os.environ
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=DATA.parents[1])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("no overlay: Dear ImGui cannot be loaded")
+    assert done.stdout.count("\n") == 1

@@ -1,0 +1,92 @@
+"""Figures over the last frames: percentiles against NumPy's, rates, totals, pauses, how often they change."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.frame.pipeline import FrameRecord, StageRecord
+from app.overlay.figures import Figures, Spread
+
+SECOND_NS = 1_000_000_000
+TIMES_MS = st.floats(0, 1e5, allow_nan=False)
+
+
+def record(start_ns: int, cpu_ms: float = 1.0, gpu_ms: float | None = None, **more: int) -> FrameRecord:
+    """A frame of one stage."""
+    stages = (StageRecord("network", start_ns, cpu_ms, gpu_ms, readback_bytes=more.pop("readback_bytes", 0)),)
+    return FrameRecord(0, 0, 0.0, start_ns, stages, more.pop("uploaded_bytes", 0), **more)
+
+
+def numpy_spread(times_ms: list[float]) -> list[float]:
+    return [*np.percentile(times_ms, (50, 95, 99)), max(times_ms)]
+
+
+def listed(spread: Spread | None) -> list[float]:
+    assert spread
+    return [spread.p50, spread.p95, spread.p99, spread.max]
+
+
+@given(st.lists(st.tuples(TIMES_MS, st.none() | TIMES_MS), min_size=1, max_size=30), st.integers(1, 12))
+def test_spreads_are_numpys_over_the_last_frames(times_ms: list[tuple[float, float | None]], window: int) -> None:
+    figures = Figures(window)
+    for place, (cpu_ms, gpu_ms) in enumerate(times_ms):
+        figures.add(record(place * SECOND_NS, cpu_ms, gpu_ms))
+    (stage,) = figures.summary.stages
+    seen = times_ms[-window:]
+    assert listed(stage.cpu) == pytest.approx(numpy_spread([cpu_ms for cpu_ms, _ in seen]))
+    known = [gpu_ms for _, gpu_ms in seen if gpu_ms is not None]
+    if known:
+        assert listed(stage.gpu) == pytest.approx(numpy_spread(known))
+    else:
+        assert stage.gpu is None
+
+
+@given(st.lists(st.integers(0, 1_000_000_000), min_size=2, max_size=30), st.integers(1, 12))
+def test_the_frame_time_is_the_mean_interval_of_the_last_frames(gaps_ns: list[int], window: int) -> None:
+    figures, now_ns = Figures(window), 0
+    for gap_ns in gaps_ns:
+        now_ns += gap_ns
+        figures.add(record(now_ns))
+    assert list(figures.intervals_ms) == pytest.approx([gap_ns / 1e6 for gap_ns in gaps_ns[1:]][-window:])
+    figures.add(record(now_ns + SECOND_NS))
+    mean_ms = sum(figures.intervals_ms) / len(figures.intervals_ms)
+    assert figures.summary.frame_ms == pytest.approx(mean_ms)
+    assert figures.summary.frames_per_s == pytest.approx(1000 / mean_ms)
+
+
+def test_totals_bytes_and_the_process_are_told() -> None:
+    used_s = iter((5.0, 5.5))
+    figures = Figures(cpu_s=lambda: next(used_s))
+    figures.add(record(0, dropped=2, repeated=1))
+    figures.add(record(SECOND_NS, dropped=3, uploaded_bytes=7, readback_bytes=9))
+    summary = figures.summary
+    assert (summary.dropped, summary.repeated, summary.uploaded_bytes, summary.readback_bytes) == (5, 1, 7, 9)
+    assert summary.process_percent == pytest.approx(50)
+    assert summary.overlay_ms is None
+
+
+def test_numbers_stay_long_enough_to_be_read() -> None:
+    figures, seen = Figures(), set()
+    for frame in range(100):
+        figures.add(record(frame * SECOND_NS // 100))
+        seen.add(figures.summary)
+    assert 2 <= len(seen) <= 5
+
+
+def test_a_pause_is_no_frame_time_but_slow_work_is() -> None:
+    figures = Figures()
+    figures.add(record(0, cpu_ms=10))
+    figures.add(record(60 * SECOND_NS, cpu_ms=5000))
+    assert not figures.intervals_ms
+    figures.add(record(66 * SECOND_NS))
+    assert list(figures.intervals_ms) == [6000]
+
+
+def test_other_stages_start_afresh_and_totals_stay() -> None:
+    figures = Figures()
+    figures.add(record(0, dropped=1))
+    other = FrameRecord(0, 0, 0.0, 1, (StageRecord("overlay", 1, 4.0), StageRecord("swap", 1, 2.0)), 0)
+    figures.add(other)
+    assert [stage.name for stage in figures.summary.stages] == ["overlay", "swap"]
+    assert (figures.summary.dropped, figures.summary.overlay_ms) == (1, 4.0)

@@ -1,0 +1,98 @@
+"""`replay --window` and the demo's window as commands, on a real screen (Xvfb), with real keys."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.console import Console
+from app.media.sources import FileSource
+from app.verbs.demo import has_display
+from app.verbs.replay import replay
+from app.verbs.replay_options import ReplayOptions
+from tests.clips import Recipe, moving, write_clip
+from tests.commands import Command
+from tests.display import Display
+
+FRAMES, RATE = 12, 20
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clip(tmp_path_factory.mktemp("clip") / "watched.mp4", moving(FRAMES, 160, 120), Recipe(rate=RATE))
+
+
+@pytest.fixture
+def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def count_frames(path: Path) -> int:
+    with FileSource(path) as source:
+        return len(list(source))
+
+
+@pytest.mark.parametrize("backend", ["gl", "cpu"])
+def test_a_window_plays_until_q(clip: Path, display: Display, backend: str) -> None:
+    command = [sys.executable, "-m", "app", "replay", str(clip), "--window", "--loop", "--json", "--backend", backend]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        display.window(clip.name)
+        display.press("q")
+        out, complaint = process.communicate(timeout=60)
+    assert process.returncode == 0, complaint
+    if out:  # nothing, if the key came before the first frame
+        summary = json.loads(out)
+        assert summary["readback_bytes"] == 0
+        assert not summary["interrupted"]
+
+
+def test_what_is_recorded_in_a_window_has_every_frame(clip: Path, display: Display, tmp_path: Path) -> None:
+    options = ReplayOptions(clip, tmp_path / "out.mp4", backend="gl", log=tmp_path / "x.json", window=True, closes=True)
+    summary, code = replay(options, Console())
+    assert (code, summary["frames"], summary["dropped"]) == (0, FRAMES, 0)
+    assert [*summary["stages"]][-4:] == ["blit", "overlay", "swap", "total"]
+    assert count_frames(tmp_path / "out.mp4") == FRAMES
+    assert len(json.loads((tmp_path / "x.json").read_text())["frames"]) == FRAMES
+
+
+def test_frames_in_a_window_are_read_back_by_nobody(clip: Path, display: Display) -> None:
+    summary, code = replay(ReplayOptions(clip, effect="blur", backend="gl", window=True, closes=True), Console())
+    assert code == 0
+    assert summary["frames"] + summary["dropped"] == FRAMES
+    assert summary["readback_bytes"] == 0
+
+
+def test_without_a_display_there_is_one_line(clip: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    result = texelflow("replay", clip, "--window")
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 1
+    assert "display" in result.err
+    assert not has_display({})
+    assert has_display({"DISPLAY": ":0"})
+    assert has_display({"WAYLAND_DISPLAY": "wayland-0"})
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--speed", "2"], "--speed needs --window"),
+        (["--loop"], "--loop needs --window"),
+        (["--overlay"], "--overlay needs --out or --window"),
+        (["--window", "--speed", "0"], "--speed 0"),
+        (["--window", "--speed", "nan"], "--speed nan"),
+        (["--window", "--loop", "--out", "x.mp4"], "--loop does not go with --out"),
+        (["--trace", "x.txt"], "must end in .json"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    clip: Path, texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = texelflow("replay", clip, *options)
+    assert result.code == 2
+    assert complaint in result.err
+    assert list(tmp_path.iterdir()) == []

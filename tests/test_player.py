@@ -144,7 +144,8 @@ class TestPlaying:
         self, display: Display, model: SegmentationModel, clip: Path
     ) -> None:
         def script(stage: Stage) -> Script:
-            yield from stage.until(lambda: stage.player.playback.paused)
+            yield from stage.until(lambda: stage.player.message == "the end")
+            assert stage.player.playback.paused
             assert stage.here == 29
             stage.press("space")
             yield from stage.until(lambda: stage.here < 29)

@@ -22,10 +22,16 @@ def blit(picture: OffscreenTarget, aspect: Fraction, window: Window) -> None:
     """Draw a picture, whose pixels together have that aspect, filtered linearly. The rest of the window is black."""
     gl, (width, height) = window.context.gl, picture.size
     x, y, wide, high = letterbox(aspect, window.size)
+    clear(window)
     gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, picture.framebuffer)
-    gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, window.framebuffer)
-    gl.glClearColor(*_BLACK)
-    gl.glClear(opengl.COLOR_BUFFER_BIT)
     gl.glBlitFramebuffer(
         0, 0, width, height, x, y, x + wide, y + high, opengl.COLOR_BUFFER_BIT, opengl.LINEAR
     )  # fmt: skip
+
+
+def clear(window: Window) -> None:
+    """Make the whole window black; it is what is drawn into from now on."""
+    gl = window.context.gl
+    gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, window.framebuffer)
+    gl.glClearColor(*_BLACK)
+    gl.glClear(opengl.COLOR_BUFFER_BIT)

@@ -1,18 +1,28 @@
-"""Work that comes in steps goes in, its result comes out; the window shows how far it is, and answers meanwhile."""
+"""Work that comes in steps goes in, its result comes out; a window shows how far it is, and answers meanwhile."""
 
 from collections.abc import Generator
+from fractions import Fraction
 from time import perf_counter
+from types import TracebackType
 from typing import TypeVar
 
+import numpy as np
+
+from app.frame.targets import OffscreenTarget
+from app.media.feed import Feed
+from app.media.sources import VideoFrame
 from app.overlay import panel
 from app.overlay.gui import Gui
+from app.window.blit import blit, clear
 from app.window.keys import action_of
 from app.window.window import Window
 from gpu_delegate import opengl
+from gpu_delegate.context import Context
 from gpu_delegate.errors import TexelflowError
 
 Result = TypeVar("Result")
 _TURN_S = 0.03  # of work between two looks at the window
+_DIMMED = 3  # times as dark
 
 
 class WindowClosedError(TexelflowError):
@@ -24,30 +34,62 @@ class WindowClosedError(TexelflowError):
         super().__init__("the window was closed before the first frame")
 
 
-def in_view(steps: Generator[tuple[int, int], None, Result], title: str, window: Window, gui: Gui) -> Result:
-    """Do all steps, which tell (done, in all). Raises WindowClosedError, and what the steps raise."""
-    try:
-        while True:
-            _show(next(steps), title, window, gui)
-            end = perf_counter() + _TURN_S
-            while perf_counter() < end:
-                next(steps)
-    except StopIteration as finished:
-        result: Result = finished.value
-        return result
-    finally:
-        steps.close()
+class ColdStart:
+    """What a window shows before it can play: the first frame, dim, and a bar. Leave its with-block to free that."""
 
+    def __init__(self, window: Window, gui: Gui, feed: Feed, aspect: Fraction) -> None:
+        """`aspect` is that of the whole frame as displayed."""
+        self._window, self._gui, self._feed, self._aspect = window, gui, feed, aspect
+        self._still: OffscreenTarget | None = None
 
-def _show(progress: tuple[int, int], title: str, window: Window, gui: Gui) -> None:
-    keys = window.events()
-    actions = [action_of(key) for key in keys]
-    if window.closed or any(action and action.command in ("quit", "leave") for action in actions):
-        raise WindowClosedError
-    if not window.minimised:
-        gl = window.context.gl
-        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, window.framebuffer)
-        gl.glClearColor(0, 0, 0, 1)
-        gl.glClear(opengl.COLOR_BUFFER_BIT)
-        gui.draw(window.framebuffer, window.size, window.scale, [lambda: panel.progress(title, *progress)])
+    def run(self, steps: Generator[tuple[int, int], None, Result], title: str) -> Result:
+        """Do all steps, which tell (done, in all). Raises WindowClosedError, and what steps and decoding raise."""
+        try:
+            while True:
+                self._show(title, *next(steps))
+                end = perf_counter() + _TURN_S
+                while perf_counter() < end:
+                    next(steps)
+        except StopIteration as finished:
+            result: Result = finished.value
+            return result
+        finally:
+            steps.close()
+
+    def _show(self, title: str, done: int, total: int) -> None:
+        window = self._window
+        actions = [action_of(key) for key in window.events()]
+        if window.closed or any(action and action.command in ("quit", "leave") for action in actions):
+            raise WindowClosedError
+        frame = self._feed.peek()
+        if frame and self._still is None:
+            self._still = dimmed(window.context, frame)
+        if window.minimised:
+            return
+        if self._still:
+            blit(self._still, self._aspect, window)
+        else:
+            clear(window)
+        self._gui.draw(window.framebuffer, window.size, window.scale, [lambda: panel.progress(title, done, total)])
         window.swap()
+
+    def __enter__(self) -> "ColdStart":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._still:
+            self._still.release()
+
+
+def dimmed(context: Context, frame: VideoFrame) -> OffscreenTarget:
+    """A frame, darkened, as a picture on the device. Raises DeviceError, MediaError."""
+    rgba = frame.rgba
+    pixels = np.ascontiguousarray(rgba[::-1]) // np.array([_DIMMED, _DIMMED, _DIMMED, 1], np.uint8)
+    target = OffscreenTarget(context, (rgba.shape[1], rgba.shape[0]))
+    context.gl.glBindTexture(opengl.TEXTURE_2D, target.texture)
+    context.gl.glTexSubImage2D(
+        opengl.TEXTURE_2D, 0, 0, 0, *target.size, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data
+    )
+    return target

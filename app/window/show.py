@@ -24,7 +24,7 @@ from app.media.feed import Feed
 from app.media.seeking import SeekableSource
 from app.models.loading import SegmentationModel
 from app.overlay.gui import Gui
-from app.window.coldstart import in_view
+from app.window.coldstart import ColdStart
 from app.window.pacing import Pacer
 from app.window.playback import Playback
 from app.window.player import Player
@@ -54,19 +54,19 @@ class Show:
     """An open window with everything in it compiled; made by open_show."""
 
     def __init__(
-        self, source: SeekableSource, window: Window, gui: Gui, machine: Machine, segmenter: GlPath | CpuSegmenter,
-        wishes: Wishes, stack: contextlib.ExitStack,
+        self, source: SeekableSource, feed: Feed, window: Window, gui: Gui, machine: Machine,
+        segmenter: GlPath | CpuSegmenter, wishes: Wishes, stack: contextlib.ExitStack,
     ) -> None:  # fmt: skip
         """What it makes is freed by the stack. Raises DeviceError."""
-        info, size = source.info, source.format.upright_size
-        context = window.context
+        context, size = window.context, source.format.upright_size
         self.machine, self.segmenter = machine, segmenter
         self.target = OffscreenTarget(context, size)
         stack.callback(self.target.release)
         self.canvas = Canvas(context, segmenter, self.target, wishes.fit, wishes.choice)
         stack.callback(self.canvas.release)
-        self.source, self.window, self._wishes = source, window, wishes
-        self._screen = Screen(window, gui, self.canvas, Fraction(*size) * info.sample_aspect_ratio)
+        self.source, self.window = source, window
+        self._feed, self._wishes = feed, wishes
+        self._screen = Screen(window, gui, self.canvas, _aspect(source))
 
     def pipeline(self, outputs: Sequence[Stage] = ()) -> Pipeline:
         """The way of a frame to the screen; outputs take its picture before it is drawn there."""
@@ -82,8 +82,8 @@ class Show:
         wishes, path = self._wishes, Path(self.source.info.path)
         pacer = Pacer(wishes.speed, keeps_all=wishes.recorded)
         shots = Screenshots(self.window.context, self.target, path, Path())
-        with contextlib.closing(Feed(self.source)) as feed, contextlib.closing(shots):
-            playback = Playback(self.source, feed, pacer, wishes.loop)
+        with contextlib.closing(shots):
+            playback = Playback(self.source, self._feed, pacer, wishes.loop)
             player = Player(self.window, self._screen, playback, pipeline, self.canvas, shots, figures, observe)
             player.overlay = wishes.overlay
             yield player
@@ -97,13 +97,20 @@ def open_show(source: SeekableSource, model: SegmentationModel, wishes: Wishes, 
     """
     with contextlib.ExitStack() as stack:
         window = stack.enter_context(_open_window(source, wishes))
+        feed = stack.enter_context(contextlib.closing(Feed(source)))
         gui = Gui(window.context)
         stack.callback(gui.release)
         machine = machine_in(window.context, wishes.backend, console)
         steps = _segmenter(machine, model, source, wishes)
-        segmenter = in_view(steps, f"compiling shaders for {model.name}", window, gui)
+        with ColdStart(window, gui, feed, _aspect(source)) as start:
+            segmenter = start.run(steps, f"compiling shaders for {model.name}")
         stack.callback(segmenter.release)
-        yield Show(source, window, gui, machine, segmenter, wishes, stack)
+        yield Show(source, feed, window, gui, machine, segmenter, wishes, stack)
+
+
+def _aspect(source: SeekableSource) -> Fraction:
+    """Width divided by height of the whole frame as displayed."""
+    return Fraction(*source.format.upright_size) * source.info.sample_aspect_ratio
 
 
 def _open_window(source: SeekableSource, wishes: Wishes) -> Window:

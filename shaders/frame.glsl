@@ -17,6 +17,7 @@
 // Red, green and blue are TO_RGB * samples + OFFSET.
 #define TO_RGB mat3(1.0)
 #define OFFSET vec3(0.0)
+#extension GL_ARB_texture_gather : enable
 #include "sampling.glsl"
 
 #if __VERSION__ >= 420
@@ -42,21 +43,33 @@ ivec2 stored_order(ivec2 at) {
     return TRANSPOSE == 1 ? at.yx : at;
 }
 
-// Where (at * step + start) / den lies in a plane: the four pixels around it, and the weights of the further ones.
-struct Taps { ivec2 near, far; vec2 part; };
+// Where (at * step + start) / den lies in a plane: the first of the four pixels around it, and the further ones' weights.
+struct Place { ivec2 whole; vec2 part; };
 
-Taps taps(ivec2 size, ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
-    ivec2 whole;
-    vec2 part;
-    locate(at.x, step.x, start.x, den.x, whole.x, part.x);
-    locate(at.y, step.y, start.y, den.y, whole.y, part.y);
-    return Taps(clamp(whole, ivec2(0), size - 1), clamp(whole + 1, ivec2(0), size - 1), part);
+Place place(ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
+    Place p;
+    locate(at.x, step.x, start.x, den.x, p.whole.x, p.part.x);
+    locate(at.y, step.y, start.y, den.y, p.whole.y, p.part.y);
+    return p;
 }
 
-vec4 between(sampler2D plane, Taps t) {
-    vec4 top = mix(texelFetch(plane, t.near, 0), texelFetch(plane, ivec2(t.far.x, t.near.y), 0), t.part.x);
-    vec4 bottom = mix(texelFetch(plane, ivec2(t.near.x, t.far.y), 0), texelFetch(plane, t.far, 0), t.part.x);
-    return mix(top, bottom, t.part.y);
+// All samples of a plane's pixels; the outermost pixels repeat.
+vec4 between(sampler2D plane, ivec2 size, Place p) {
+    ivec2 near = clamp(p.whole, ivec2(0), size - 1), far = clamp(p.whole + 1, ivec2(0), size - 1);
+    vec4 top = mix(texelFetch(plane, near, 0), texelFetch(plane, ivec2(far.x, near.y), 0), p.part.x);
+    vec4 bottom = mix(texelFetch(plane, ivec2(near.x, far.y), 0), texelFetch(plane, far, 0), p.part.x);
+    return mix(top, bottom, p.part.y);
+}
+
+// The same of a plane with one sample a pixel, all four fetched at once where that can be done.
+float single(sampler2D plane, ivec2 size, Place p) {
+#if __VERSION__ >= 400 || defined(GL_ARB_texture_gather)
+    vec4 four = textureGather(plane, (vec2(p.whole) + 1.0) / vec2(size));  // from the corner that they share
+    vec2 rows = mix(four.wx, four.zy, p.part.x);
+    return mix(rows.x, rows.y, p.part.y);
+#else
+    return between(plane, size, p).r;
+#endif
 }
 
 // Red, green and blue from a sample of the first plane, and from chroma at luma's (at * step + start) / den.
@@ -66,11 +79,11 @@ vec3 color_of(vec4 first, ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
 #elif LAYOUT == 1
     vec3 samples = first.rrr;
 #else
-    Taps t = taps(CHROMA, at, step * CHROMA_MUL, start * CHROMA_MUL + CHROMA_ADD * den, den * CHROMA_DIV);
+    Place p = place(at, step * CHROMA_MUL, start * CHROMA_MUL + CHROMA_ADD * den, den * CHROMA_DIV);
 #if LAYOUT == 2
-    vec3 samples = vec3(first.r, between(frame_1, t).r, between(frame_2, t).r);
+    vec3 samples = vec3(first.r, single(frame_1, CHROMA, p), single(frame_2, CHROMA, p));
 #else
-    vec3 samples = vec3(first.r, between(frame_1, t).rg);
+    vec3 samples = vec3(first.r, between(frame_1, CHROMA, p).rg);
 #endif
 #endif
 #if LAYOUT > 0
@@ -90,5 +103,11 @@ vec3 frame_between(ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
     at = stored_order(at), step = stored_order(step), start = stored_order(start), den = stored_order(den);
     start += MIRRORED * ((STORED - 1) * den - 2 * start);
     step -= MIRRORED * 2 * step;
-    return color_of(between(frame_0, taps(STORED, at, step, start, den)), at, step, start, den);
+    Place p = place(at, step, start, den);
+#if LAYOUT == 1 || LAYOUT == 2
+    vec4 first = vec4(single(frame_0, STORED, p));
+#else
+    vec4 first = between(frame_0, STORED, p);
+#endif
+    return color_of(first, at, step, start, den);
 }

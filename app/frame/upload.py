@@ -129,6 +129,8 @@ class _PlaneTexture:
         context.label(opengl.TEXTURE, self.texture, f"a plane of the frame, {size[0]}x{size[1]}")
         for name in (opengl.TEXTURE_MIN_FILTER, opengl.TEXTURE_MAG_FILTER):
             self._gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.NEAREST)
+        for name in (opengl.TEXTURE_WRAP_S, opengl.TEXTURE_WRAP_T):
+            self._gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.CLAMP_TO_EDGE)
 
     def bind(self, unit: int) -> None:
         self._gl.glActiveTexture(opengl.TEXTURE0 + unit)

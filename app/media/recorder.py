@@ -184,6 +184,8 @@ class Recorder:
         except av.FFmpegError as error:
             with contextlib.suppress(av.FFmpegError):
                 container.close()
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
             raise self._failure(error) from error
         return container, stream
 
@@ -249,11 +251,14 @@ def write_png(path: str | os.PathLike[str], image: npt.NDArray[np.uint8]) -> Non
         done, data = cv2.imencode(".png", image)
         if not done:
             raise MediaError(f"'{name}' cannot be written: an image of {image.shape} is no PNG")
-        with open(part, "wb") as file:
-            file.write(data.tobytes())
-        os.replace(part, name)
+        try:
+            with open(part, "wb") as file:
+                file.write(data.tobytes())
+            os.replace(part, name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
     except (OSError, cv2.error) as error:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
         reason = getattr(error, "strerror", None) or "the image cannot be encoded"
         raise MediaError(f"'{name}' cannot be written: {reason}; choose another place") from error

@@ -37,13 +37,23 @@ class WholeFile:
             try:
                 _write(self._file, self._place, body + tail)
             except OSError:
-                with contextlib.suppress(OSError):
-                    _write(self._file, self._place, self._end)
-                    self._file.truncate()
+                self._take_back(self._file)
                 raise
             self._place, self._end = self._place + len(body), tail
         except OSError as error:
-            raise MediaError(f"'{self._path}' cannot be written: {error.strerror}; choose another place") from error
+            kept = "; what was written before is whole" if self._place else ""
+            raise MediaError(
+                f"'{self._path}' cannot be written: {error.strerror}{kept}; choose another place"
+            ) from error
+
+    def _take_back(self, file: io.FileIO) -> None:
+        """What is there of a piece that did not fit; after the first one nothing is left of the file."""
+        with contextlib.suppress(OSError):
+            if self._place:
+                _write(file, self._place, self._end)
+                file.truncate()
+            else:
+                self._path.unlink()
 
     def close(self) -> None:
         """Close it; harmless when repeated."""

@@ -66,7 +66,11 @@ class Screenshots:
         rgba = data.reshape(height, width, 4)
         try:
             path = _new_file(self._folder, f"{self._stem}-{shot.index:06d}")
-            write_png(path, rgba if shot.alpha else rgba[..., :3])
+            try:
+                write_png(path, rgba if shot.alpha else rgba[..., :3])
+            except MediaError:
+                path.unlink()
+                raise
             self._answers.append(one_line(f"saved {path}"))
         except MediaError as error:
             self._answers.append(str(error))

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.frame.picture import Orientation
+from app.frame.preprocess import Preprocessor
 from app.media.convert import Rgba
 from app.media.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
 from gpu_delegate.errors import MediaError, UsageError
@@ -255,6 +256,53 @@ def test_size_changes_in_mid_stream_are_scaled_back(tmp_path: Path) -> None:
     assert source.rescaled_frames == 4
     assert [frame.rgba.shape for frame in frames] == [(48, 64, 4)] * 8
     assert [number_of(frame.rgba) for frame in frames] == [0, 1, 2, 3] * 2
+
+
+def shown(frame: VideoFrame) -> Rgba:
+    """The upright picture, as the CPU path reads its planes."""
+    form = frame.picture.format
+    return np.asarray(Preprocessor(form, form.upright_size).image_to_tensor(frame.picture)[0] * 255)
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "bits"),
+    [("yuv420p", "yuv", 8), ("yuv422p10le", "yuv", 10), ("nv12", "nv12", 8), ("gray", "gray", 8), ("bgr0", "rgba", 8)],
+)
+def test_planes_show_what_rgba_shows(tmp_path: Path, name: str, layout: str, bits: int) -> None:
+    codec = "rawvideo" if name == "nv12" else "ffv1"
+    clip = write_clip(tmp_path / "p.mkv", numbered(2), Recipe(codec, name, colour=(6, 2), codec_options={}))
+    _, frames = read(clip)
+    for frame in frames:
+        assert (frame.picture.format.layout, frame.picture.format.bits) == (layout, bits)
+        assert np.abs(shown(frame) - frame.rgba[..., :3]).max() <= 1
+        assert number_of(frame.rgba) == frame.index
+
+
+@pytest.mark.parametrize(("matrix", "degrees", "turn"), QUARTERS)
+def test_planes_of_turned_recordings_are_read_upright(
+    tmp_path: Path, matrix: tuple[int, int, int, int], degrees: int, turn: Callable[[Rgba], Rgba]
+) -> None:
+    clip = write_clip(tmp_path / "r.mp4", moving(2))
+    _, stored = read(clip)
+    set_display_matrix(clip, *matrix)
+    with FileSource(clip) as source:
+        frame = list(source)[1]
+    assert source.format == frame.picture.format
+    assert source.format.upright_size == (source.info.width, source.info.height)
+    np.testing.assert_allclose(shown(frame), turn(shown(stored[1])), rtol=0, atol=1e-3)
+
+
+def test_planes_keep_the_first_ones_format_in_mid_stream(tmp_path: Path) -> None:
+    recipes = [Recipe(colour=(6, 1)), Recipe(pixel_format="yuv444p", colour=(1, 2))]
+    clips = [write_clip(tmp_path / f"{i}.h264", numbered(4, 64 + 64 * i), recipe) for i, recipe in enumerate(recipes)]
+    path = tmp_path / "both.h264"
+    path.write_bytes(b"".join(clip.read_bytes() for clip in clips))
+    with FileSource(path) as source:
+        for number, frame in enumerate(source):
+            assert frame.picture.format == source.format
+            assert [plane.shape for plane in frame.picture.planes] == [(48, 64), (24, 32), (24, 32)]
+            assert np.abs(shown(frame) - (20 + 6 * (number % 4))).max() <= 3
+    assert source.rescaled_frames == 4
 
 
 # Damage

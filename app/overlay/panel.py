@@ -193,11 +193,14 @@ def _bytes(count: int) -> str:
 
 
 def _wrapped(phrases: Iterable[str], wide: int) -> list[str]:
-    """Phrases put on as few lines as they fit on; one that is longer than a line is broken between words."""
+    """Phrases on as few lines as they fit on; one longer than a line gets lines of its own, broken between words."""
     lines = [""]
     for phrase in phrases:
+        is_long = len(phrase) > wide
+        if is_long and lines[-1]:
+            lines.append("")
         apart = "   " if lines[-1] else ""
-        for word in [phrase] if len(phrase) <= wide else phrase.split(" "):
+        for word in phrase.split(" ") if is_long else [phrase]:
             if len(lines[-1]) + len(apart) + len(word) <= wide:
                 lines[-1] += apart + word
             else:

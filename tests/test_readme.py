@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import av
@@ -13,6 +14,7 @@ import pytest
 
 import assets
 from tests.commands import Command
+from tests.display import Display
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,7 +45,17 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("line", commands("texelflow"))
+@pytest.mark.parametrize("line", [line for line in commands("texelflow") if "--window" in line])
+def test_command_with_a_window(line: str, recording: Path, display: Display) -> None:
+    command = [sys.executable, "-m", "app", *shlex.split(line)[1:]]
+    with subprocess.Popen(command, cwd=recording.parent, stderr=subprocess.PIPE, text=True) as process:
+        display.window(recording.name)
+        display.press("q")
+        _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 0, complaint
+
+
+@pytest.mark.parametrize("line", [line for line in commands("texelflow") if "--window" not in line])
 def test_command(
     line: str, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

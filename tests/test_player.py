@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from time import monotonic
 
@@ -207,6 +208,22 @@ class TestKeys:
 
         run(display, model, clip, script)
 
+    def test_keys_that_are_held(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(10)
+            display.xdotool("keydown", "period")
+            yield from stage.until(lambda: stage.here >= 15)
+            display.xdotool("keyup", "period")
+            display.xdotool("keydown", "o")
+            yield from stage.until(lambda: stage.player.overlay)
+            end = monotonic() + 1  # by then held keys are repeated
+            while monotonic() < end:
+                assert stage.player.overlay
+                yield
+            display.xdotool("keyup", "o")
+
+        run(display, model, clip, script)
+
     def test_seeking(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(7)
@@ -372,6 +389,16 @@ class TestWindow:
             assert display.picture()[10:290, 10:390].any(-1).mean() > 0.99
 
         run(display, model, clip, script)
+
+    def test_pixels_that_are_not_square(self, display: Display, model: SegmentationModel, tmp_path: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.paused_at(1)
+            assert stage.show.window.size == (320, 120)
+            yield from stage.settled()
+            assert display.picture()[:120, :320].any(-1).mean() > 0.99
+
+        wide = write_clip(tmp_path / "wide.mp4", moving(3, 160, 120), Recipe(aspect=Fraction(2)))
+        run(display, model, wide, script)
 
     def test_full_screen(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:

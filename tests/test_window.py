@@ -82,6 +82,9 @@ class TestSizes:
         assert width == max(1, round(height * size[0] / size[1])) or abs(height - width * size[1] / size[0]) <= 1
         assert (width, height) == size or width == room[0] or height == room[1]
 
+    def test_a_screen_that_tells_no_size_limits_nothing(self) -> None:
+        assert fitted((640, 480), (0, 0)) == (640, 480)
+
     @given(st.fractions(Fraction(1, 1000), 1000), st.tuples(sides, sides))
     def test_a_picture_touches_two_opposite_edges_and_lies_in_the_middle(
         self, aspect: Fraction, size: tuple[int, int]

@@ -175,7 +175,7 @@ class Playback:
             effect,
             *(f"{name} {index}" for name, index in zip("ab", self.marks, strict=True) if index is not None),
         ]
-        return "   ".join([*words, "repeating"] if self._feed.loop else words)
+        return " | ".join([*words, "repeating"] if self._feed.loop else words)
 
     @property
     def _here(self) -> int:

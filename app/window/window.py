@@ -22,7 +22,7 @@ _SMALLEST = (64, 48)  # below that window managers have nothing to take hold of
 
 def fitted(size: ImageSize, room: ImageSize) -> ImageSize:
     """A size made smaller, if need be, to fit into some room (both (width, height)); its shape is kept."""
-    scale = min(1.0, *(space / side for side, space in zip(size, room, strict=True) if space > 0))
+    scale = min([1.0, *(space / side for side, space in zip(size, room, strict=True) if space > 0)])
     width, height = (max(1, round(side * scale)) for side in size)
     return width, height
 
@@ -108,6 +108,7 @@ class Window:
             self._place = place
             mode = glfw.get_video_mode(monitor)
             glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
+        glfw.set_input_mode(self._handle, glfw.CURSOR, glfw.CURSOR_HIDDEN if self.fullscreen else glfw.CURSOR_NORMAL)
         self._pace()
         self._on_damage()
 

@@ -8,6 +8,7 @@ where OpenGL takes the room that the caller has (glReadnPixels, glGetTextureImag
 """
 
 import ctypes
+import functools
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, byref, c_int, c_int64, c_ssize_t, c_uint, c_void_p
 from dataclasses import dataclass
@@ -47,6 +48,12 @@ def pixel_bytes(pixel_format: int, pixel_type: int) -> int:
     return _PACKED_BYTES.get(pixel_type, 4)
 
 
+@functools.lru_cache(4096)
+def _same(address: int) -> int:
+    """The same object each time: moderngl never lets go of one that it was given."""
+    return address
+
+
 class CountingLoader:
     """Stands between a loader and its users, and hands out counting entry points for everything that reads back.
 
@@ -60,7 +67,7 @@ class CountingLoader:
 
     def load(self, name: str) -> int:
         """The address of an entry point, counting if it reads back; 0 if there is none."""
-        address = self._load(name) or 0
+        address = _same(self._load(name) or 0)
         base = name.removesuffix("ARB").removesuffix("EXT").removesuffix("KHR").removesuffix("OES")
         if not address or base not in _READERS:
             return address

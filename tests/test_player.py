@@ -438,18 +438,21 @@ class TestColdStart:
 
         assert run(display, model, clip, script, replace(WISHES, backend="gl")).numbers[:2] == [0, 1]
 
-    def test_it_can_be_closed_meanwhile(
+    def test_meanwhile_it_shows_the_first_frame_dim_and_can_be_closed(
         self, display: Display, model: SegmentationModel, clip: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def steps(*_: object) -> Iterator[tuple[int, int]]:
+        def endless(*_: object) -> Iterator[tuple[int, int]]:
             display.window(clip.name)
+            end = monotonic() + PATIENCE_S
+            while display.picture()[100:120, 140:160].mean() < 30:  # a third of the clip's colours there
+                assert monotonic() < end
+                yield 1, 2
+            assert display.picture()[:120, :160].max() > 200  # the bar
             display.press("q")
-            number = 0
-            while True:
-                yield number, 10**6
-                number += 1
+            while monotonic() < end:
+                yield 1, 2
 
-        monkeypatch.setattr("app.window.show._segmenter", steps)
+        monkeypatch.setattr("app.window.show._segmenter", endless)
         with pytest.raises(WindowClosedError), opened(clip, model):
             pass
 

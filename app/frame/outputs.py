@@ -15,6 +15,7 @@ from app.frame.render import Effect
 from app.frame.resample import MaskToFrame
 from app.frame.segmenter import CpuSegmenter
 from app.frame.targets import OffscreenTarget
+from app.leftovers import remove_if_left
 from app.media.convert import Rgba
 from app.media.recorder import Recorder, write_png
 from app.media.sources import VideoFrame
@@ -159,11 +160,13 @@ def _numbered(folder: Path, index: int) -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder, made if it is not there. Raises MediaError."""
+    """The folder, made if it is not there, without what a killed run left half-written. Raises MediaError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MediaError(f"the folder '{folder}' cannot be made ({error.strerror}); choose another place") from error
     if not os.access(folder, os.W_OK):
         raise MediaError(f"nothing can be written in the folder '{folder}'; check its permissions")
+    for part in folder.glob("*.png.part"):
+        remove_if_left(part)
     return folder

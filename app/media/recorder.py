@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from app.leftovers import locked
 from app.media.convert import FromRgba, Rgba
 from app.media.sound import SoundCopy, fits
 from gpu_delegate.errors import MediaError
@@ -252,9 +253,10 @@ def write_png(path: str | os.PathLike[str], image: npt.NDArray[np.uint8]) -> Non
         if not done:
             raise MediaError(f"'{name}' cannot be written: an image of {image.shape} is no PNG")
         try:
-            with open(part, "wb") as file:
+            with open(part, "wb") as file, locked(part, patient=True):
                 file.write(data.tobytes())
-            os.replace(part, name)
+                file.flush()
+                os.replace(part, name)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(part)

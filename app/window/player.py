@@ -167,6 +167,7 @@ class Player:
     def _take_screenshot(self) -> str:
         if self._drawn is None:
             return ""
+        self._canvas.stage.run(self._drawn)  # the effect may have changed since it was drawn
         self._screenshots.take(self._drawn.index, alpha=self._canvas.look.effect == "cutout")
         return ""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from gpu_delegate.device import Device
 from gpu_delegate.graph import Graph, Node, Pool2D
 from gpu_delegate.layout import MapShape, shape_of
-from gpu_delegate.nodes import WINDOWS, has_weights, is_contraction, is_pointwise_convolution
+from gpu_delegate.nodes import SCATTERS, WINDOWS, has_weights, is_contraction, is_pointwise_convolution
 from gpu_delegate.ops.elementwise import is_elementwise
 
 MOST_INPUTS = 15  # texture units 0 to 14; the last of the 16 that OpenGL promises holds the weights
@@ -123,7 +123,7 @@ class _Planner:
     def _domain(self) -> MapShape:
         shapes = {}
         for node in self.nodes:
-            shape = self.shape(node.inputs[0] if node.op == "DEPTH_TO_SPACE" else node.outputs[0])
+            shape = self.shape(node.inputs[0] if node.op in SCATTERS else node.outputs[0])
             shapes[shape.height, shape.width] = shape
         if len(shapes) != 1:
             raise Decline("the ops have outputs of different sizes")
@@ -132,7 +132,7 @@ class _Planner:
     def add(self, node: Node) -> None:
         out = node.outputs[0]
         self._check_window(node)
-        if node.op == "DEPTH_TO_SPACE":
+        if node.op in SCATTERS:
             self._hold(node.inputs[0])
         elif is_contraction(node):
             if node.inputs[0] in self.held and is_pointwise_convolution(self.graph, node):
@@ -177,7 +177,7 @@ class _Planner:
     def store(self, tensor: int) -> None:
         producer = self.producers[tensor]
         self.outputs.append(tensor)
-        if producer.op == "DEPTH_TO_SPACE":
+        if producer.op in SCATTERS:
             self.phases.append(Phase(1, [Store(tensor)], unrolled=True))
             return
         slices = self.shape(tensor).slices
@@ -260,7 +260,7 @@ class _Planner:
     def _can_split(self) -> bool:
         """One contraction at most, at the start, and only slice by slice work after it: slices are independent."""
         contractions = [node for node in self.nodes if is_contraction(node)]
-        if any(node.op == "DEPTH_TO_SPACE" for node in self.nodes):
+        if any(node.op in SCATTERS for node in self.nodes):
             return False
         if not contractions:
             return len({phase.slices for phase in self.phases}) == 1

@@ -12,7 +12,7 @@ from gpu_delegate.body import Body, Decline, plan_body
 from gpu_delegate.device import Device
 from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Graph, Node
-from gpu_delegate.nodes import is_contraction, is_pointwise_convolution
+from gpu_delegate.nodes import SCATTERS, is_contraction, is_pointwise_convolution
 from gpu_delegate.ops.elementwise import is_elementwise
 from gpu_delegate.vector import is_vector_node
 
@@ -72,7 +72,7 @@ class _Grouper:
         reads: Iterable[int] = ()
         if is_elementwise(node):
             reads = node.inputs
-        elif is_pointwise_convolution(self.graph, node) or node.op == "DEPTH_TO_SPACE":
+        elif is_pointwise_convolution(self.graph, node) or node.op in SCATTERS:
             reads = node.inputs[:1]
         groups = {self.group_of[self.producer[i]] for i in reads if self.producer.get(i) in self.group_of}
         latest_first = sorted(groups, key=max, reverse=True)

@@ -6,6 +6,8 @@ from gpu_delegate.graph import Conv2D, Graph, Node, Padding, Reduce
 WINDOWS = frozenset(
     {"DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"}
 )
+# Ops whose results belong to other pixels than those that they are made from: all their work is in how they store.
+SCATTERS = frozenset({"DEPTH_TO_SPACE"})
 CONTRACTIONS = frozenset({"CONV_2D", "TRANSPOSE_CONV", "Convolution2DTransposeBias"})
 
 

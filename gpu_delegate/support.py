@@ -23,12 +23,12 @@ from gpu_delegate.graph import (
     Tensor,
     TransposeConv2D,
 )
+from gpu_delegate.ops.elementwise import BINARY
 from gpu_delegate.program import draft
 
 _MAP: Shape = (1, 8, 8, 8)
 _HALF: Shape = (1, 4, 4, 8)
 _DOUBLE: Shape = (1, 16, 16, 8)
-_BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "CONCATENATION")
 
 # Where an op's smallest example is not a map of the same shape: output shape, shapes of constants, attributes.
 _EXAMPLES: MappingProxyType[str, tuple[Shape, tuple[Shape, ...], Attributes]] = MappingProxyType(
@@ -67,7 +67,7 @@ def _example(op: str) -> Graph:
     out, constants, attributes = _EXAMPLES.get(op, (source, (), Attributes()))
     tensors = [Tensor(0, "x", source), Tensor(1, "y", out)]
     inputs, nodes = [0], list[Node]()
-    if op in _BINARY:
+    if op in BINARY or op == "CONCATENATION":
         inputs.append(_append(tensors, source))
     inputs += [_append(tensors, shape, np.ones(shape, np.float32)) for shape in constants]
     if op == "DEQUANTIZE":

@@ -22,6 +22,7 @@ from gpu_delegate.graph import (
     Resize,
     TransposeConv2D,
 )
+from gpu_delegate.ops.elementwise import BINARY, UNARY
 from gpu_delegate.reader import SUPPORTED_OPS, load_model, read_model
 from gpu_delegate.reference import Reference
 from tests.model_builder import CHANGED, ModelBuilder, selfie_like
@@ -58,18 +59,18 @@ def ints(*values: Any) -> Any:
     return np.array(values, np.int32)
 
 
-ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1", "HARD_SWISH", "LOGISTIC", "TANH")
-UNARY = (*ACTIVATIONS, "ABS", "NEG", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "DEQUANTIZE")
+ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")  # with a fused activation, as no other elementwise op has
+PLAIN = (*(op for op in UNARY if op != "LEAKY_RELU"), "DEQUANTIZE")
 SAME: dict[str, Any] = {"padding": "SAME", "stride": (2, 1)}
 VALID: dict[str, Any] = {"padding": "VALID", "stride": (2, 2)}
 CASES = [
-    *(Case(op, X, Attributes(), {}) for op in UNARY),
+    *(Case(op, X, Attributes(), {}) for op in PLAIN),
     Case("LEAKY_RELU", X, Alpha(0.25), {"alpha": 0.25}),
     *(
         Case(op, X, Activated("RELU6"), {"activation": "RELU6"}, after=(zeros(1, 1, 1, 5),), node_inputs=2)
-        for op in ("ADD", "SUB", "MUL", "DIV")
+        for op in ARITHMETIC
     ),
-    *(Case(op, X, Attributes(), {}, after=(zeros(),), node_inputs=2) for op in ("MAXIMUM", "MINIMUM")),
+    *(Case(op, X, Attributes(), {}, after=(zeros(),), node_inputs=2) for op in BINARY if op not in ARITHMETIC),
     Case(
         "CONV_2D",
         (1, 4, 9, 13),

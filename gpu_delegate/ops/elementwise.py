@@ -42,8 +42,6 @@ BINARY: Mapping[str, str] = MappingProxyType(
 # What stands in the padding lanes may become infinite or NaN here, and a zero weight would not stop that.
 NEEDS_MASK = frozenset({"DIV", "EXP", "LOG", "MUL", "RSQRT", "SQRT", "SQUARE"})
 
-ACTIVATIONS = frozenset({"RELU", "RELU6", "RELU_N1_TO_1", "TANH"})  # what TensorFlow Lite fuses into other ops
-
 
 def is_elementwise(node: Node) -> bool:
     return node.op in UNARY or node.op in BINARY

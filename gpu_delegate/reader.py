@@ -17,7 +17,8 @@ import tflite
 
 from gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
 from gpu_delegate.graph import ABSENT, Graph, Node, Shape, Tensor
-from gpu_delegate.operators import MAX_OPERANDS, RULES, SUPPORTED_OPS, Operator
+from gpu_delegate.operators import MAX_OPERANDS, Operator
+from gpu_delegate.rules import RULES, SUPPORTED_OPS
 
 __all__ = ["SUPPORTED_OPS", "load_model", "read_model"]
 

@@ -50,11 +50,11 @@ def _compiled() -> Iterator[dict[tuple[object, ...], Program]]:
 def compiled(context: Context, _compiled: dict[tuple[object, ...], Program]) -> Compile:
     """Programs of models (paths or names of CHANGES), compiled once for all tests, since that takes seconds."""
 
-    def program(name: Path | str, device: str = "software", **options: bool) -> Program:
-        key = (name, device, *options.items())
+    def program(name: Path | str, device: str = "software", fuse: bool = True, keep_all: bool = False) -> Program:
+        key = (name, device, fuse, keep_all)
         if key not in _compiled:
             graph = load_model(name) if isinstance(name, Path) else read_model(CHANGES[name])
-            _compiled[key] = Program(context, draft(graph, DEVICES[device], **options))
+            _compiled[key] = Program(context, draft(graph, DEVICES[device], fuse, keep_all))
         return _compiled[key]
 
     return program

@@ -29,7 +29,8 @@ from app.frame.readback import read_buffer
 from app.frame.targets import OffscreenTarget
 from app.media.sources import FileSource, VideoFrame
 from app.models.loading import load_segmentation
-from app.verbs.replay import ReplayOptions, replay
+from app.verbs.replay import replay
+from app.verbs.replay_options import ReplayOptions
 from gpu_delegate.context import Context
 from tests.clips import Recipe, moving, packets, time_of, write_clip
 from tests.commands import Command

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from gpu_delegate.body import Accumulate, Body, Hold, Phase, Root
+from gpu_delegate.expressions import Slice, Weights
 from gpu_delegate.graph import Node
 from gpu_delegate.layout import MapShape, Storages, shape_of
 from gpu_delegate.nodes import has_weights
@@ -27,21 +26,6 @@ class Tile:
     z_slices: int = 0  # output slices of one thread; 0: all of them
     local: tuple[int, int, int] = (8, 8, 1)
     baked: bool = False  # weights as literals in the text, loops unrolled
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A channel slice: its GLSL expression, its number where that is known, and where held values keep it."""
-
-    text: str
-    index: int | None = None
-    place: int | None = None  # among the registers of a thread that makes only some of the slices
-
-    @property
-    def register(self) -> int:
-        place = self.index if self.place is None else self.place
-        assert place is not None, "held values are read at constant positions"
-        return place
 
 
 @dataclass
@@ -336,26 +320,10 @@ class Emitter:
 
     # Weights ------------------------------------------------------------------------------------------------------
 
-    def blob_base(self, key: tuple[int, str], values: Float32Array) -> int:
-        """Position of a node's weights in the blob, which takes them at first use."""
-        if key not in self._bases:
-            self._bases[key] = self.blob.add(values)
-        return self._bases[key]
-
-    def weight(self, base: int, offset: str, values: Float32Array | None) -> str:
-        """One vec4 of weights: a literal where the values are known and the tile bakes, else a load from the blob."""
-        if values is not None:
-            return literal(values)
-        return f"WEIGHT({base} + {offset})"
-
-
-def literal(values: Float32Array) -> str:
-    """A vec4 whose float32 values survive the text exactly; what is not finite goes through its bits."""
-    lanes = []
-    for value in values.astype(np.float32):
-        if np.isfinite(value):
-            text = repr(float(value))
-            lanes.append(text if "." in text or "e" in text else text + ".0")
-        else:
-            lanes.append(f"uintBitsToFloat({int(value.view(np.uint32))}u)")
-    return f"vec4({', '.join(lanes)})"
+    def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
+        """Weights of a node: literals if the tile bakes them and a thread makes all slices, else texels of the blob."""
+        if self.tile.baked and not self.splits:
+            return Weights(values, None)
+        if (node.outputs[0], what) not in self._bases:
+            self._bases[node.outputs[0], what] = self.blob.add(values)
+        return Weights(values, self._bases[node.outputs[0], what])

@@ -1,8 +1,7 @@
 """CONV_2D in its two forms: accumulating over streamed input slices, and gathering over held ones."""
 
-import numpy as np
-
-from gpu_delegate.emit import Emitter, Slice
+from gpu_delegate.emit import Emitter
+from gpu_delegate.expressions import Slice
 from gpu_delegate.graph import Conv2D, Node, TransposeConv2D
 from gpu_delegate.nodes import is_pointwise_convolution
 from gpu_delegate.packing import bias_of, convolution_blocks
@@ -12,13 +11,10 @@ from gpu_delegate.rewrite import float_data
 def start(emitter: Emitter, node: Node) -> None:
     """Declare the accumulators of a convolution and set them to its bias."""
     out = node.outputs[0]
-    bias = bias_of(emitter.graph, node)
-    base = -1 if emitter.tile.baked else emitter.blob.add(bias)
+    bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
     for index in emitter.held_slices(out):
-        at = emitter.output_slice(index)
-        text = emitter.weight(base, at.text, bias[index] if emitter.tile.baked else None)
         first = emitter.held(out, 0, index)
-        emitter.line(f"vec4 {first} = {text};")
+        emitter.line(f"vec4 {first} = {bias.texel(emitter.output_slice(index))};")
         for row in list(emitter.rows)[1:]:
             emitter.line(f"vec4 {emitter.held(out, row, index)} = {first};")
 
@@ -27,46 +23,26 @@ def accumulate(emitter: Emitter, node: Node, at: Slice) -> None:
     """Add one input slice to every output slice: out[o] += sum over taps and lanes of x * w."""
     out = node.outputs[0]
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
-    blocks = convolution_blocks(weights)
-    taps, slices = blocks.shape[1:3]
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
-    base = -1 if emitter.tile.baked else emitter.blob_base((out, "weights"), blocks)
-    for tap in range(taps):
+    blocks = emitter.weights(node, "weights", convolution_blocks(weights))
+    for tap in range(blocks.values.shape[1]):
         values = _taps(emitter, node, at, tap)
         for index in emitter.held_slices(out):
-            names = []
-            for lane in range(lanes):
-                target = (
-                    f"((({at.text}) * {taps} + {tap}) * {slices} + {emitter.output_slice(index).text}) * 4 + {lane}"
-                )
-                known = blocks[at.index, tap, index, lane] if emitter.tile.baked and at.index is not None else None
-                names.append(emitter.weight(base, target, known))
-            _multiply(emitter, [emitter.held(out, row, index) for row in emitter.rows], values, names)
+            texels = [blocks.texel(at, tap, emitter.output_slice(index), lane) for lane in range(lanes)]
+            _multiply(emitter, [emitter.held(out, row, index) for row in emitter.rows], values, texels)
 
 
 def gather(emitter: Emitter, node: Node, at: Slice) -> list[str]:
     """One output slice of a 1x1 convolution over held input."""
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
-    blocks = convolution_blocks(weights)[:, 0].transpose(1, 0, 2, 3)  # (N, S, 4 in, 4 out)
-    bias = bias_of(emitter.graph, node)
-    slices = blocks.shape[1]
-    baked = emitter.tile.baked and at.index is not None
-    if baked:
-        assert at.index is not None
-        start_text, base = emitter.weight(-1, "", bias[at.index]), -1
-    else:
-        start_text = emitter.weight(emitter.blob_base((node.outputs[0], "bias"), bias), at.text, None)
-        base = emitter.blob_base((node.outputs[0], "weights"), np.ascontiguousarray(blocks))
-    first = emitter.declare([start_text], "b")[0]
+    bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
+    blocks = emitter.weights(node, "weights", convolution_blocks(weights)[:, 0].transpose(1, 0, 2, 3))
+    first = emitter.declare([bias.texel(at)], "b")[0]
     sums = emitter.declare([first for _ in emitter.rows], "b")
-    for index in range(slices):
+    for index in range(blocks.values.shape[1]):  # (N, S, 4 in, 4 out)
         values = [emitter.held(node.inputs[0], row, index) for row in emitter.rows]
         lanes = min(4, weights.shape[3] - 4 * index)
-        names = []
-        for lane in range(lanes):
-            known = blocks[at.index, index, lane] if baked and at.index is not None else None
-            names.append(emitter.weight(base, f"(({at.text}) * {slices} + {index}) * 4 + {lane}", known))
-        _multiply(emitter, sums, values, names)
+        _multiply(emitter, sums, values, [blocks.texel(at, index, lane) for lane in range(lanes)])
     return sums
 
 

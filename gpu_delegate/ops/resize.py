@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from gpu_delegate.emit import Emitter, Slice
+from gpu_delegate.emit import Emitter
+from gpu_delegate.expressions import Slice
 from gpu_delegate.graph import Node, Resize
 from gpu_delegate.interpolation import scale_of
 

@@ -162,7 +162,9 @@ class Player:
         if number > len(EFFECTS):
             return f"there are effects 1 to {len(EFFECTS)}"
         self._canvas.look = next_effect(look) if number == 0 else replace(look, effect=EFFECTS[number - 1])
-        return f"effect {self._canvas.look.effect}"
+        effect = self._canvas.look.effect
+        opaque = effect == "cutout" and self.playback.pacer.keeps_all
+        return f"effect {effect}" + ("; the recording keeps the whole picture" if opaque else "")
 
     def _take_screenshot(self) -> str:
         if self._drawn is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.signals import Ended, exit_code, raising
+from app.signals import Ended, StopFlag, exit_code, raising
 from gpu_delegate import debug
 from gpu_delegate.errors import OpenGLWarning, TexelflowError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from app.models.spec import SpecOptions
 
 DEFECT = 70
+INTERRUPTED = "interrupted"
 
 MEANING = "What the model's numbers mean, where neither it nor the catalogue says so"
 
@@ -324,18 +325,21 @@ def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb and return its exit code; every error is one line on stderr."""
+    ended = StopFlag()
     try:
-        with raising(), _warnings_as_lines():
+        with raising(ended), _warnings_as_lines():
             result: Any = typer.main.get_command(app).main(arguments, prog_name="texelflow", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
         return _complain(str(error), error.exit_code)
     except Ended as error:
-        return _complain("interrupted", exit_code(error.number))
+        return _complain(INTERRUPTED, exit_code(error.number))
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        if ended:
+            return _complain(INTERRUPTED, exit_code(ended.number))
         if hasattr(error, "format_message"):  # Typer's complaints about arguments
             return _complain_of_usage(error)
         if debug.level() >= debug.RUN:

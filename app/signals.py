@@ -2,9 +2,10 @@
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, TracebackType
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _SHELL = 128  # what shells add to a signal's number for the exit code
@@ -37,9 +38,17 @@ def exit_code(number: int | None) -> int:
 
 
 @contextlib.contextmanager
-def raising() -> Iterator[None]:
-    """Within it these signals raise Ended, so that what cleans up after Ctrl-C does so after all of them."""
-    with _handled(_raise):
+def raising(flag: StopFlag) -> Iterator[None]:
+    """Within it these signals raise Ended, so that what cleans up after Ctrl-C does so after all of them.
+
+    The flag tells of it, too: compiled modules that are just being loaded make another error of what is raised there.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        flag.number = number
+        raise Ended(number)
+
+    with _handled(end), _unseen():
         yield
 
 
@@ -57,8 +66,20 @@ def stop_flag() -> Iterator[StopFlag]:
         yield flag
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise Ended(number)
+@contextlib.contextmanager
+def _unseen() -> Iterator[None]:
+    """Nobody is shown where Ended was raised, when compiled code does not let it through."""
+    show = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not issubclass(kind, Ended):
+            show(kind, error, trace)
+
+    sys.excepthook = hook
+    try:
+        yield
+    finally:
+        sys.excepthook = show
 
 
 @contextlib.contextmanager

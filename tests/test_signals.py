@@ -5,14 +5,15 @@ import signal
 
 import pytest
 
-from app.signals import Ended, exit_code, raising, stop_flag
+from app.signals import Ended, StopFlag, exit_code, raising, stop_flag
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_raising_says_which_one_came(number: int) -> None:
-    with pytest.raises(Ended) as caught, raising():
+    flag = StopFlag()
+    with pytest.raises(Ended) as caught, raising(flag):
         os.kill(os.getpid(), number)
-    assert exit_code(caught.value.number) == 128 + number
+    assert exit_code(caught.value.number) == exit_code(flag.number) == 128 + number
 
 
 def test_the_first_signal_sets_the_flag_and_the_second_raises() -> None:

@@ -94,6 +94,7 @@ class FileSource:
         self.damaged_frames = 0
         self._packets = 0
         self._container, self._layout = open_recording(self._path)
+        self._size_bytes = self._container.size
         try:
             self._stream = pick_stream(self._container, self._path)
             self._decoded = self._decode()
@@ -210,6 +211,8 @@ class FileSource:
             self.truncated = f"the file ends {self._layout.cut_off}; {frames} frames were there"
         elif self.truncated is None and self._layout.kind == "other" and self._packets < promised:
             self.truncated = f"the file promises {promised} frames; {frames} were there"
+        elif self._container.size < self._size_bytes:
+            self.truncated = f"the file shrank while it was read; {frames} frames were there"
 
     def _describe(self, frame: av.VideoFrame) -> VideoInfo:
         stream, turned = self._stream, self.maker.orientation.transpose

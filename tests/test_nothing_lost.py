@@ -1,0 +1,285 @@
+"""Replays that end before their time, by signals, full disks and failures: what was written until then is whole."""
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import pytest
+
+from app.frame.pipeline import Stage
+from app.media.recorder import Recorder
+from app.media.sources import VideoFrame
+from app.verbs import replay as replaying
+from app.verbs.replay_outputs import Outputs, open_outputs
+from gpu_delegate.context import Context
+from tests.clips import Recipe, moving, write_clip
+from tests.commands import Command
+from tests.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
+
+RATE = 30
+GOP = 15  # frames that a recording may lack at its end if it was killed
+UNDER_WAY = 8  # frames between the device and the file
+
+
+@pytest.fixture
+def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """100 s, which nobody waits for."""
+    recipe = Recipe(sound="aac", codec_options={"crf": "30", "preset": "ultrafast"})
+    return write_clip(tmp_path_factory.mktemp("clip") / "clip.mp4", moving(3000), recipe)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """2 s that do not compress well."""
+    return write_clip(tmp_path_factory.mktemp("clip") / "short.mp4", moving(100, 160, 120))
+
+
+def check_video(out: Path, rows: int, lost: int) -> None:
+    """Holds the first frames of the clip with their times, all but `lost` of those that the log tells of."""
+    times = times_of(out)
+    if times:  # Matroska counts milliseconds, and what comes first may be sound
+        shown = [float(time - times[0]) for time in times]
+        assert shown == pytest.approx([index / RATE for index in range(len(times))], abs=0.001)
+    assert rows - lost <= len(times) <= rows + UNDER_WAY
+
+
+def check_pictures(folder: Path, rows: int, lost: int) -> None:
+    """Holds the first frames, all but `lost`; none is half-written."""
+    names = pictures_of(folder)
+    assert names == [f"{index:06d}.png" for index in range(len(names))]
+    assert rows - lost <= len(names) <= rows + UNDER_WAY
+
+
+def outputs_in(folder: Path, out: str, log: str) -> list[object]:
+    """Options for everything that a replay writes."""
+    return ["--out", folder / out, "--log", folder / log, "--trace", folder / "t.json", "--masks", folder / "masks"]
+
+
+def frames_in(trace: Path) -> set[int]:
+    """Numbers of the frames that a trace tells of."""
+    return {event["args"]["frame"] for event in events_of(trace) if "frame" in event.get("args", {})}
+
+
+# Signals
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "out", "log", "backend"),
+    [
+        (signal.SIGINT, 130, "out.mkv", "x.csv", "gl"),
+        (signal.SIGTERM, 143, "out.mp4", "x.json", "cpu"),
+        (signal.SIGHUP, 129, "out", "x.json", "cpu"),
+    ],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
+)
+def test_a_signal_finishes_all_files(
+    number: int, code: int, out: str, log: str, backend: str, clip: Path, tmp_path: Path
+) -> None:
+    with Running("replay", clip, *outputs_in(tmp_path, out, log), "--backend", backend) as running:
+        running.until(lambda: len(rows_of(tmp_path / log)) > 20)
+        running.send(number)
+        found, line = running.end()
+    rows = len(rows_of(tmp_path / log))
+    assert found == code
+    assert line == f"texelflow: interrupted after {rows} frames; what was written is complete"
+    assert 20 < rows < 3000
+    assert frames_in(tmp_path / "t.json") == set(range(rows))
+    assert len(pictures_of(tmp_path / "masks")) == rows
+    if out == "out":
+        assert len(pictures_of(tmp_path / out)) == rows
+    else:
+        check_video(tmp_path / out, rows, 0)
+        assert len(times_of(tmp_path / out)) == rows
+
+
+@pytest.mark.parametrize(
+    ("out", "log", "backend"), [("out.mp4", "x.json", "cpu"), ("out.mkv", "x.csv", "gl"), ("out", "x.json", "cpu")]
+)
+def test_a_kill_loses_less_than_a_second(out: str, log: str, backend: str, clip: Path, tmp_path: Path) -> None:
+    options = [*outputs_in(tmp_path, out, log), "--backend", backend]
+    with Running("replay", clip, *options) as running:
+        running.until(lambda: len(rows_of(tmp_path / log)) > 40)
+        running.send(signal.SIGKILL)
+        assert running.end() == (-signal.SIGKILL, "")
+    rows = len(rows_of(tmp_path / log))
+    assert len(frames_in(tmp_path / "t.json")) >= rows - 1
+    if out != "out":
+        check_video(tmp_path / out, rows, UNDER_WAY + (GOP if out.endswith("mp4") else RATE))
+    for folder in (tmp_path / "masks", tmp_path / "out"):
+        if folder.exists():
+            (folder / "000001.png.part").write_bytes(b"left behind")  # as it is, if the kill comes at the right time
+    with Running("replay", clip, "--to", 0, *options) as running:
+        assert running.end() == (0, "")
+    check_pictures(tmp_path / "masks", rows, UNDER_WAY)
+    if out == "out":
+        check_pictures(tmp_path / "out", rows, UNDER_WAY)
+
+
+def test_a_second_ctrl_c_ends_at_once(clip: Path, tmp_path: Path) -> None:
+    log = tmp_path / "x.json"
+    with Running("replay", clip, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "cpu") as running:
+        running.until(lambda: len(rows_of(log)) > 40)
+        running.send(signal.SIGSTOP)  # so that both come at once
+        running.send(signal.SIGINT)
+        running.send(signal.SIGTERM)
+        running.send(signal.SIGCONT)
+        code, line = running.end()
+    assert (code, line) in {(130, "texelflow: interrupted"), (143, "texelflow: interrupted")}
+    rows = len(rows_of(log))
+    check_video(tmp_path / "out.mp4", rows, UNDER_WAY)
+    check_pictures(tmp_path / "masks", rows, UNDER_WAY)
+
+
+@pytest.mark.parametrize("library", ["multiarray_umath", "libavcodec", "libegl", "llvm"])
+def test_signals_before_the_first_frame_leave_what_was_there(library: str, clip: Path, tmp_path: Path) -> None:
+    """While modules are loaded, a device is opened and shaders are compiled."""
+    out = tmp_path / "out.mp4"
+    out.write_bytes(b"an older recording")
+    with Running("replay", clip, "--out", out, "--backend", "gl") as running:
+        maps = Path(f"/proc/{running.process.pid}/maps")
+        running.until(lambda: library in maps.read_text().casefold())
+        running.send(signal.SIGINT)
+        assert running.end() == (130, "texelflow: interrupted")
+    assert out.read_bytes() == b"an older recording"
+
+
+# Full disks
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "size_bytes", "kept"),
+    [
+        ("--out", "out.mp4", 20480, lambda path: len(times_of(path))),
+        ("--out", "out.mkv", 20480, lambda path: len(times_of(path))),
+        ("--out", "out", 204_800, lambda path: len(pictures_of(path))),
+        ("--masks", "masks", 40_960, lambda path: len(pictures_of(path))),
+        ("--log", "x.json", 8192, lambda path: len(rows_of(path))),
+        ("--log", "x.csv", 4096, lambda path: len(rows_of(path))),
+        ("--trace", "t.json", 8192, lambda path: len(events_of(path))),
+    ],
+    ids=["mp4", "mkv", "pictures", "masks", "json", "csv", "trace"],
+)
+def test_a_full_disk(
+    option: str, name: str, size_bytes: int, kept: Callable[[Path], int], short: Path, tmp_path: Path,
+    texelflow: Command,
+) -> None:  # fmt: skip
+    with small_disk(tmp_path / "disk", size_bytes) as (disk, is_disk):
+        if "." not in name and not is_disk:
+            pytest.skip("many small files fill a disk, and none can be mounted here")
+        assert name in texelflow("replay", short, option, disk / name, "--backend", "cpu").complaint
+        assert 0 < kept(disk / name) < 1000
+        if is_disk:
+            (disk / name).rename(disk / "kept")
+            with (disk / "fill").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+            assert name in texelflow("replay", short, option, disk / name, "--backend", "cpu").complaint
+            left = [
+                path for path in disk.rglob("*") if path.name not in ("kept", "fill") and path.parent.name != "kept"
+            ]
+            assert all(path.is_dir() for path in left), left
+
+
+def test_a_disk_that_is_full_when_a_recording_is_finished(short: Path, tmp_path: Path, texelflow: Command) -> None:
+    whole = tmp_path / "whole.mp4"
+    texelflow("replay", short, "--out", whole, "--backend", "cpu")
+    with small_disk(tmp_path / "disk", 4096 * (whole.stat().st_size // 4096)) as (disk, _):
+        line = texelflow("replay", short, "--out", disk / "out.mp4", "--backend", "cpu").complaint
+        assert "frames were kept" in line
+        assert len(times_of(disk / "out.mp4")) >= 45
+
+
+# Failures in the middle
+
+
+def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_a_fault(options: Any, info: Any, context: Context, *rest: Any) -> Outputs:
+        outputs = open_outputs(options, info, context, *rest)
+
+        def fail(frame: VideoFrame) -> None:
+            if frame.index == 40:
+                context.gl.glEnable(0xFFFF)
+
+        faulty = Faulty(Stage("faulty", fail))
+        return replace(outputs, all=(*outputs.all, faulty))
+
+    monkeypatch.setattr(replaying, "open_outputs", with_a_fault)
+    line = texelflow("replay", short, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "gl").complaint
+    assert "OpenGL failed while running stage faulty of frame 40: " in line
+    rows = len(rows_of(tmp_path / "x.json"))
+    assert rows == 40
+    check_video(tmp_path / "out.mp4", rows, UNDER_WAY)
+    check_pictures(tmp_path / "masks", rows, UNDER_WAY)
+    events_of(tmp_path / "t.json")
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """An output of which only its stage matters."""
+
+    stage: Stage
+
+    def finish(self) -> None:
+        """Nothing is under way."""
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
+def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path) -> None:
+    clip = write_clip(tmp_path / f"clip{suffix}", moving(400, 160, 120))
+    log, out = tmp_path / "x.json", tmp_path / "out.mp4"
+    with Running("replay", clip, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "cpu") as running:
+        running.until(lambda: len(rows_of(log)) > 5)
+        os.truncate(clip, clip.stat().st_size // 2)
+        code, line = running.end()
+    assert code == 3
+    assert "cut off" in line
+    rows = len(rows_of(log))
+    assert 5 < rows < 400
+    check_video(out, rows, 0)
+    check_pictures(tmp_path / "masks", rows, 0)
+
+
+@pytest.mark.parametrize("out", ["out.mp4", "out.mkv"])
+def test_an_encoder_that_fails(
+    out: str, short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = Recorder._encode
+
+    def fail(recorder: Recorder, *rest: Any) -> None:
+        if recorder.frames == 50:
+            raise av.FFmpegError(542398533, "Generic error in an external library")
+        encode(recorder, *rest)
+
+    monkeypatch.setattr(Recorder, "_encode", fail)
+    line = texelflow("replay", short, *outputs_in(tmp_path, out, "x.json"), "--backend", "cpu").complaint
+    assert "(Generic error in an external library); 50 of 50 frames were kept" in line
+    assert len(times_of(tmp_path / out)) == 50
+    rows = len(rows_of(tmp_path / "x.json"))
+    check_pictures(tmp_path / "masks", rows, UNDER_WAY)
+
+
+# Clocks
+
+
+@pytest.mark.parametrize("folder", ["app", "gpu_delegate"])
+def test_nothing_asks_what_time_it_is(folder: str) -> None:
+    """The clock on the wall may be set back; durations, time stamps and waits come from monotonic clocks."""
+    walls = re.compile(
+        r"\b(time\.time(_ns)?\(|from time import .*\btime(_ns)?\b|datetime|CLOCK_REALTIME|localtime|gmtime)"
+    )
+    files = sorted((ROOT / folder).rglob("*.py"))
+    assert len(files) > 20
+    for file in files:
+        assert not walls.search(file.read_text(encoding="utf-8")), file

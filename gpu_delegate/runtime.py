@@ -62,6 +62,9 @@ class TensorRange:
         return self.storage.lanes
 
 
+Feed = Callable[[TensorRange], None]  # a pass that writes the input tensor, ahead of the network
+
+
 @dataclass(frozen=True)
 class _Step:
     """One dispatch with everything that the loop passes to OpenGL."""
@@ -84,7 +87,7 @@ class Program:
         context: Context,
         blueprint: Blueprint,
         progress: Progress | None = None,
-        feed: "Callable[[TensorRange], None] | None" = None,
+        feed: Feed | None = None,
     ) -> None:
         """Allocate, upload the weights, compile, and run once, since drivers finish compiling at the first run.
 
@@ -98,7 +101,7 @@ class Program:
 
     @classmethod
     def in_steps(
-        cls, context: Context, blueprint: Blueprint, feed: "Callable[[TensorRange], None] | None" = None
+        cls, context: Context, blueprint: Blueprint, feed: Feed | None = None
     ) -> "Generator[tuple[int, int], None, Program]":
         """The same kernel by kernel, for those who have other work in between: yields what Progress is told.
 
@@ -196,9 +199,7 @@ class Program:
 
     # Building -----------------------------------------------------------------------------------------------------
 
-    def _made(
-        self, context: Context, blueprint: Blueprint, feed: "Callable[[TensorRange], None] | None"
-    ) -> Iterator[tuple[int, int]]:
+    def _made(self, context: Context, blueprint: Blueprint, feed: Feed | None) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each kernel."""
         context.check_thread()
         self.context = context
@@ -302,15 +303,10 @@ class Program:
 
     def _step(self, number: int) -> _Step:
         kernel = self.blueprint.kernels[number]
-        pairs = list(zip((self._ranges[t] for t in kernel.inputs), kernel.through_storage, strict=True))
-        bound = [self._ranges[t] for t in kernel.outputs]
-        units = [place.texture for place, _ in pairs]
-        for place, storage in pairs:  # SSBO bindings follow the inputs' numbers, so unused ones repeat the range
-            bound.append(place)
-            if storage:
-                units[pairs.index((place, storage))] = 0
-        if not any(storage for _, storage in pairs):
-            bound = bound[: len(kernel.outputs)]
+        inputs, outputs = ([self._ranges[t] for t in tensors] for tensors in (kernel.inputs, kernel.outputs))
+        units = [0 if stored else place.texture for place, stored in zip(inputs, kernel.through_storage, strict=True)]
+        # Bindings of inputs are numbered behind those of outputs by the inputs' order, whether all are needed or one.
+        bound = outputs + inputs if any(kernel.through_storage) else outputs
         count = len(bound)
         return _Step(
             self._programs[kernel.source], kernel.grid, self.blueprint.barriers[number],

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from gpu_delegate import opengl
-from gpu_delegate.context import Context, check_limits, compile_compute, open_context
+from gpu_delegate.context import Context, compile_compute, open_context
 from gpu_delegate.errors import DeviceError
+from gpu_delegate.limits import check_limits
 from gpu_delegate.shader import explain_log, load
 
 

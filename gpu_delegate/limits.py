@@ -1,0 +1,78 @@
+"""OpenGL's entry points go in, what the current context's device allows comes out, checked against what is needed."""
+
+import ctypes
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gpu_delegate.errors import DeviceError
+from gpu_delegate.opengl import GL
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the device allows; sizes are (x, y, z)."""
+
+    texture_buffer_texels: int
+    texture_buffer_alignment_bytes: int
+    storage_alignment_bytes: int
+    storage_bindings: int  # of one compute shader
+    storage_block_bytes: int
+    uniform_block_bytes: int
+    uniform_alignment_bytes: int
+    work_group_count: tuple[int, int, int]
+    work_group_size: tuple[int, int, int]
+    work_group_invocations: int
+    shared_memory_bytes: int
+    texture_size: int  # largest width and height of a 2-D texture
+    compute_textures: int  # texture image units of one compute shader
+    image_units: int
+    viewport_size: tuple[int, int]  # (width, height)
+
+
+# What OpenGL 4.3 promises and the engine counts on; a driver that says 4.3 and offers less is not one.
+NEEDED = MappingProxyType(
+    {
+        "texture_buffer_texels": 65536,
+        "storage_bindings": 8,
+        "storage_block_bytes": 1 << 24,
+        "work_group_invocations": 1024,
+        "shared_memory_bytes": 32768,
+        "compute_textures": 16,
+    }
+)
+
+
+def check_limits(limits: Limits, renderer: str) -> None:
+    """Raise DeviceError if a device that claims OpenGL 4.3 offers less than that promises."""
+    for name, needed in NEEDED.items():
+        found = getattr(limits, name)
+        if found < needed:
+            what = name.replace("_", " ")
+            raise DeviceError(f"{renderer}: {what} is {found}, at least {needed} is needed; use --backend cpu")
+
+
+def read_limits(gl: GL) -> Limits:
+    """The limits of the current context; those of compute shaders are 0, and OpenGL errors, below OpenGL 4.3."""
+    return Limits(
+        texture_buffer_texels=gl.integer(0x8C2B),
+        texture_buffer_alignment_bytes=gl.integer(0x919F),
+        storage_alignment_bytes=gl.integer(0x90DF),
+        storage_bindings=gl.integer(0x90DB),
+        storage_block_bytes=gl.integer64(0x90DE),
+        uniform_block_bytes=gl.integer(0x8A30),
+        uniform_alignment_bytes=gl.integer(0x8A34),
+        work_group_count=(gl.integer(0x91BE, 0), gl.integer(0x91BE, 1), gl.integer(0x91BE, 2)),
+        work_group_size=(gl.integer(0x91BF, 0), gl.integer(0x91BF, 1), gl.integer(0x91BF, 2)),
+        work_group_invocations=gl.integer(0x90EB),
+        shared_memory_bytes=gl.integer(0x8262),
+        texture_size=gl.integer(0x0D33),
+        compute_textures=gl.integer(0x91BC),
+        image_units=gl.integer(0x8F38),
+        viewport_size=_pair(gl, 0x0D3A),
+    )
+
+
+def _pair(gl: GL, name: int) -> tuple[int, int]:
+    values = (ctypes.c_int * 2)()
+    gl.glGetIntegerv(name, values)
+    return values[0], values[1]

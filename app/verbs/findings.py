@@ -74,7 +74,7 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
 
 
 def _limits(limits: Mapping[str, Any]) -> list[Finding]:
-    from gpu_delegate.context import NEEDED
+    from gpu_delegate.limits import NEEDED
 
     return [
         _judged(

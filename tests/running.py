@@ -97,7 +97,7 @@ def events_of(trace: Path) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size_bytes: int) -> Iterator[tuple[Path, bool]]:
-    """A folder on a disk of its own that is soon full, and True; where none can be mounted no file grows any further."""
+    """A folder on a disk of its own that is soon full, and True; where none can be mounted no file grows further."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "none", str(folder)]
     if os.geteuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0:

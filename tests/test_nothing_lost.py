@@ -6,7 +6,6 @@ import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +224,7 @@ def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, mon
     events_of(tmp_path / "t.json")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Faulty:
     """An output of which only its stage matters."""
 

@@ -1,9 +1,9 @@
 """One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from types import MappingProxyType
 
 from gpu_delegate.bindings import Source, Target, declare
 from gpu_delegate.body import Body
@@ -11,14 +11,25 @@ from gpu_delegate.cost import macs_of
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Emitter, Tile
 from gpu_delegate.graph import Graph, Node
-from gpu_delegate.layout import Storages, ceil_div, shape_of
+from gpu_delegate.layout import Storage, Storages, ceil_div, shape_of
 from gpu_delegate.ops.depth_to_space import plain_lanes
 from gpu_delegate.ops.registry import OPS
 from gpu_delegate.packing import Blob, Float32Array
 from gpu_delegate.shader import fill, load
 from gpu_delegate.vector import VectorEmitter
 
+Sides = tuple[int, int, int]  # (x, y, z)
+
 VECTOR_THREADS = 256  # of the one work-group of a vector kernel
+_SHORT_NAMES = MappingProxyType(
+    {
+        "CONV_2D": "conv",
+        "DEPTHWISE_CONV_2D": "dw",
+        "RESIZE_BILINEAR": "up",
+        "HARD_SWISH": "hswish",
+        "LOGISTIC": "sigmoid",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -28,8 +39,8 @@ class Kernel:
     name: str
     nodes: tuple[Node, ...]
     source: str
-    grid: tuple[int, int, int]
-    local: tuple[int, int, int]
+    grid: Sides  # in work-groups
+    local: Sides  # threads of a work-group
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     through_storage: tuple[bool, ...]  # of each input: read as SSBO since it is too large for a buffer texture
@@ -39,68 +50,89 @@ class Kernel:
 
 def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, device: Device, storages: Storages) -> Kernel:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group."""
-    graph = body.graph
-    inputs = input_names(graph, body.inputs, prologue)
-    blob = Blob()
-    threads = int(np.prod(tile.local))
-    vectors = VectorEmitter(graph, prologue, threads, inputs, blob)
-    emitter = Emitter(OPS, body, tile, inputs, vectors.arrays, blob, storages)
+    graph, domain = body.graph, body.domain
+    outline = _Outline(graph, body.inputs, prologue, math.prod(tile.local), device, storages)
+    emitter = Emitter(OPS, body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
     emitter.emit()
-    domain, slices = body.domain, shape_of(graph.tensors[body.outputs[0]]).slices
+    slices = shape_of(graph.tensors[body.outputs[0]]).slices
     defines = {
-        **_local(tile.local),
         "WIDTH": domain.width,
         "HEIGHT": domain.height,
         "ROWS": tile.rows,
         "SLICES": max(tile.z_slices, 1),
         "ALL_SLICES": slices if tile.z_slices else 1,
     }
-    targets = [_target(body, tensor, storages) for tensor in body.outputs]
-    bindings = declare(_sources(graph, tuple(inputs), device, storages), targets)
-    lines = vectors.lines + emitter.preamble + emitter.lines
-    text = fill(load("kernel.comp", defines), {"bindings": bindings + vectors.shared, "body": lines})
     grid = (
         ceil_div(domain.width, tile.local[0]),
         ceil_div(domain.height, tile.local[1] * tile.rows),
         ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1,
     )
-    return _finish(graph, (*prologue, *body.nodes), text, grid, tile.local, tuple(inputs), body.outputs, blob, device)
+    targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
+    return outline.kernel((*prologue, *body.nodes), grid, tile.local, defines, targets, emitter.preamble + emitter.lines)
 
 
 def vector_kernel(
     graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], device: Device, storages: Storages
 ) -> Kernel:
     """GLSL for vector nodes alone: one work-group, whose results are stored."""
-    threads = VECTOR_THREADS
-    inputs = input_names(graph, (), nodes)
-    blob = Blob()
-    vectors = VectorEmitter(graph, nodes, threads, inputs, blob)
+    outline = _Outline(graph, (), nodes, VECTOR_THREADS, device, storages)
     stores = []
     for k, tensor in enumerate(outputs):
         shape = shape_of(graph.tensors[tensor])
         stores += [
-            f"    for (int o = thread; o < {shape.slices}; o += {threads})",
-            f"        WRITE(out{k}, o, keep({vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
+            f"    for (int o = thread; o < {shape.slices}; o += {VECTOR_THREADS})",
+            f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
-    local = (threads, 1, 1)
-    bindings = declare(_sources(graph, tuple(inputs), device, storages), [Target(storages[t]) for t in outputs])
-    text = fill(
-        load("kernel.comp", {**_local(local), "WIDTH": threads, "HEIGHT": 1}),
-        {"bindings": bindings + vectors.shared, "body": vectors.lines + stores},
-    )
-    return _finish(graph, tuple(nodes), text, (1, 1, 1), local, tuple(inputs), tuple(outputs), blob, device)
+    defines, targets = {"WIDTH": VECTOR_THREADS, "HEIGHT": 1}, {tensor: Target(storages[tensor]) for tensor in outputs}
+    return outline.kernel(tuple(nodes), (1, 1, 1), (VECTOR_THREADS, 1, 1), defines, targets, stores)
 
 
-def _finish(
-    graph: Graph, nodes: tuple[Node, ...], source: str, grid: tuple[int, int, int], local: tuple[int, int, int],
-    inputs: tuple[int, ...], outputs: tuple[int, ...], blob: Blob, device: Device,
-) -> Kernel:  # fmt: skip
-    return Kernel(
-        name="+".join(short_name(node) for node in nodes),
-        nodes=nodes, source=source, grid=grid, local=local, inputs=inputs, outputs=outputs,
-        through_storage=tuple(_too_large(graph, tensor, device) for tensor in inputs),
-        weights=blob.data(), macs=sum(macs_of(graph, node) for node in nodes),
-    )  # fmt: skip
+class _Outline:
+    """A kernel in the making: its inputs by name, its weights so far, and the vector work with which it begins."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        body_inputs: Sequence[int],
+        vector_nodes: Sequence[Node],
+        threads: int,
+        device: Device,
+        storages: Storages,
+    ) -> None:
+        self._graph = graph
+        self.inputs = input_names(graph, body_inputs, vector_nodes)
+        self.blob = Blob()
+        self.vectors = VectorEmitter(graph, vector_nodes, threads, self.inputs, self.blob)
+        self._sources = [
+            Source(storages[tensor], shape_of(graph.tensors[tensor]).texels > device.max_texture_texels)
+            for tensor in self.inputs
+        ]
+
+    def kernel(
+        self,
+        nodes: tuple[Node, ...],
+        grid: Sides,
+        local: Sides,
+        defines: Mapping[str, int],
+        targets: Mapping[int, Target],
+        lines: list[str],
+    ) -> Kernel:
+        """The kernel whose main() goes on with these lines after the vector work."""
+        sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), local, strict=True)
+        bindings = declare(self._sources, list(targets.values())) + self.vectors.shared
+        sections = {"bindings": bindings, "body": self.vectors.lines + lines}
+        return Kernel(
+            name="+".join(short_name(node) for node in nodes),
+            nodes=nodes,
+            source=fill(load("kernel.comp", {**defines, **dict(sizes)}), sections),
+            grid=grid,
+            local=local,
+            inputs=tuple(self.inputs),
+            outputs=tuple(targets),
+            through_storage=tuple(source.through_storage for source in self._sources),
+            weights=self.blob.data(),
+            macs=sum(macs_of(self._graph, node) for node in nodes),
+        )
 
 
 def input_names(graph: Graph, body_inputs: Sequence[int], prologue: Sequence[Node]) -> dict[int, str]:
@@ -119,30 +151,11 @@ def _is_weights(graph: Graph, tensor: int) -> bool:
 
 
 def short_name(node: Node) -> str:
-    short = {
-        "CONV_2D": "conv",
-        "DEPTHWISE_CONV_2D": "dw",
-        "RESIZE_BILINEAR": "up",
-        "HARD_SWISH": "hswish",
-        "LOGISTIC": "sigmoid",
-    }
-    return short.get(node.op, node.op.lower())
+    """What a node is called in the names of kernels."""
+    return _SHORT_NAMES.get(node.op, node.op.lower())
 
 
-def _local(local: tuple[int, int, int]) -> dict[str, int]:
-    return dict(zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), local, strict=True))
-
-
-def _too_large(graph: Graph, tensor: int, device: Device) -> bool:
-    return shape_of(graph.tensors[tensor]).texels > device.max_texture_texels
-
-
-def _sources(graph: Graph, inputs: Sequence[int], device: Device, storages: Storages) -> list[Source]:
-    return [Source(storages[tensor], _too_large(graph, tensor, device)) for tensor in inputs]
-
-
-def _target(body: Body, tensor: int, storages: Storages) -> Target:
-    storage = storages[tensor]
+def _target(body: Body, tensor: int, storage: Storage) -> Target:
     if storage.lanes == 4:
         return Target(storage)
     return Target(storage, plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width))

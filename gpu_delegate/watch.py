@@ -12,11 +12,10 @@ import numpy as np
 
 from gpu_delegate import debug, hazards, memory
 from gpu_delegate.context import Context
+from gpu_delegate.kernel import Sides
 from gpu_delegate.packing import Float32Array
 from gpu_delegate.program import Blueprint, accesses_of
 from gpu_delegate.roofline import Cost, cost_of
-
-Sides = tuple[int, int, int]
 
 MOST_DUMPED_RUNS = 2
 _NAME = 40  # characters of a name in tables

@@ -63,10 +63,12 @@ class Folder:
         if not self._works:
             return
         name, number = f"{safe_name(label)}.{ending}", 1
-        while self._named.setdefault(name, hash(content)) != hash(content):
+        while self._named.get(name, hash(content)) != hash(content):
             number += 1
             name = f"{safe_name(label)}-{number}.{ending}"
-        self._works = self._store(name, content)
+        if name not in self._named:
+            self._named[name] = hash(content)
+            self._works = self._store(name, content)
 
     def _store(self, name: str, content: bytes) -> bool:
         if len(content) > self._left_bytes or len(self._named) > MOST_FILES:

@@ -191,6 +191,13 @@ class TestFiles:
         assert sum(path.stat().st_size for path in (tmp_path / "files").iterdir()) == 8
         assert capsys.readouterr().err.count("as much as it may") == 1
 
+    def test_what_is_there_already_takes_no_room(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        folder = Folder(tmp_path / "files", most_bytes=10)
+        for label in ("kernel", "kernel", "kernel", "other"):
+            folder.write(label, "comp", bytes(4))
+        assert {path.name for path in (tmp_path / "files").iterdir()} == {"kernel.comp", "other.comp"}
+        assert capsys.readouterr().err.count("\n") == 1
+
     def test_nor_more_files(self, tmp_path: Path) -> None:
         folder = Folder(tmp_path / "files")
         for number in range(debug.MOST_FILES + 5):

@@ -3,6 +3,7 @@
 Only tests that ask for `context` need OpenGL; only tests that ask for a model need the network, once.
 """
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,14 @@ SEED = 20190702
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="store the generated GLSL as the right one")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _heed_signals() -> None:
+    """Shells that run the suite in the background have it ignore some, and so would all programs that it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

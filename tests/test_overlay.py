@@ -185,17 +185,12 @@ def test_opengls_state_is_as_found_and_nothing_is_read_back(context: Context) ->
 
 def test_guis_live_side_by_side_and_leave_no_objects(context: Context) -> None:
     _, parts = PICTURES["gpu"]
-    library = ctypes.CDLL("libGL.so.1")
+    prototype = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)
+    kinds = ("Texture", "Buffer", "VertexArray", "Program", "Shader")
+    known = [prototype(context._loader.load_opengl_function(f"glIs{kind}")) for kind in kinds]
 
     def living() -> list[int]:
-        kinds = (
-            library.glIsTexture,
-            library.glIsBuffer,
-            library.glIsVertexArray,
-            library.glIsProgram,
-            library.glIsShader,
-        )
-        return [sum(bool(exists(name) & 0xFF) for name in range(1, 2000)) for exists in kinds]
+        return [sum(map(bool, map(exists, range(1, 2000)))) for exists in known]
 
     def once() -> None:
         with drawing(context, (64, 64)) as (gui, target), drawing(context, (64, 64)) as (other, _):

@@ -209,7 +209,7 @@ def test_the_devices_clock_is_turned_into_the_cpus(context: Context) -> None:
 
 def test_software_has_no_gpu_to_time(context: Context) -> None:
     if context.is_software:
-        assert context.renderer in (timer_health(context) or "")
+        assert "software" in (timer_health(context) or "")
     pipeline = Pipeline((), context)
     assert (pipeline.timer_note is None) == (timer_health(context) is None)
     pipeline.release()

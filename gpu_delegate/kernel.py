@@ -68,7 +68,8 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, device: Devic
         ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    return outline.kernel((*prologue, *body.nodes), grid, tile.local, defines, targets, emitter.preamble + emitter.lines)
+    nodes, lines = (*prologue, *body.nodes), emitter.preamble + emitter.lines
+    return outline.kernel(nodes, grid, tile.local, defines, targets, lines)
 
 
 def vector_kernel(

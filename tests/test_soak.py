@@ -1,0 +1,109 @@
+"""The same replay again and again in one process: what it takes of the device, memory and the system levels off."""
+
+import contextlib
+import ctypes
+import gc
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app.console import Console
+from app.frame.canvas import Canvas
+from app.frame.looks import choose_look
+from app.frame.machine import machine_in
+from app.frame.pipeline import Pipeline
+from app.frame.segmenter import make_segmenter
+from app.frame.targets import OffscreenTarget
+from app.media.sources import FileSource
+from app.models.loading import load_segmentation
+from app.verbs.replay import replay
+from app.verbs.replay_options import ReplayOptions
+from app.verbs.replay_outputs import open_outputs
+from gpu_delegate.context import Context
+from tests.clips import Recipe, moving, write_clip
+
+WARM_UP, ROUNDS = 6, 10
+MOST_BLOCKS = 400  # of Python's memory for each replay: moderngl never frees the names of the driver's extensions
+MOST_GROWTH_BYTES = 24 << 20  # what allocators keep goes up and down; a leak of one decoder in each replay is more
+NAMES = 4000  # of OpenGL objects, which drivers give out from 1 on
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clip(tmp_path_factory.mktemp("clip") / "clip.mp4", moving(10), Recipe(sound="aac"))
+
+
+@dataclass(frozen=True)
+class Held:
+    """What this process holds."""
+
+    files: int
+    threads: int
+    blocks: int
+    resident_bytes: int
+
+
+def held() -> Held:
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    files = len(os.listdir("/proc/self/fd"))
+    return Held(files, threading.active_count(), sys.getallocatedblocks(), pages * os.sysconf("SC_PAGESIZE"))
+
+
+@pytest.mark.parametrize("backend", ["gl", "cpu"])
+def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
+    options = ReplayOptions(
+        clip, tmp_path / "out.mp4", masks=tmp_path / "masks", log=tmp_path / "x.json", trace=tmp_path / "t.json",
+        backend=backend,
+    )  # fmt: skip
+
+    def run(count: int) -> Held:
+        for _ in range(count):
+            summary, code = replay(options, Console(quiet=True))
+            assert (code, summary["frames"]) == (0, 10)
+        return held()
+
+    before, after = run(WARM_UP), run(ROUNDS)
+    assert (after.files, after.threads) == (before.files, before.threads)
+    assert after.blocks - before.blocks < ROUNDS * MOST_BLOCKS
+    assert after.resident_bytes - before.resident_bytes < MOST_GROWTH_BYTES
+
+
+def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, tmp_path: Path) -> None:
+    """In a context that outlives it, as no replay's own does."""
+    exists = {
+        kind: ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)(context._loader.load_opengl_function(f"glIs{kind}"))
+        for kind in ("Buffer", "Texture", "Program", "Shader", "Framebuffer", "Query", "VertexArray", "Sampler")
+    }
+
+    def count() -> dict[str, int]:
+        gc.collect()
+        return {kind: sum(map(is_one, range(1, NAMES))) for kind, is_one in exists.items()}
+
+    def run() -> dict[str, int]:
+        options = ReplayOptions(clip, tmp_path / "out.mp4", masks=tmp_path / "masks", backend="gl")
+        with contextlib.ExitStack() as stack:
+            source = stack.enter_context(FileSource(clip))
+            machine = machine_in(context, "gl", Console(quiet=True))
+            segmenter = make_segmenter(machine, load_segmentation("selfie"), source.format, "stretch", Console(True))
+            stack.callback(segmenter.release)
+            target = OffscreenTarget(context, source.format.upright_size)
+            stack.callback(target.release)
+            canvas = Canvas(context, segmenter, target, "stretch", choose_look("blur", None))
+            stack.callback(canvas.release)
+            outputs = open_outputs(options, source.info, context, segmenter, (target, canvas), stack)
+            pipeline = Pipeline([*segmenter.stages, canvas.stage, *outputs.stages], context)
+            stack.callback(pipeline.release)
+            for frame in source:
+                pipeline.submit(frame)
+            return count()
+
+    before = count()
+    at_work = run()
+    for kind in ("Buffer", "Texture", "Program", "Framebuffer", "VertexArray"):
+        assert at_work[kind] > before[kind], kind
+    assert count() == before

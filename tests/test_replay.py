@@ -306,6 +306,16 @@ def test_the_log_has_a_row_for_each_frame(tmp_path: Path, texelflow: Command) ->
             assert row[f"{stage}_ms"] > 0
 
 
+def test_halves_are_said_to_be_so_only_where_they_are(texelflow: Command, context: Context) -> None:
+    summaries = [
+        json.loads(texelflow("replay", CLIP, "--to", 0, "--json", "--precision", "fp16", *where).out)
+        for where in (["--backend", "gl"], [])
+    ]
+    assert summaries[0]["precision"] == "fp16"
+    assert (summaries[1]["precision"] == "fp32") == context.is_software
+    assert any("for the GPU" in line for line in summaries[1]["warnings"]) == context.is_software
+
+
 def test_auto_says_where_the_network_runs(texelflow: Command, context: Context) -> None:
     result = texelflow("replay", CLIP, "--to", 0, "--json")
     expected = "cpu" if context.is_software else "gl"

@@ -80,6 +80,7 @@ def test_without_a_display_there_is_one_line(clip: Path, texelflow: Command, mon
     ("options", "complaint"),
     [
         (["--speed", "2"], "--speed needs --window"),
+        (["--backend", "cpu", "--precision", "fp16"], "--precision fp16 is for the GPU"),
         (["--loop"], "--loop needs --window"),
         (["--overlay"], "--overlay needs --out or --window"),
         (["--window", "--speed", "0"], "--speed 0"),

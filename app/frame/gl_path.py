@@ -60,7 +60,7 @@ class GlPath:
         precision: Precision,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
-        self.model, self.fit = model, fit
+        self.model, self.fit, self.precision = model, fit, precision
         blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
         with contextlib.ExitStack() as stack:
             self.frame = FrameTextures(context, frame_format, choose_path(context, frame_format))

@@ -57,6 +57,7 @@ class CpuSegmenter:
     """The network on the CPU. With a context, frame and mask go up to be drawn."""
 
     dispatches = 0
+    precision: Precision = "fp32"
 
     def __init__(self, context: Context | None, model: SegmentationModel, frame: PictureFormat, fit: Fit) -> None:
         self._path = CpuPath(model, frame, fit)

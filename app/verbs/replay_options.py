@@ -52,6 +52,8 @@ def check_options(options: ReplayOptions) -> Choice:
     """The look that the options choose. Raises UsageError for options that do not go together, MediaError for files."""
     if options.fit not in FITS:
         raise UsageError(f"--fit {options.fit}: one of {', '.join(FITS)} is needed")
+    if options.backend == "cpu" and options.precision != "fp32":
+        raise UsageError(f"--precision {options.precision} is for the GPU: leave it or --backend cpu out")
     if not options.window:
         _check_without_window(options)
     if options.speed is not None and not SLOWEST <= options.speed <= FASTEST:

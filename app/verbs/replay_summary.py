@@ -53,7 +53,7 @@ def facts_of(
         renderer=machine.renderer,
         backend=machine.backend,
         model=model.name,
-        precision=options.precision,
+        precision=segmenter.precision,
         dispatches=segmenter.dispatches,
         budget_ms=float(1000 / info.average_rate),
         note=timer_health(machine.context) if machine.context else None,
@@ -68,7 +68,7 @@ def summarize_replay(opened: Opened, records: Records, interrupted: bool) -> dic
         "size": [info.width, info.height],
         "model": opened.model.name,
         "backend": opened.machine.backend,
-        "precision": opened.options.precision,
+        "precision": opened.segmenter.precision,
         "renderer": opened.machine.renderer,
         "frames": records.frames,
         "dropped": records.dropped,
@@ -97,6 +97,8 @@ def _rounded(summaries: Mapping[str, Summary]) -> dict[str, dict[str, float]]:
 def _warnings(opened: Opened) -> list[str]:
     source, recorder, name = opened.source, opened.outputs.recorder, opened.options.file
     lines = list(recorder.warnings) if recorder else []
+    if opened.segmenter.precision != opened.options.precision:
+        lines.append(f"--precision {opened.options.precision} is for the GPU: the CPU computed in fp32")
     if isinstance(source, SeekableSource):  # watched in any order, so that nobody can say what a whole run was
         return lines
     if source.damaged_frames:

@@ -82,6 +82,7 @@ def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, 
 
     def count() -> dict[str, int]:
         gc.collect()
+        context.gl.glUseProgram(0)  # one that is in use outlives its deletion
         return {kind: sum(map(is_one, range(1, NAMES))) for kind, is_one in exists.items()}
 
     def run() -> dict[str, int]:

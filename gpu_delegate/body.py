@@ -22,6 +22,7 @@ from gpu_delegate.ops.elementwise import is_elementwise
 
 MOST_INPUTS = 15  # texture units 0 to 14; the last of the 16 that OpenGL promises holds the weights
 MOST_TAPS = 512  # of a window: all of them stand in the shader's text
+MOST_NODES = 100  # of a kernel: a value is written by asking for those behind it, each some calls deeper
 
 
 class Decline(Exception):  # noqa: N818 - a decision, not an error
@@ -94,8 +95,10 @@ def too_many_bindings(graph: Graph, inputs: Sequence[int], outputs: int, device:
 def plan_body(graph: Graph, nodes: Sequence[Node], stored: Iterable[int], device: Device) -> Body:
     """Loops for a group of nodes, in an order in which they can run.
 
-    Raises Decline where the group cannot be one kernel: registers, values needed twice, domains that differ.
+    Raises Decline where the group cannot be one kernel: registers, values needed twice, sizes that differ, length.
     """
+    if len(nodes) > MOST_NODES:
+        raise Decline(f"{len(nodes)} ops, {MOST_NODES} are allowed")
     planner = _Planner(graph, tuple(nodes), device)
     for node in nodes:
         planner.add(node)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpu_delegate.body import MOST_NODES
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.fusion import group_nodes
 from gpu_delegate.nodes import is_spatial_mean
@@ -161,6 +162,17 @@ def test_too_many_inputs_are_refused() -> None:
     check_kernels(blueprint)
     assert len(blueprint.kernels) == 2
     assert "inputs, 15 are allowed" in "".join(blueprint.declined)
+
+
+def test_endless_chains_are_cut() -> None:
+    m = Sketch(0)
+    x = m.image(4, 5, 5)
+    for _ in range(3 * MOST_NODES):
+        x = m.unary("NEG", x)
+    blueprint = model_of(m, x)
+    check_kernels(blueprint)
+    assert [len(kernel.nodes) for kernel in blueprint.kernels] == [MOST_NODES] * 3
+    assert "ops, 100 are allowed" in "".join(blueprint.declined)
 
 
 def test_vector_work_stays_within_storage_bindings() -> None:

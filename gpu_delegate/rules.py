@@ -42,7 +42,10 @@ def _plain(operator: Operator) -> Attributes:
 
 def _leaky_relu(operator: Operator) -> Attributes:
     operator.expect(operator.shape(0))
-    return Alpha(float(operator.options("LeakyReluOptions").Alpha()))
+    alpha = float(operator.options("LeakyReluOptions").Alpha())
+    if not math.isfinite(alpha):
+        operator.damaged(f"a slope of {alpha}")
+    return Alpha(alpha)
 
 
 def _broadcast(operator: Operator) -> None:

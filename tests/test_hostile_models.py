@@ -97,6 +97,8 @@ REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
     (lambda: one("RELU", X, dtype="int8"), UnsupportedError, "is int8, only float32"),
     (lambda: one("RELU", X, dtype="string"), UnsupportedError, "holds STRING"),
     (lambda: one("RELU", X, zeros(1)), ModelError, "2 inputs"),
+    (lambda: one("LEAKY_RELU", X, alpha=float("nan")), ModelError, "a slope of nan"),
+    (lambda: one("LEAKY_RELU", X, alpha=float("inf")), ModelError, "a slope of inf"),
     (lambda: one("ADD", X), ModelError, "1 inputs"),
     (lambda: one("ADD", X, zeros(4)), ModelError, "do not broadcast"),
     (lambda: one("CONV_2D", X, zeros(5, 1, 1, 4), stride=(1, 1)), ModelError, "weights for 4 channels"),

@@ -1,5 +1,6 @@
 """What `replay` is asked to do goes in; what can be said against it comes out, before any work begins."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def check_options(options: ReplayOptions) -> Choice:
     if options.loop and options.out:
         raise UsageError("--loop does not go with --out: the recording would not end")
     choice = choose_look(options.effect, options.background, options.blur)
+    _check_distinct(options)
     if options.out and not wants_folder(options.out, choice.look.effect):
         check_output(options.out, options.file)
     if options.log:
@@ -68,6 +70,16 @@ def check_options(options: ReplayOptions) -> Choice:
     if options.trace:
         check_trace(options.trace)
     return choice
+
+
+def _check_distinct(options: ReplayOptions) -> None:
+    """No output may destroy the recording, or another output; links are followed."""
+    named = {"--out": options.out, "--masks": options.masks, "--log": options.log, "--trace": options.trace}
+    names = {os.path.realpath(options.file): "the input itself"}
+    for name, path in named.items():
+        other = names.setdefault(os.path.realpath(path), name) if path else name
+        if other != name:
+            raise UsageError(f"{name} {path}: that is {other}; choose another name")
 
 
 def _check_without_window(options: ReplayOptions) -> None:

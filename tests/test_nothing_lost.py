@@ -7,16 +7,19 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import av
 import pytest
 
 from app.frame.pipeline import Stage
+from app.frame.targets import OffscreenTarget
 from app.media.recorder import Recorder
 from app.media.sources import VideoFrame
 from app.verbs import replay as replaying
 from app.verbs.replay_outputs import Outputs, open_outputs
+from app.window.screenshots import Screenshots
 from gpu_delegate.context import Context
 from tests.clips import Recipe, moving, write_clip
 from tests.commands import Command
@@ -154,6 +157,38 @@ def test_signals_before_the_first_frame_leave_what_was_there(library: str, clip:
     assert out.read_bytes() == b"an older recording"
 
 
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        ("--log", "link.json"),
+        ("--trace", "link.json"),
+        ("--out", "clip.mp4"),
+        ("--log", "x.json", "--trace", "x.json"),
+        ("--out", "folder", "--masks", "./folder"),
+    ],
+)
+def test_no_output_is_written_over_the_recording_or_another_output(
+    outputs: tuple[str, ...], short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes(short.read_bytes())
+    (tmp_path / "link.json").symlink_to(clip)
+    monkeypatch.chdir(tmp_path)
+    complaint = texelflow("replay", clip, *outputs, "--backend", "cpu").complaint
+    assert "choose another name" in complaint
+    assert clip.read_bytes() == short.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["clip.mp4", "link.json"]
+
+
+def test_nothing_is_replaced_before_there_is_a_frame(short: Path, tmp_path: Path, texelflow: Command) -> None:
+    names = ("out.mp4", "x.json", "t.json")
+    for name in names:
+        (tmp_path / name).write_bytes(b"older")
+    outputs = outputs_in(tmp_path, "out.mp4", "x.json")
+    assert "no frame in the range" in texelflow("replay", short, "--from", 999, *outputs, "--backend", "cpu").complaint
+    assert [(tmp_path / name).read_bytes() for name in names] == [b"older"] * 3
+
+
 # Full disks
 
 
@@ -198,6 +233,23 @@ def test_a_disk_that_is_full_when_a_recording_is_finished(short: Path, tmp_path:
         line = texelflow("replay", short, "--out", disk / "out.mp4", "--backend", "cpu").complaint
         assert "frames were kept" in line
         assert len(times_of(disk / "out.mp4")) >= 45
+
+
+def test_a_screenshot_on_a_full_disk(context: Context, tmp_path: Path) -> None:
+    target = OffscreenTarget(context, (2048, 2048))
+    with small_disk(tmp_path / "disk", 1) as (disk, _):
+        shots = Screenshots(context, target, Path("clip.mp4"), disk)
+        shots.take(7, alpha=False)
+        lines: list[str] = []
+        for _ in range(1000):
+            lines += shots.collect()
+            if not shots.pending:
+                break
+            sleep(0.01)
+        shots.close()
+        assert [name for name in lines if "clip-000007.png' cannot be written" in name] == lines != []
+        assert os.listdir(disk) == []
+    target.release()
 
 
 # Failures in the middle

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from app.frame.buffers import mask_buffer
 from app.frame.gl_path import GlPath
@@ -85,7 +86,7 @@ class PngOutput(PictureOutput):
         channels = 4 if alpha else 3
 
         def write(index: int, rgba: Rgba) -> None:
-            write_png(_numbered(folder, index), rgba[..., :channels])
+            _write_numbered(folder, index, rgba[..., :channels])
 
         super().__init__(context, target, lambda frame: frame.index, write)
 
@@ -152,11 +153,15 @@ class CpuMaskOutput:
 def write_mask(folder: Path, index: int, mask: Floats) -> None:
     """One mask (h, w) from 0 to 1 as 8-bit grey, named by its frame's number. Raises MediaError."""
     grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
-    write_png(_numbered(folder, index), grey)
+    _write_numbered(folder, index, grey)
 
 
-def _numbered(folder: Path, index: int) -> Path:
-    return folder / f"{index:06d}.png"
+def _write_numbered(folder: Path, index: int, picture: npt.NDArray[np.uint8]) -> None:
+    """A picture of a sequence, named by its frame's number. Raises MediaError."""
+    try:
+        write_png(folder / f"{index:06d}.png", picture)
+    except MediaError as error:
+        raise MediaError(f"{error}; the pictures before it are whole") from error
 
 
 def make_folder(folder: Path) -> Path:

@@ -46,6 +46,9 @@ def fold_dequantize(graph: Graph) -> tuple[Graph, Outcome]:
             edit.decline(f"{source.name} is not constant")
             continue
         target = graph.tensors[node.outputs[0]]
+        if target.index in graph.outputs:
+            edit.decline(f"{target.name} is an output of the model")
+            continue
         edit.set_tensor(replace(target, data=source.data.astype(np.float32), dtype="float32"))
         edit.remove(node)
     return edit.finish()

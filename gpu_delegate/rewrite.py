@@ -5,14 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Graph, Node, Shape, Tensor
 
 Float32Array = npt.NDArray[np.float32]
 
 
 def float_data(tensor: Tensor) -> Float32Array:
-    """A constant's values as float32."""
-    assert tensor.data is not None, f"{tensor.name} is not constant"
+    """A constant's values as float32. Raises UnsupportedError for weights that are no constant."""
+    if tensor.data is None:
+        raise UnsupportedError(f"{tensor.name}: weights that the model computes; on the GPU they must be constant")
     return tensor.data.astype(np.float32)
 
 

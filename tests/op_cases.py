@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+from tests import fused_models as fused
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.sketch import OpCase, Shape, Size, Sketch
 
@@ -51,6 +52,14 @@ def _convolutions() -> Iterator[OpCase]:
         lambda m: m.conv(m.image(24, 24, 1), 1, (23, 23), padding="VALID"),
         refused="CONV_2D (operator 0, tensor3) does not run on the GPU: a window of 529 pixels",
     )
+    yield OpCase(
+        "CONV_2D", "weights that are an input", _computed_weights, refused="tensor1: weights that the model computes"
+    )
+
+
+def _computed_weights(m: Sketch) -> int:
+    inputs = [m.image(5, 7, 3), m.input((5, 1, 1, 3)), m.random(5)]
+    return m.op("CONV_2D", inputs, (1, 5, 7, 5), stride=(1, 1), dilation=(1, 1), padding="SAME")
 
 
 def _depthwise() -> Iterator[OpCase]:
@@ -124,6 +133,12 @@ def _elementwise() -> Iterator[OpCase]:
             lambda m, a=activation: m.binary("ADD", m.image(5, 7, 3), m.image(5, 7, 3), activation=a),
         )
     yield OpCase("SUB", "one input twice", lambda m: m.binary("SUB", *[m.image(5, 7, 3)] * 2))
+    yield OpCase(
+        "DEQUANTIZE",
+        "constant that is an output",
+        lambda m: (m.half(m.rng.uniform(-2, 2, (1, 4, 5, 3))), m.unary("NEG", m.image(4, 5, 3))),
+        refused="DEQUANTIZE (operator 0",
+    )
 
 
 def _broadcasts(op: str) -> Iterator[OpCase]:
@@ -259,29 +274,29 @@ def _fused() -> Iterator[OpCase]:
     def row(what: str, draw: Any, **options: Any) -> OpCase:
         return OpCase("fused", what, draw, **options)
 
-    yield row("conv, residual add, relu", _residual)
-    yield row("inverted bottleneck", lambda m: _bottleneck(m, m.image(9, 10, 5), 13))
-    yield row("inverted bottleneck of 70 channels", lambda m: _bottleneck(m, m.image(5, 6, 5), 70))
-    yield row("squeeze and excite", lambda m: _gated(m, m.image(9, 10, 13), 5))
-    yield row("squeeze and excite, large", lambda m: _gated(m, m.image(64, 64, 5), 3))
-    yield row("gated skip after upsampling", _decoder)
-    yield row("hidden value is an output too", _two_outputs)
-    yield row("hidden value of one channel is an output too", lambda m: _two_outputs(m, 1))
-    yield row("padding lanes that overflow", _overflowing_lanes, low=-101.0, high=-99.0)
-    yield row("padding lanes that overflow in squares", _squared_lanes, low=-101.0, high=-99.0)
-    yield row("loaded vector beside a gate", _vector_beside_gate)
-    yield row("sum of 17 inputs", _many_inputs)
-    yield row("60 ops in a row", _long_chain)
-    yield row("one-channel mask from a conv", _mask)
-    yield row("transposed conv, sigmoid", _upsampled_mask)
+    yield row("conv, residual add, relu", fused.residual)
+    yield row("inverted bottleneck", lambda m: fused.bottleneck(m, m.image(9, 10, 5), 13))
+    yield row("inverted bottleneck of 70 channels", lambda m: fused.bottleneck(m, m.image(5, 6, 5), 70))
+    yield row("squeeze and excite", lambda m: fused.gated(m, m.image(9, 10, 13), 5))
+    yield row("squeeze and excite, large", lambda m: fused.gated(m, m.image(64, 64, 5), 3))
+    yield row("gated skip after upsampling", fused.decoder)
+    yield row("hidden value is an output too", fused.two_outputs)
+    yield row("hidden value of one channel is an output too", lambda m: fused.two_outputs(m, 1))
+    yield row("padding lanes that overflow", fused.overflowing_lanes, low=-101.0, high=-99.0)
+    yield row("padding lanes that overflow in squares", fused.squared_lanes, low=-101.0, high=-99.0)
+    yield row("loaded vector beside a gate", fused.vector_beside_gate)
+    yield row("sum of 17 inputs", fused.many_inputs)
+    yield row("60 ops in a row", fused.long_chain)
+    yield row("one-channel mask from a conv", fused.mask)
+    yield row("transposed conv, sigmoid", fused.upsampled_mask)
     yield row("mean of a sum", lambda m: m.mean(m.binary("ADD", m.image(5, 6, 5), m.image(5, 6, 5))))
     yield row("mean of an upsampling", lambda m: m.mean(m.resize(m.image(4, 3, 5), (8, 6), half_pixel_centers=True)))
     yield row("mean of an uneven upsampling", lambda m: m.mean(m.resize(m.image(4, 3, 5), (9, 7))))
     yield row("mean of a mean", lambda m: m.mean(m.mean(m.image(5, 6, 5))))
-    yield row("mean spread over its map again", _image_pooling)
-    yield row("mean and window of constants", _constants)
-    yield row("branch that nobody reads", _dead_branch)
-    yield row("nothing but a gate's vectors", lambda m: _gate(m, m.input((1, 1, 1, 13)), 3))
+    yield row("mean spread over its map again", fused.image_pooling)
+    yield row("mean and window of constants", fused.constants)
+    yield row("branch that nobody reads", fused.dead_branch)
+    yield row("nothing but a gate's vectors", lambda m: fused.gate(m, m.input((1, 1, 1, 13)), 3))
     yield row(
         "pad, conv",
         lambda m: m.conv(m.pad(m.image(7, 8, 3), (0, 0), (1, 2), (0, 1), (0, 0)), 5, (3, 3), padding="VALID"),
@@ -291,105 +306,6 @@ def _fused() -> Iterator[OpCase]:
         lambda m: m.conv(m.pad(m.image(7, 8, 3), (0, 0), (0, 0), (0, 0), (1, 1)), 5),
         refused="PAD (operator 0",
     )
-
-
-def _residual(m: Sketch) -> int:
-    x = m.image(7, 9, 5)
-    return m.unary("RELU", m.binary("ADD", m.conv(x, 5, (3, 3)), x))
-
-
-def _bottleneck(m: Sketch, x: int, wide: int) -> int:
-    y = m.unary("HARD_SWISH", m.conv(x, wide))
-    y = m.unary("RELU", m.depthwise(y, (5, 5)))
-    return m.binary("ADD", m.conv(y, m.shape(x)[3]), x)
-
-
-def _gate(m: Sketch, vector: int, squeezed: int) -> int:
-    channels = m.shape(vector)[3]
-    return m.unary("LOGISTIC", m.conv(m.unary("RELU", m.conv(vector, squeezed)), channels))
-
-
-def _gated(m: Sketch, x: int, squeezed: int) -> int:
-    y = m.unary("RELU", m.depthwise(x, (3, 3)))
-    return m.conv(m.binary("MUL", y, _gate(m, m.mean(y), squeezed)), 7)
-
-
-def _decoder(m: Sketch) -> int:
-    skip = m.image(8, 10, 3)
-    up = m.conv(m.resize(m.image(4, 5, 13), (8, 10), half_pixel_centers=True), 3)
-    gate = _gate(m, m.mean(m.binary("ADD", skip, up)), 5)
-    x = m.conv(m.binary("ADD", m.binary("MUL", skip, gate), up), 3, activation="RELU")
-    return m.binary("ADD", x, m.depthwise(x, (3, 3), activation="RELU"))
-
-
-def _image_pooling(m: Sketch) -> int:
-    x = m.image(5, 6, 5)
-    return m.binary("ADD", m.resize(m.conv(m.mean(x), 5), (5, 6)), x)
-
-
-def _constants(m: Sketch) -> int:
-    window = m.conv(m.random(1, 1, 1, 5), 5, (3, 3))
-    return m.binary("MUL", m.image(5, 6, 5), m.binary("ADD", window, m.mean(m.random(1, 3, 2, 5))))
-
-
-def _dead_branch(m: Sketch) -> int:
-    x = m.image(5, 6, 5)
-    m.unary("RELU", m.conv(x, 3, (3, 3)))
-    return m.unary("TANH", x)
-
-
-def _two_outputs(m: Sketch, channels: int = 3) -> tuple[int, ...]:
-    hidden = m.conv(m.image(5, 7, 5), channels)
-    return m.unary("RELU", hidden), hidden
-
-
-def _overflowing_lanes(m: Sketch) -> int:
-    x = m.unary("EXP", m.binary("ADD", m.image(4, 5, 5), m.constant(100.0)))
-    y = m.unary("SQRT", m.binary("SUB", x, m.constant(-0.5)))
-    return m.conv(m.unary("SQRT", m.binary("SUB", y, m.constant(0.1))), 13)
-
-
-def _squared_lanes(m: Sketch) -> tuple[int, ...]:
-    x = y = m.binary("ADD", m.image(4, 5, 5), m.constant(100.0))
-    for _ in range(6):
-        x, y = m.unary("SQUARE", x), m.binary("MUL", y, y)
-    return m.conv(x, 13), m.conv(y, 13)
-
-
-def _vector_beside_gate(m: Sketch) -> tuple[int, ...]:
-    """For chains of every length, since the names that might meet are counted."""
-    x, vector = m.image(16, 16, 8), m.image(1, 1, 8)
-    outputs = []
-    for length in range(7):
-        gate = m.conv(m.mean(x), 8)
-        for _ in range(length):
-            gate = m.unary("LOGISTIC", gate)
-        outputs.append(m.binary("MUL", m.binary("ADD", x, vector), gate))
-    return tuple(outputs)
-
-
-def _many_inputs(m: Sketch) -> int:
-    total = m.conv(m.image(4, 5, 5), 5)
-    for _ in range(16):
-        total = m.binary("ADD", total, m.image(4, 5, 5))
-    return total
-
-
-def _long_chain(m: Sketch) -> int:
-    x = m.image(4, 5, 3)
-    for _ in range(60):
-        x = m.unary("HARD_SWISH", x)
-    return x
-
-
-def _mask(m: Sketch) -> int:
-    x = m.image(6, 7, 5)
-    return m.binary("MUL", x, m.unary("LOGISTIC", m.conv(x, 1)))
-
-
-def _upsampled_mask(m: Sketch) -> int:
-    x = m.unary("RELU", m.conv(m.image(6, 7, 5), 13))
-    return m.unary("LOGISTIC", m.transpose(x, 1, (2, 2), (2, 2), "SAME", custom=True))
 
 
 CASES: tuple[OpCase, ...] = (

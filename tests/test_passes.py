@@ -95,6 +95,13 @@ def test_fold_dequantize_leaves_runtime_values() -> None:
     check(passes.fold_dequantize, draw, ["DEQUANTIZE"], ["DEQUANTIZE"], 0, "is not constant")
 
 
+def test_fold_dequantize_leaves_outputs_to_be_written() -> None:
+    def draw(m: Sketch) -> tuple[int, ...]:
+        return m.unary("NEG", m.image(4, 4, 3)), m.half(m.rng.uniform(-1, 1, (1, 4, 4, 3)))
+
+    check(passes.fold_dequantize, draw, ["NEG", "DEQUANTIZE"], ["NEG", "DEQUANTIZE"], 0, "is an output")
+
+
 @pytest.mark.parametrize("activation", ["RELU", "RELU6", "RELU_N1_TO_1", "TANH"])
 def test_split_activations(activation: str) -> None:
     changed = check(

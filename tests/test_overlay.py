@@ -190,7 +190,7 @@ def test_guis_live_side_by_side_and_leave_no_objects(context: Context) -> None:
     known = [prototype(context._loader.load_opengl_function(f"glIs{kind}")) for kind in kinds]
 
     def living() -> list[int]:
-        return [sum(map(bool, map(exists, range(1, 2000)))) for exists in known]
+        return [sum(map(bool, map(exists, range(1, 50_000)))) for exists in known]
 
     def once() -> None:
         with drawing(context, (64, 64)) as (gui, target), drawing(context, (64, 64)) as (other, _):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from app.media.sources import FileSource
 from app.verbs.demo import has_display
 from app.verbs.replay import replay
 from app.verbs.replay_options import ReplayOptions
-from tests.clips import Recipe, moving, write_clip
+from tests.clips import Recipe, moving, packets, write_clip
 from tests.commands import Command
 from tests.display import Display
 
@@ -55,6 +56,23 @@ def test_what_is_recorded_in_a_window_has_every_frame(clip: Path, display: Displ
     assert [*summary["stages"]][-4:] == ["blit", "overlay", "swap", "total"]
     assert count_frames(tmp_path / "out.mp4") == FRAMES
     assert len(json.loads((tmp_path / "x.json").read_text())["frames"]) == FRAMES
+
+
+def test_sound_ends_where_the_person_had_seen_enough(display: Display, tmp_path: Path) -> None:
+    seconds, out = 30, tmp_path / "out.mp4"
+    clip = write_clip(tmp_path / "heard.mp4", moving(seconds * RATE, 160, 120), Recipe(rate=RATE, sound="aac"))
+    command = [sys.executable, "-m", "app", "replay", str(clip), "--window", "--out", str(out), "--backend", "cpu"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        display.window(clip.name)
+        deadline = time.monotonic() + 60
+        while not (out.exists() and out.stat().st_size > 10_000) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        display.press("q")
+        _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 0, complaint
+    shown_s = count_frames(out) / RATE
+    assert 0 < shown_s < seconds / 2
+    assert packets(out, "audio")[-1][0] <= shown_s + 0.1
 
 
 def test_frames_in_a_window_are_read_back_by_nobody(clip: Path, display: Display) -> None:

@@ -45,7 +45,8 @@ def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -
             show.player(pipeline, lambda: panel.performance(figures, facts), records.take) as player,
         ):
             player.run(lambda: bool(stopped) or (options.closes and player.untouched_at_end))
-        records.finish(pipeline, complete=not stopped)
+            watched = player.playback.at_end
+        records.finish(pipeline, complete=watched)  # sound ends where the person had seen enough
         summary = summarize_replay(opened, records, bool(stopped))
         records.close(summary)
     return summary, stopped

@@ -77,6 +77,7 @@ class Body:
     split: bool  # output slices may be shared out over the grid's z
 
     def producer(self, tensor: int) -> Node | None:
+        """The node of this body that makes a tensor, None for one that is read."""
         return next((node for node in self.nodes if tensor in node.outputs), None)
 
 
@@ -133,6 +134,7 @@ class _Planner:
         return next(iter(shapes.values()))
 
     def add(self, node: Node) -> None:
+        """Plan the loops that a node needs by itself; what is streamed needs none."""
         out = node.outputs[0]
         self._check_window(node)
         if node.op in SCATTERS:
@@ -178,6 +180,7 @@ class _Planner:
             self.held.add(tensor)
 
     def store(self, tensor: int) -> None:
+        """Write a value to memory, in a loop that has it at hand if there is one."""
         producer = self.producers[tensor]
         self.outputs.append(tensor)
         if producer.op in SCATTERS:
@@ -221,6 +224,7 @@ class _Planner:
         return any(flags)
 
     def finish(self) -> Body:
+        """The whole plan, if the device can have it."""
         for tensor in {t for phase in self.phases for t in phase.evaluates}:
             if sum(tensor in phase.evaluates for phase in self.phases) > 1 and not self._is_cheap(tensor):
                 raise Decline(f"{self.graph.tensors[tensor].name} would be computed twice")

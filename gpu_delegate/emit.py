@@ -80,14 +80,17 @@ class Emitter:
     # Text ---------------------------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
+        """A line of the kernel, indented as the open blocks want it."""
         self.lines.append("    " * len(self._scopes) + text)
 
     def name(self, prefix: str) -> str:
+        """A name that nothing has yet."""
         self._fresh += 1
         return f"{prefix}{self._fresh}"
 
     @contextmanager
     def block(self, head: str = "") -> Iterator[None]:
+        """What is written inside stands in braces, and what it declares is known only there."""
         self.line((head + " {").lstrip())
         self._scopes.append(Scope())
         yield
@@ -161,6 +164,7 @@ class Emitter:
         return self._ops.stream[node.op](self, node, at)
 
     def declare(self, expressions: list[str], prefix: str = "t") -> list[str]:
+        """A new vec4 for each expression; their names."""
         names = [self.name(prefix) for _ in expressions]
         for name, text in zip(names, expressions, strict=True):
             self.line(f"vec4 {name} = {text};")
@@ -184,15 +188,18 @@ class Emitter:
     # Registers ----------------------------------------------------------------------------------------------------
 
     def held(self, tensor: int, row: int, index: int) -> str:
+        """The register of a held value: of one of the thread's pixels and, by place, one of its slices."""
         name = self._held_names.setdefault(tensor, f"a{len(self._held_names)}")
         return f"{name}_{row}_{index}"
 
     def held_slices(self, tensor: int) -> range:
+        """Places of the slices of a held value that this thread makes."""
         total = self.shape(tensor).slices
         return range(self.tile.z_slices if self.splits else total)
 
     @property
     def splits(self) -> bool:
+        """Whether output slices are shared out over the grid's z."""
         return self.tile.z_slices > 0
 
     def output_slice(self, index: int) -> Slice:
@@ -210,6 +217,7 @@ class Emitter:
 
     @staticmethod
     def texel(shape: MapShape, at: Slice, pixel: str) -> str:
+        """Position in memory of slice `at` of a pixel, which is given by its number in the map."""
         if at.index is not None:
             return pixel if at.index == 0 else f"{at.index * shape.pixels} + {pixel}"
         return f"({at.text}) * {shape.pixels} + {pixel}"

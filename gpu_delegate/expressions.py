@@ -17,6 +17,7 @@ class Slice:
 
     @property
     def register(self) -> int:
+        """Where held values keep the slice."""
         place = self.index if self.place is None else self.place
         assert place is not None, "held values are read at constant positions"
         return place

@@ -49,6 +49,7 @@ class _Grouper:
         self.declined: list[str] = []
 
     def place(self, number: int, fuse: bool) -> None:
+        """Put a node into the first group that may take it, else into one of its own."""
         node = self.nodes[number]
         alone = frozenset({number})
         choices = self._choices(node) if fuse else []
@@ -126,6 +127,7 @@ class _Grouper:
         return [self.producer[i] for i in self.nodes[number].inputs if i in self.producer]
 
     def finish(self) -> Groups:
+        """All groups, planned."""
         bodies = [self._body(group) for group in self._in_order(list(dict.fromkeys(self.group_of.values())))]
         vectors = {n.outputs[0]: n for n in self.nodes if is_vector_node(self.graph, n)}
         return Groups(tuple(bodies), vectors, tuple(self.declined))

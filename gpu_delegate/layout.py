@@ -21,6 +21,7 @@ Precision = Literal["fp32", "fp16"]  # of what kernels store for other kernels
 
 
 def ceil_div(a: int, b: int) -> int:
+    """a / b, rounded up."""
     return -(-a // b)
 
 
@@ -63,6 +64,7 @@ def map_shape(shape: Shape) -> MapShape:
 
 
 def shape_of(tensor: Tensor) -> MapShape:
+    """map_shape of a tensor, whose name the error then has. Raises UnsupportedError."""
     try:
         return map_shape(tensor.shape)
     except UnsupportedError as error:
@@ -85,6 +87,7 @@ class Storage:
         return self.lanes * self.value_bytes
 
     def size_bytes(self, shape: MapShape) -> int:
+        """What a tensor of this shape takes."""
         return self.texel_bytes * (shape.texels if self.lanes == 4 else shape.pixels)
 
 

@@ -75,6 +75,7 @@ class _Builder:
         self.kernels.append(pixel_kernel(body, prologue, tile, self.device, self.storages))
 
     def add_vectors(self, wanted: list[int]) -> None:
+        """Kernels that store these vectors: one for all of them if it can be, else one for each node behind them."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
         if not self.inline or not self._fits(nodes, (), len(wanted), VECTOR_THREADS):

@@ -89,7 +89,9 @@ class Blob:
         return start
 
     def vector(self, values: Float32Array) -> int:
+        """Append C values, filled up with zeros; the first texel's position."""
         return self.add(vector_texels(values))
 
     def data(self) -> Float32Array:
+        """All that was appended, as texels (N, 4)."""
         return np.concatenate(self._pieces) if self._pieces else np.zeros((0, 4), np.float32)

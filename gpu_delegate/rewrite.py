@@ -40,15 +40,19 @@ class Rewriter:
         self._position = {id(node): number for number, node in enumerate(graph.nodes)}
 
     def decline(self, reason: str) -> None:
+        """Note why the pass held back at some place."""
         self._declined.append(reason)
 
     def new_tensor(self, name: str, shape: Shape) -> int:
+        """The number of a new runtime tensor."""
         return self.set_tensor(Tensor(self._next, name, shape))
 
     def new_constant(self, name: str, data: Float32Array) -> int:
+        """The number of a new constant."""
         return self.set_tensor(Tensor(self._next, name, data.shape, "float32", np.ascontiguousarray(data, np.float32)))
 
     def set_tensor(self, tensor: Tensor) -> int:
+        """Add a tensor, or replace the one of its number, which comes back."""
         self._tensors[tensor.index] = tensor
         self._next = max(self._next, tensor.index + 1)
         return tensor.index
@@ -59,6 +63,7 @@ class Rewriter:
         self._applied += 1
 
     def remove(self, node: Node) -> None:
+        """Leave a node out; who reads its output must be changed, too."""
         self.replace(node)
 
     def bypass(self, node: Node) -> None:
@@ -67,6 +72,7 @@ class Rewriter:
         self.remove(node)
 
     def finish(self) -> tuple[Graph, Outcome]:
+        """The edited graph, and what the pass did."""
         nodes: list[Node] = []
         for number, node in enumerate(self._graph.nodes):
             nodes += self._replacements.get(number, [node])

@@ -169,10 +169,12 @@ class Program:
 
     @property
     def input(self) -> TensorRange:
+        """Where the model's first input lies."""
         return self._ranges[self.blueprint.graph.inputs[0]]
 
     @property
     def output(self) -> TensorRange:
+        """Where the model's first output lies."""
         return self._ranges[self.blueprint.graph.outputs[0]]
 
     def write(self, tensor: int, values_hwc: Float32Array) -> None:

@@ -44,6 +44,7 @@ NEEDS_MASK = frozenset({"DIV", "EXP", "LOG", "MUL", "RSQRT", "SQRT", "SQUARE"})
 
 
 def is_elementwise(node: Node) -> bool:
+    """An op that makes each value from those at the same place."""
     return node.op in UNARY or node.op in BINARY
 
 

@@ -21,7 +21,7 @@ from gpu_delegate.program import Blueprint, accesses_of, draft
 from gpu_delegate.reader import read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.roofline import cost_of
-from gpu_delegate.runtime import Program, device_of
+from gpu_delegate.runtime import Program
 from tests.commands import Command
 from tests.engine import Floats, on_gpu
 from tests.model_builder import SELFIE, selfie_like
@@ -31,7 +31,7 @@ from tests.sketch import OpCase, Shape, Sketch
 from tests.test_fusion import check_kernels
 from tests.test_hazards import check_barriers
 from tests.test_memory import collisions
-from tests.test_random_networks import check_values, choices
+from tests.test_random_networks import check_network, choices
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24
@@ -115,13 +115,7 @@ NETWORKS = (2, 5, 9, 34)
 
 @pytest.mark.parametrize("seed", NETWORKS)
 def test_random_networks_agree_and_share_memory(context: Context, seed: int) -> None:
-    model = random_network(seed).build()
-    reference = Reference(model, keep_all_tensors=True)
-    rng = np.random.default_rng(seed)
-    inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]
-    others = list(choices(seed).values())
-    for device, fuse in ((device_of(context), True), others[1 + seed % (len(others) - 1)]):
-        check_values(context, model, inputs, reference, device, fuse, "fp16")
+    check_network(context, seed, "fp16")
 
 
 @pytest.mark.parametrize("seed", range(20))

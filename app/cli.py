@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,8 +27,17 @@ if TYPE_CHECKING:
 DEFECT = 70
 INTERRUPTED = "interrupted"
 
-MEANING = "What the model's numbers mean, where neither it nor the catalogue says so"
-
+# Options by the panel of the help in which they stand; all others stand under Options.
+_picture, _output, _window, _model, _meaning = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in (
+        "Picture",
+        "Output",
+        "Window",
+        "Model",
+        "What the model's numbers mean, where neither it nor the catalogue says so",
+    )
+)
 
 app = typer.Typer(
     name="texelflow",
@@ -42,24 +52,20 @@ app.add_typer(models, name="models")
 bench = typer.Typer(no_args_is_help=True, help="Measure speed: the frame job, or one model dispatch by dispatch.")
 app.add_typer(bench, name="bench")
 
-Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME|FILE", help="A name of the catalogue or a .tflite.")]
-Backend = Annotated[str, typer.Option(metavar="auto|gl|cpu", help="Where the network runs.")]
-Fit = Annotated[str, typer.Option(metavar="stretch|crop|letterbox", help="How frames get the network's aspect.")]
+Model = Annotated[str, _model("--model", "-m", metavar="NAME|FILE", help="A name of the catalogue or a .tflite.")]
+Backend = Annotated[str, _model(metavar="auto|gl|cpu", help="Where the network runs.")]
+Fit = Annotated[str, _model(metavar="stretch|crop|letterbox", help="How frames get the network's aspect.")]
 First = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
 Last = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
-InputRange = Annotated[
-    str | None, typer.Option(metavar="LO,HI", help="What black and white are for the network.", rich_help_panel=MEANING)
-]
+InputRange = Annotated[str | None, _meaning(metavar="LO,HI", help="What black and white are for the network.")]
 Activation = Annotated[
     str | None,
-    typer.Option(metavar="none|sigmoid|softmax", help="What its output still needs.", rich_help_panel=MEANING),
+    _meaning(metavar="none|sigmoid|softmax", help="What its output still needs."),
 ]
-Channel = Annotated[int | None, typer.Option(metavar="N", help="The class to show.", rich_help_panel=MEANING)]
+Channel = Annotated[int | None, _meaning(metavar="N", help="The class to show.")]
 PrecisionOption = Annotated[
     str,
-    typer.Option(
-        "--precision", metavar="fp32|fp16", help="Of what the GPU keeps between kernels; it computes in fp32."
-    ),
+    _model("--precision", metavar="fp32|fp16", help="Of what the GPU keeps between kernels; it computes in fp32."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
 
@@ -86,30 +92,28 @@ def replay_verb(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording: mp4, mkv, webm, mov, avi and others.")],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
+        _output(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
     ] = None,
     effect: Annotated[
-        str | None, typer.Option(metavar="tint|replace|color|mask|blur|cutout", help="What is drawn; tint by default.")
+        str | None, _picture(metavar="tint|replace|color|mask|blur|cutout", help="What is drawn; tint by default.")
     ] = None,
     background: Annotated[
         str | None,
-        typer.Option(
-            metavar="IMAGE|#rrggbb", help="What replaces the background; by default a picture that comes along."
-        ),
+        _picture(metavar="IMAGE|#rrggbb", help="What replaces the background; by default a picture that comes along."),
     ] = None,
     blur: Annotated[
-        float | None, typer.Option(metavar="RADIUS", help="Blur the background, by so many pixels of the frame.")
+        float | None, _picture(metavar="RADIUS", help="Blur the background, by so many pixels of the frame.")
     ] = None,
-    masks: Annotated[Path | None, typer.Option(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
+    masks: Annotated[Path | None, _output(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
     first: First = "0",
     last: Last = None,
-    log: Annotated[Path | None, typer.Option(help="Times and bytes of each frame: .json or .csv.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="A time line for Perfetto or Chrome: .json.")] = None,
-    window: Annotated[bool, typer.Option("--window", help="Play it in a window; ? there lists the keys.")] = False,
-    speed: Annotated[float | None, typer.Option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
-    loop: Annotated[bool, typer.Option("--loop", help="A window begins again at the end.")] = False,
+    log: Annotated[Path | None, _output(metavar="FILE", help="Times and bytes of each frame: .json or .csv.")] = None,
+    trace: Annotated[Path | None, _output(metavar="FILE", help="A time line for Perfetto or Chrome: .json.")] = None,
+    window: Annotated[bool, _window("--window", help="Play it in a window; ? there lists the keys.")] = False,
+    speed: Annotated[float | None, _window(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
+    loop: Annotated[bool, _window("--loop", help="A window begins again at the end.")] = False,
     overlay: Annotated[
-        bool | None, typer.Option("--overlay/--no-overlay", help="Figures on the picture; by default in windows only.")
+        bool | None, _picture("--overlay/--no-overlay", help="Figures on the picture; by default in windows only.")
     ] = None,
     model: Model = "selfie",
     backend: Backend = "auto",

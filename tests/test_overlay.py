@@ -22,6 +22,7 @@ from app.overlay.gui import Gui
 from gpu_delegate import opengl
 from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.errors import DeviceError
+from tests.living import living
 
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
@@ -185,12 +186,6 @@ def test_opengls_state_is_as_found_and_nothing_is_read_back(context: Context) ->
 
 def test_guis_live_side_by_side_and_leave_no_objects(context: Context) -> None:
     _, parts = PICTURES["gpu"]
-    prototype = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)
-    kinds = ("Texture", "Buffer", "VertexArray", "Program", "Shader")
-    known = [prototype(context._loader.load_opengl_function(f"glIs{kind}")) for kind in kinds]
-
-    def living() -> list[int]:
-        return [sum(map(bool, map(exists, range(1, 50_000)))) for exists in known]
 
     def once() -> None:
         with drawing(context, (64, 64)) as (gui, target), drawing(context, (64, 64)) as (other, _):
@@ -198,13 +193,13 @@ def test_guis_live_side_by_side_and_leave_no_objects(context: Context) -> None:
                 gui.draw(target.framebuffer, target.size, 1.0, parts)
                 other.draw(target.framebuffer, target.size, 3.0, parts)
 
-    before = living()
+    before = living(context)
     for _ in range(25):
         once()
-    assert living() == before
+    assert living(context) == before
     with drawing(context, (64, 64)) as (gui, target):
         gui.draw(target.framebuffer, target.size, 1.0, parts)
-        assert living() != before
+        assert living(context) != before
 
 
 def test_opengl_3_3_will_do(context: Context) -> None:

@@ -1,6 +1,5 @@
 """Whole programs: the selfie models on a real frame, changed networks of their family, memory, fall-backs, release."""
 
-import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from gpu_delegate.reader import load_model, read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program, TensorRange, device_of
 from tests.engine import DEVICES, Floats, on_cpu, on_gpu, run, worst
+from tests.living import living
 from tests.model_builder import CHANGED, SELFIE, Block, selfie_like
 from tests.sketch import Sketch
 
@@ -196,36 +196,28 @@ def test_running_reads_nothing_back(context: Context, compiled: Compile) -> None
     assert context.readback.calls == before + 1
 
 
-def living(context: Context, kind: str) -> set[int]:
-    """Names of GL objects that exist: Buffer, Texture or Program."""
-    context.gl.glUseProgram(0)  # one that is in use outlives its deletion
-    prototype = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)
-    exists = prototype(context._loader.load_opengl_function(f"glIs{kind}"))
-    return {name for name in range(1, 10000) if exists(name)}
-
-
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
 def test_release_frees_all_objects(context: Context, kind: str) -> None:
-    before = living(context, kind)
+    before = living(context, [kind])
     program = Program(context, draft(read_model(CHANGES["odd channels"]), HARDWARE))
-    assert living(context, kind) > before
+    assert living(context, [kind])[kind] > before[kind]
     program.release()
-    assert living(context, kind) == before
+    assert living(context, [kind]) == before
     program.release()
-    assert living(context, kind) == before
+    assert living(context, [kind]) == before
 
 
 def test_a_shader_that_does_not_compile_is_one_line_and_leaves_nothing(context: Context) -> None:
     blueprint = draft(read_model(CHANGES["odd channels"]), HARDWARE)
     last = blueprint.kernels[-1]
     broken = replace(last, source=last.source.replace("void main() {", "void main() {\n    no_such_function();"))
-    before = {kind: living(context, kind) for kind in ("Buffer", "Texture", "Program")}
+    before = living(context)
     with pytest.raises(DeviceError, match="does not compile") as caught:
         Program(context, replace(blueprint, kernels=(*blueprint.kernels[:-1], broken)))
     assert "\n" not in str(caught.value)
     assert "kernel.comp" in str(caught.value)
     assert "no_such_function" in str(caught.value)
-    assert {kind: living(context, kind) for kind in before} == before
+    assert living(context) == before
 
 
 def test_tensors_over_the_limit_are_refused_before_memory_is_taken() -> None:
@@ -261,12 +253,12 @@ def test_made_in_steps_it_is_the_same_program(context: Context) -> None:
 
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
 def test_closed_while_it_is_made_it_leaves_nothing(context: Context, kind: str) -> None:
-    before = living(context, kind)
+    before = living(context, [kind])
     steps = Program.in_steps(context, draft(read_model(CHANGES["odd channels"]), HARDWARE))
     next(steps), next(steps)
-    assert living(context, kind) > before
+    assert living(context, [kind])[kind] > before[kind]
     steps.close()
-    assert living(context, kind) == before
+    assert living(context, [kind]) == before
 
 
 def test_progress_that_fails_leaves_nothing(context: Context) -> None:
@@ -274,10 +266,10 @@ def test_progress_that_fails_leaves_nothing(context: Context) -> None:
         if done == 2:
             raise KeyError
 
-    before = {kind: living(context, kind) for kind in ("Buffer", "Texture", "Program")}
+    before = living(context)
     with pytest.raises(KeyError):
         Program(context, draft(read_model(CHANGES["odd channels"]), HARDWARE), fail)
-    assert {kind: living(context, kind) for kind in before} == before
+    assert living(context) == before
 
 
 def test_the_first_run_is_fed_like_all_others(context: Context) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.verbs import findings
+from app.verbs import doctor_findings as findings
 from app.verbs.doctor import probe
 from tests.commands import Command, Result
 from tests.display import Display

@@ -16,7 +16,7 @@ from app.frame.resample import ImageToTensor
 from app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 from app.frame.upload_path import choose_path, fastest
 from app.media.convert import ToRgba
-from app.media.pictures import picture_format, views
+from app.media.video_frame import picture_format, views
 from gpu_delegate import opengl
 from gpu_delegate.context import Context, compile_compute, open_context
 from gpu_delegate.opengl import BufferRange

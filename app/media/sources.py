@@ -17,10 +17,10 @@ from typing import TypeAlias
 import av
 
 from app.frame.picture import PictureFormat
+from app.media.container import Layout, examine
 from app.media.convert import describe_colour
-from app.media.pictures import FrameMaker
-from app.media.pictures import VideoFrame as VideoFrame
-from app.media.probe import Layout, examine
+from app.media.video_frame import FrameMaker
+from app.media.video_frame import VideoFrame as VideoFrame
 from gpu_delegate.errors import MediaError, UsageError
 
 MAX_SIDE = 16384  # the largest texture that desktop GPUs take

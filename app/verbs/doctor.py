@@ -1,6 +1,7 @@
 """This machine goes in; what it has and lacks for the program comes out, line by line, each with what to do.
 
-Whatever is broken is a finding: nothing here raises. findings.py judges, this file asks and shows.
+Whatever is broken is a finding: nothing here raises. doctor_probe.py asks drivers, doctor_findings.py judges, this file
+shows.
 """
 
 import json
@@ -15,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.console import Console, one_line
-from app.verbs import findings
-from app.verbs.findings import Finding
+from app.verbs import doctor_findings as findings
+from app.verbs.doctor_findings import Finding
 
 _PROBE_SECONDS = 30
 _WIDTH = 100
@@ -54,7 +55,7 @@ def examine() -> list[Finding]:
 
 def probe(name: str) -> dict[str, Any]:
     """What a probe finds; `error` says it where that is nothing, even if the probe's process crashed or hung."""
-    command = [sys.executable, "-m", "app.verbs.probe", name]
+    command = [sys.executable, "-m", "app.verbs.doctor_probe", name]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

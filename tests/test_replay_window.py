@@ -58,6 +58,16 @@ def test_what_is_recorded_in_a_window_has_every_frame(clip: Path, display: Displ
     assert len(json.loads((tmp_path / "x.json").read_text())["frames"]) == FRAMES
 
 
+def test_a_window_says_that_its_recording_was_cut_off(display: Display, tmp_path: Path) -> None:
+    data = write_clip(tmp_path / "whole.mkv", moving(FRAMES, 160, 120), Recipe(rate=RATE)).read_bytes()
+    (tmp_path / "cut.mkv").write_bytes(data[: len(data) * 7 // 10])
+    options = ReplayOptions(tmp_path / "cut.mkv", tmp_path / "out.mp4", backend="cpu", window=True, closes=True)
+    summary, code = replay(options, Console())
+    assert (code, summary["cut_off"]) == (3, True)
+    assert "is cut off" in summary["warnings"][-1]
+    assert 0 < summary["frames"] == count_frames(tmp_path / "out.mp4") < FRAMES
+
+
 def test_sound_ends_where_the_person_had_seen_enough(display: Display, tmp_path: Path) -> None:
     seconds, out = 30, tmp_path / "out.mp4"
     clip = write_clip(tmp_path / "heard.mp4", moving(seconds * RATE, 160, 120), Recipe(rate=RATE, sound="aac"))

@@ -327,6 +327,12 @@ class SeekableSource:
             return None
         return count - 1 if self._last is None else bisect_right(self._pts(), self._pts_at(self._last)) - 1
 
+    @property
+    def truncated(self) -> str | None:
+        """What is missing at the end of a range that ends with the file. None: nothing, or nobody knows yet."""
+        at_end = self._survey.complete and self.last_index == len(self._survey.pts) - 1
+        return self._survey.truncated if at_end else None
+
     def index_at(self, time_ms: float) -> int | None:
         """The frame that is on the screen at a time, the first of the file for times before it; None while unknown."""
         pts = self._pts_at(Fraction(time_ms) / 1000 + _ROUNDING_S)

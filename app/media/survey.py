@@ -42,6 +42,7 @@ class Survey:
         self.pts: array[int] = array("q")
         self.checksums: array[int] = array("I")
         self.complete = False  # whether that is the whole file
+        self.truncated: str | None = None  # then, as of FileSource: what is missing at its end
         self.ended = False  # whether it has seen all that it will
         self._path, self._unwanted = path, False
         self._grown = threading.Condition()
@@ -84,6 +85,7 @@ class Survey:
                 self.pts.append(frame.pts)
                 self.checksums.append(checksum(frame))
                 self._grown.notify_all()
+        self.truncated = source.truncated
         return True
 
 

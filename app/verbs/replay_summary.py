@@ -83,7 +83,7 @@ def summarize_replay(opened: Opened, records: Records, interrupted: bool) -> dic
         "gpu_stages": _rounded(records.times.gpu_summaries()),
         "timer_note": opened.pipeline.timer_note,
         "interrupted": interrupted,
-        "cut_off": isinstance(opened.source, FileSource) and opened.source.truncated is not None,
+        "cut_off": opened.source.truncated is not None,
         "warnings": _warnings(opened),
     }
 
@@ -97,12 +97,12 @@ def _warnings(opened: Opened) -> list[str]:
     lines = list(recorder.warnings) if recorder else []
     if opened.segmenter.precision != opened.options.precision:
         lines.append(f"--precision {opened.options.precision} is for the GPU: the CPU computed in fp32")
+    if source.truncated:
+        lines.append(f"{name} is cut off: {source.truncated}")
     if isinstance(source, SeekableSource):  # watched in any order, so that nobody can say what a whole run was
         return lines
     if source.damaged_frames:
         lines.append(f"{name}: {source.damaged_frames} damaged frame{'s' * (source.damaged_frames != 1)}")
     if source.rescaled_frames:
         lines.append(f"{name}: {source.rescaled_frames} frames changed size and were scaled to the first")
-    if source.truncated:
-        lines.append(f"{name} is cut off: {source.truncated}")
     return lines

@@ -214,6 +214,11 @@ def _plain(text: str) -> str:
     return one_line(text)[: 2 * _NOTE_LETTERS]
 
 
+def label_top(level: float, bottom: float, high: float) -> float:
+    """Where a label of a line in a graph begins: below the line, or above it where the graph has no room below."""
+    return level + 2 if level + 2 + high <= bottom else level - 1 - high
+
+
 def scale_top_ms(intervals_ms: Sequence[float], budget_ms: float) -> float:
     """The time at the graph's upper edge: twice the budget, or more, in steps, if most frames take longer."""
     typical = sorted(intervals_ms)[len(intervals_ms) * 9 // 10] if intervals_ms else 0.0
@@ -269,9 +274,9 @@ class _Canvas:
         if budget_ms:
             level = round(y + high * (1 - budget_ms / top_ms))
             self._rectangle(x, level, x + wide, level + 1, _BRIGHT, 0)
-            label, below = f"{budget_ms:.1f} ms budget", level + 2
-            self._rectangle(x, below, x + (len(label) + 1) * self.letter, below + self.em, _BACK, 0)
-            self.text(x + self.letter / 2, below, _BRIGHT, label)
+            label, top = f"{budget_ms:.1f} ms budget", label_top(level, y + high, self.em)
+            self._rectangle(x, top, x + (len(label) + 1) * self.letter, top + self.em, _BACK, 0)
+            self.text(x + self.letter / 2, top, _BRIGHT, label)
 
     def _rectangle(self, left: float, top: float, right: float, bottom: float, color: int, rounding: float) -> None:
         vector = self._imgui.ImVec2

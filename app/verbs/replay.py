@@ -78,7 +78,7 @@ def _open(
         if options.overlay:
             from app.overlay.overlay import Overlay  # loads Dear ImGui
 
-            overlay = Overlay(context, target, facts_of(options, source.info, machine, model, segmenter))
+            overlay = Overlay(context, target, facts_of(source.info, machine, model, segmenter))
             stack.callback(overlay.release)
             stages.append(overlay.stage)
             shown = overlay.add

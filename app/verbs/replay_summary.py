@@ -39,13 +39,7 @@ class Opened:
         return self.segmenter.dispatches + (isinstance(self.segmenter, GlPath) and self.options.masks is not None)
 
 
-def facts_of(
-    options: ReplayOptions,
-    info: VideoInfo,
-    machine: Machine,
-    model: SegmentationModel,
-    segmenter: GlPath | CpuSegmenter,
-) -> "Facts":
+def facts_of(info: VideoInfo, machine: Machine, model: SegmentationModel, segmenter: GlPath | CpuSegmenter) -> "Facts":
     """What the overlay says besides figures. Loads nothing of the overlay before one is wanted."""
     from app.overlay.panel import Facts
 

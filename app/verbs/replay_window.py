@@ -39,7 +39,7 @@ def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -
         records = stack.enter_context(
             Records(options, (DECODE, *pipeline.names), opened.dispatches, outputs, figures.add)
         )
-        facts = facts_of(options, source.info, machine, model, segmenter)
+        facts = facts_of(source.info, machine, model, segmenter)
         with (
             stop_flag() as stopped,
             show.player(pipeline, lambda: panel.performance(figures, facts), records.take) as player,

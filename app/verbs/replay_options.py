@@ -44,6 +44,11 @@ class ReplayOptions:
     closes: bool = False  # a window that nobody has touched closes at the end
 
     @property
+    def keeps_all(self) -> bool:
+        """Whether every frame counts, also in a window."""
+        return self.out is not None or self.masks is not None
+
+    @property
     def needs_picture(self) -> bool:
         """Whether anything is drawn."""
         return self.window or self.out is not None
@@ -59,8 +64,8 @@ def check_options(options: ReplayOptions) -> Choice:
         _check_without_window(options)
     if options.speed is not None and not SLOWEST <= options.speed <= FASTEST:
         raise UsageError(f"--speed {options.speed:g}: a factor from {SLOWEST:g} to {FASTEST:g} is needed")
-    if options.loop and options.out:
-        raise UsageError("--loop does not go with --out: the recording would not end")
+    if options.loop and options.keeps_all:
+        raise UsageError("--loop does not go with --out or --masks: there would be no end to them")
     choice = choose_look(options.effect, options.background, options.blur)
     _check_distinct(options)
     if options.out and not wants_folder(options.out, choice.look.effect):

@@ -21,10 +21,9 @@ from app.window.show import Wishes, open_show
 def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -> tuple[dict[str, Any], StopFlag]:
     """Play it. Raises TexelflowError; one without an exit code for a window that was closed before the first frame."""
     fit: Any = options.fit
-    recorded = options.out is not None or options.masks is not None
     wishes = Wishes(
         options.backend, fit, options.precision, choice, options.speed or 1.0, options.loop,
-        overlay=options.overlay is not False, recorded=recorded,
+        overlay=options.overlay is not False, recorded=options.keeps_all,
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(SeekableSource(options.file, options.first, options.last))

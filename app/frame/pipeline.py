@@ -178,9 +178,8 @@ class Pipeline:
             states = (gl.glClientWaitSync(before, opengl.SYNC_FLUSH_COMMANDS_BIT, _WAIT_NS) for _ in range(_MOST_WAITS))
             done = any(state in (opengl.ALREADY_SIGNALED, opengl.CONDITION_SATISFIED) for state in states)
             gl.glDeleteSync(before)
-            self._context.check_errors(
-                f"working on frame {index}"
-            )  # the wait has already emptied a threaded driver's queue
+            # Unlike after a stage: this wait has already emptied a threaded driver's queue.
+            self._context.check_errors(f"working on frame {index}")
             if not done:
                 raise DeviceError(f"{self._context.renderer} did not finish a frame in 10 s; try a smaller size")
 

@@ -452,7 +452,7 @@ class TestColdStart:
             while monotonic() < end:
                 yield 1, 2
 
-        monkeypatch.setattr("app.window.show._segmenter", endless)
+        monkeypatch.setattr("app.window.show.segmenter_in_steps", endless)
         with pytest.raises(WindowClosedError), opened(clip, model):
             pass
 

@@ -1,6 +1,7 @@
 """A recording goes in; a window plays it until the person has seen enough, and what that came to comes out."""
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 from app.console import Console
@@ -39,10 +40,12 @@ def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -
             Records(options, (DECODE, *pipeline.names), opened.dispatches, outputs, figures.add)
         )
         facts = facts_of(source.info, machine, model, segmenter)
-        with (
-            stop_flag() as stopped,
-            show.player(pipeline, lambda: panel.performance(figures, facts), records.take) as player,
-        ):
+
+        def draw_figures() -> None:
+            budget_ms = facts.budget_ms / player.playback.pacer.speed
+            panel.performance(figures, replace(facts, budget_ms=budget_ms))
+
+        with stop_flag() as stopped, show.player(pipeline, draw_figures, records.take) as player:
             player.run(lambda: bool(stopped) or (options.closes and player.untouched_at_end))
             watched = player.playback.at_end
         records.finish(pipeline, complete=watched)  # sound ends where the person had seen enough

@@ -237,3 +237,19 @@ def test_masks_in_numbers() -> None:
     assert not found.agrees(replace(limits, pixels=0, share=1.9 / half.size))
     shifted[1, 3] = 0.5
     assert not compare_masks(0, half, shifted).agrees(replace(limits, error=1.0)), "three are not"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--from", "1"],
+        ["--to", "1"],
+        ["--report", "x.png"],
+        ["--activation", "sigmoid"],
+        ["--channel", "0"],
+        ["--tolerance", "nan"],
+    ],
+)
+def test_options_that_a_model_has_no_use_for(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "selfie", *options]) == 2
+    assert options[0] in capsys.readouterr().err

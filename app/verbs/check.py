@@ -55,6 +55,10 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
         raise UsageError("--report is the picture of a recording's frame; a model has none")
     if options.first != 0 or options.last is not None:
         raise UsageError("--from and --to choose frames of a recording; a model has none")
+    if options.spec.activation is not None or options.spec.channel is not None:
+        raise UsageError(
+            "--activation and --channel make masks of a recording; a model's tensors are compared as they are"
+        )
     with console.download() as progress:
         resolved = resolve(target, progress)
     graph = load_model(resolved.path)

@@ -91,12 +91,11 @@ def _warnings(opened: Opened) -> list[str]:
     lines = list(recorder.warnings) if recorder else []
     if opened.segmenter.precision != opened.options.precision:
         lines.append(f"--precision {opened.options.precision} is for the GPU: the CPU computed in fp32")
+    if isinstance(source, FileSource):  # what is watched in any order has no such numbers
+        if source.damaged_frames:
+            lines.append(f"{name}: {source.damaged_frames} damaged frame{'s' * (source.damaged_frames != 1)}")
+        if source.rescaled_frames:
+            lines.append(f"{name}: {source.rescaled_frames} frames changed size and were scaled to the first")
     if source.truncated:
         lines.append(f"{name} is cut off: {source.truncated}")
-    if isinstance(source, SeekableSource):  # watched in any order, so that nobody can say what a whole run was
-        return lines
-    if source.damaged_frames:
-        lines.append(f"{name}: {source.damaged_frames} damaged frame{'s' * (source.damaged_frames != 1)}")
-    if source.rescaled_frames:
-        lines.append(f"{name}: {source.rescaled_frames} frames changed size and were scaled to the first")
     return lines

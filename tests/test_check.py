@@ -13,7 +13,7 @@ import pytest
 import assets
 from app.cli import main
 from app.console import Console
-from app.frame.masks import MaskDifference, MaskLimits, compare_masks
+from app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures
 from app.media.sources import FileSource
 from app.models.loading import SegmentationModel, load_segmentation
 from app.models.spec import SpecOptions
@@ -221,7 +221,7 @@ def test_not_a_number_never_agrees() -> None:
 
 def test_masks_in_numbers() -> None:
     empty = np.zeros((4, 5), np.float32)
-    assert compare_masks(7, empty, empty) == MaskDifference(7, 0.0, 0.0, pixels=0, union=0, size=empty.size)
+    assert compare_masks(7, empty, empty) == MaskDifference(7, 0.0, 0.0, pixels=0, union=0)
     half = empty.copy()
     half[:, :2] = 0.75
     shifted = half.copy()
@@ -233,8 +233,12 @@ def test_masks_in_numbers() -> None:
     limits = MaskLimits(error=0.5, iou=0.9999, pixels=2)
     assert found.agrees(limits), "two pixels are allowed"
     assert not found.agrees(replace(limits, error=0.49))
-    assert found.agrees(replace(limits, pixels=0, share=2 / half.size))
-    assert not found.agrees(replace(limits, pixels=0, share=1.9 / half.size))
+    assert not found.agrees(replace(limits, pixels=1))
+    assert found.agrees(replace(limits, pixels=1, of_clip=True)), "its outline is judged with those of others"
+    same = replace(found, frame=1, pixels=0, union=100)
+    assert failures([found, same], replace(limits, iou=0.98, of_clip=True, pixels=1)) == []
+    assert failures([found, same], replace(limits, iou=0.99, of_clip=True, pixels=1)) == [0]
+    assert failures([found, same], replace(limits, iou=0.98, pixels=1)) == [0]
     shifted[1, 3] = 0.5
     assert not compare_masks(0, half, shifted).agrees(replace(limits, error=1.0)), "three are not"
 

@@ -10,7 +10,7 @@ import numpy as np
 from app.console import Console
 from app.frame.cpu_path import CpuPath
 from app.frame.frame_job import GlFrameJob
-from app.frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, iou_of, save_picture
+from app.frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, failures, iou_of, save_picture
 from app.frame.preprocess import Floats
 from app.media.convert import Rgba
 from app.media.sources import FileSource
@@ -62,7 +62,7 @@ def check_clip(
     limits = LIMITS[precision] if tolerance is None else replace(LIMITS[precision], error=tolerance)
     with open_context() as context:
         found = _compare_frames(context, source, model, limits, precision, console)
-        failed = [d.frame for d in found.frames if not d.agrees(limits)]
+        failed = failures(found.frames, limits)
         passed = not failed
         figures = _figures(context, model, precision, found, failed)
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]

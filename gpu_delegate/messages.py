@@ -1,5 +1,6 @@
 """What a driver reports by itself (KHR_debug) goes in; errors and warnings, each text once, come out when asked for.
 
+What it says of its own speed (NVIDIA's does so of every shader that it compiles again) is for those who set DEBUG.
 Messages come in the middle of the call that they are about, from C: nothing is raised there, they are kept.
 """
 
@@ -16,13 +17,13 @@ MOST_WAITING = 64  # a driver that complains in each frame fills no memory
 MOST_WARNINGS = 32  # of one context, since texts may differ in a number each time
 MOST_TEXT = 300
 
-_ERROR = 0x824C
+_ERROR, _PERFORMANCE = 0x824C, 0x8250
 _KINDS = {
     _ERROR: "error",
     0x824D: "deprecated",
     0x824E: "undefined behaviour",
     0x824F: "not portable",
-    0x8250: "performance",
+    _PERFORMANCE: "performance",
 }
 _SHADER_COMPILER = 0x8248  # what it says is in the log of the shader, which is read anyway
 _SEVERITY_LOW, _SEVERITY_NOTIFICATION = 0x9148, 0x826B
@@ -43,9 +44,10 @@ class Messages:
         if gl.khr_debug:
             gl.glEnable(opengl.DEBUG_OUTPUT)
             gl.glEnable(opengl.DEBUG_OUTPUT_SYNCHRONOUS)
-            anything = opengl.DONT_CARE
+            anything, wanted = opengl.DONT_CARE, debug.level() >= debug.RUN
+            gl.glDebugMessageControl(anything, anything, _SEVERITY_LOW, 0, None, wanted)
+            gl.glDebugMessageControl(anything, _PERFORMANCE, anything, 0, None, wanted)
             gl.glDebugMessageControl(anything, anything, _SEVERITY_NOTIFICATION, 0, None, 0)
-            gl.glDebugMessageControl(anything, anything, _SEVERITY_LOW, 0, None, debug.level() >= debug.RUN)
             gl.glDebugMessageCallback(self._address, None)
 
     def take_errors(self) -> list[str]:

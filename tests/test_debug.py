@@ -270,7 +270,7 @@ class TestNames:
         assert context.gl.integer(depth) == before
 
 
-HIGH, PERFORMANCE, ERROR, MARKER, OTHER = 0x9146, 0x8250, 0x824C, 0x8268, 0x8251
+HIGH, PERFORMANCE, UNDEFINED, ERROR, MARKER, OTHER = 0x9146, 0x8250, 0x824E, 0x824C, 0x8268, 0x8251
 
 
 @pytest.fixture
@@ -300,21 +300,23 @@ class TestMessages:
 
     def test_complaints_become_warnings_each_text_once(self, own_context: Context) -> None:
         for _ in range(3):
-            insert(own_context, PERFORMANCE, b"slow\npath")
-        with pytest.warns(OpenGLWarning, match="OpenGL, while in stage network: performance: slow path") as told:
+            insert(own_context, UNDEFINED, b"a stale\nname")
+        with pytest.warns(
+            OpenGLWarning, match="OpenGL, while in stage network: undefined behaviour: a stale name"
+        ) as told:
             own_context.check_messages("in stage network")
         assert len(told) == 1
-        insert(own_context, PERFORMANCE, b"slow\npath")
+        insert(own_context, UNDEFINED, b"a stale\nname")
         own_context.check_messages("in stage network")
 
     def test_a_warning_fails_a_test(self, own_context: Context) -> None:
-        insert(own_context, PERFORMANCE, b"unseen")
+        insert(own_context, UNDEFINED, b"unseen")
         with pytest.raises(OpenGLWarning, match="unseen"):
             own_context.check_errors("the test")
 
     def test_one_that_is_left_comes_at_the_end(self, context: Context) -> None:
         own = open_context()
-        insert(own, PERFORMANCE, b"too late")
+        insert(own, UNDEFINED, b"too late")
         with pytest.warns(OpenGLWarning, match="too late"):
             own.release()
         context.make_current()
@@ -322,23 +324,33 @@ class TestMessages:
     def test_an_error_on_the_way_has_the_only_line(self, context: Context) -> None:
         def fail() -> None:
             with open_context() as own:
-                insert(own, PERFORMANCE, b"beside the point")
+                insert(own, UNDEFINED, b"beside the point")
                 raise DeviceError("the reason")
 
         with pytest.raises(DeviceError, match="the reason"):
             fail()
         context.make_current()
 
-    @pytest.mark.parametrize(("kind", "severity"), [(MARKER, HIGH), (OTHER, HIGH), (PERFORMANCE, 0x826B)])
+    @pytest.mark.parametrize(
+        ("kind", "severity"), [(MARKER, HIGH), (OTHER, HIGH), (PERFORMANCE, HIGH), (UNDEFINED, 0x826B)]
+    )
     def test_chatter_is_not_kept(self, own_context: Context, kind: int, severity: int) -> None:
         insert(own_context, kind, b"chatter", severity)
         with own_context.scope("ours"):
             own_context.check_errors("the test")
 
+    def test_how_fast_it_is_is_told_to_those_who_ask(self, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DEBUG", "1")
+        with open_context() as own:
+            insert(own, PERFORMANCE, b"a shader is compiled again")
+            with pytest.warns(OpenGLWarning, match="performance: a shader is compiled again"):
+                own.check_messages("a frame")
+        context.make_current()
+
     def test_a_driver_that_complains_all_the_time_fills_no_memory(self, own_context: Context) -> None:
         def complain(times: int) -> None:
             for number in range(times):
-                insert(own_context, PERFORMANCE, b"buffer %d is slow" % number)
+                insert(own_context, UNDEFINED, b"buffer %d is stale" % number)
                 own_context.check_messages("a frame")
 
         with pytest.warns(OpenGLWarning) as told:
@@ -355,11 +367,11 @@ class TestMessages:
 import ctypes, sys
 from app.cli import main
 from app.frame import machine
-from tests.test_debug import PERFORMANCE, insert, open_context
+from tests.test_debug import UNDEFINED, insert, open_context
 def slow(*_):
     with open_context() as context:
         for _ in range(3):
-            insert(context, PERFORMANCE, b"slow path")
+            insert(context, UNDEFINED, b"a stale name")
             context.check_messages("in stage network")
 import app.models.catalogue
 app.models.catalogue.fetch = slow
@@ -368,7 +380,7 @@ main(["models", "fetch", "selfie"])
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
         )
-        assert done.stderr == "texelflow: OpenGL, while in stage network: performance: slow path\n"
+        assert done.stderr == "texelflow: OpenGL, while in stage network: undefined behaviour: a stale name\n"
 
     @pytest.mark.parametrize("version", ["3.3", "4.2"])
     def test_older_contexts_are_as_they_were(self, version: str) -> None:

@@ -61,8 +61,8 @@ def read_limits(gl: GL) -> Limits:
         storage_block_bytes=gl.integer64(0x90DE),
         uniform_block_bytes=gl.integer(0x8A30),
         uniform_alignment_bytes=gl.integer(0x8A34),
-        work_group_count=(gl.integer(0x91BE, 0), gl.integer(0x91BE, 1), gl.integer(0x91BE, 2)),
-        work_group_size=(gl.integer(0x91BF, 0), gl.integer(0x91BF, 1), gl.integer(0x91BF, 2)),
+        work_group_count=_triple(gl, 0x91BE),
+        work_group_size=_triple(gl, 0x91BF),
         work_group_invocations=gl.integer(0x90EB),
         shared_memory_bytes=gl.integer(0x8262),
         texture_size=gl.integer(0x0D33),
@@ -70,6 +70,12 @@ def read_limits(gl: GL) -> Limits:
         image_units=gl.integer(0x8F38),
         viewport_size=_pair(gl, 0x0D3A),
     )
+
+
+def _triple(gl: GL, name: int) -> tuple[int, int, int]:
+    """Three numbers without sign: some drivers allow 2**32 - 1, which is -1 as an integer of OpenGL's."""
+    x, y, z = (gl.integer(name, axis) % (1 << 32) for axis in range(3))
+    return x, y, z
 
 
 def _pair(gl: GL, name: int) -> tuple[int, int]:

@@ -183,6 +183,7 @@ class Program:
         shape = place.shape
         values = np.asarray(values_hwc, np.float32).reshape(shape.height, shape.width, shape.channels)
         texels = to_memory(values, place.storage)
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
         self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
         self._gl.glBufferSubData(
             opengl.COPY_WRITE_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)

@@ -207,6 +207,15 @@ def test_the_devices_clock_is_turned_into_the_cpus(context: Context) -> None:
     assert before_ns - 20_000_000 < shown_ns < perf_counter_ns() + 20_000_000
 
 
+def test_a_counter_that_begins_again_does_not_move_frames(context: Context) -> None:
+    clock = GpuClock(context)
+    clock._offset_ns -= 1 << 36  # as it is when Intel's counter has begun again since
+    clock._set_ns -= 1_000_000_000
+    before_ns = perf_counter_ns()
+    shown_ns = clock.cpu_ns(context.gl.integer64(opengl.TIMESTAMP))
+    assert before_ns - 20_000_000 < shown_ns < perf_counter_ns() + 20_000_000
+
+
 def test_software_has_no_gpu_to_time(context: Context) -> None:
     if context.is_software:
         assert "software" in (timer_health(context) or "")

@@ -16,6 +16,7 @@ Borders = tuple[int, ...]  # ns by the device's clock
 
 _DEPTH = 4  # frames; one is in flight
 _RENEWAL_NS = 5_000_000_000  # two clocks drift apart by some µs a second
+_LEAST_RENEWAL_NS = 1_000_000_000
 _SAMPLES = 3
 _WORK_BYTES, _WORK_TIMES = 1 << 24, 4
 _LEAST_NS = 1000  # the fastest memory takes ten times as long for that work
@@ -89,7 +90,10 @@ class GpuTimer:
 
 
 class GpuClock:
-    """Turns the device's time into that of perf_counter_ns, and is set anew now and then."""
+    """Turns the device's time into that of perf_counter_ns, and is set anew now and then.
+
+    Counters of some devices, Intel's among them, begin again at 0 now and then, whatever bits the driver says.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -97,7 +101,11 @@ class GpuClock:
         self._set()
 
     def cpu_ns(self, gpu_ns: int) -> int:
-        """A time of the device on the CPU's clock."""
+        """A time of the device on the CPU's clock, which is set anew first if that seems far from now."""
+        now_ns = perf_counter_ns()
+        is_far = abs(gpu_ns + self._offset_ns - now_ns) > 2 * _RENEWAL_NS
+        if is_far and now_ns - self._set_ns > _LEAST_RENEWAL_NS:
+            self._set()
         return gpu_ns + self._offset_ns
 
     def renew(self) -> None:

@@ -8,12 +8,11 @@
 #include "frame.glsl"
 #include "mask_over.glsl"
 
-layout(origin_upper_left, pixel_center_integer) in vec4 gl_FragCoord;
-
 uniform sampler2D background;  // of the frame's size
 uniform sampler2D blurred;  // premultiplied, a pixel for each cell of the frame
 uniform int factor;  // pixels of the frame along a side of a cell
 uniform vec4 color;  // a is the strength of a tint
+uniform int height;  // of the target, counted from below: with origin_upper_left some drivers are a row off
 out vec4 picture;
 
 #if EFFECT == 3
@@ -36,7 +35,8 @@ vec3 blurred_at(ivec2 at, vec3 pixel) {
 #endif
 
 void main() {
-    ivec2 at = min(ivec2(gl_FragCoord.xy), ivec2(FRAME_W, FRAME_H) - 1);
+    ivec2 drawn = ivec2(gl_FragCoord.xy);
+    ivec2 at = min(ivec2(drawn.x, height - 1 - drawn.y), ivec2(FRAME_W, FRAME_H) - 1);
     vec3 pixel = frame_at(at);
     float person = mask_over(at), alpha = 1.0;
 #if EFFECT == 0

@@ -93,6 +93,7 @@ class Compositor:
         drawing.use()
         self._context.gl.glUniform4f(drawing.place("color"), *look.color, _TINT_STRENGTH)
         self._context.gl.glUniform1i(drawing.place("factor"), factor)
+        self._context.gl.glUniform1i(drawing.place("height"), target.size[1])
         drawing.draw(target.framebuffer, target.size)
 
     def _bind(self, tensor: BufferSpan) -> None:

@@ -4,21 +4,22 @@
 #include "frame.glsl"
 #include "mask_over.glsl"
 
-const int TAPS = 4;  // along a side of a cell
+const int MOST_TAPS = 4;  // along a side of a cell
 
 uniform int factor;  // pixels of the frame along a side of a cell
 out vec4 weighted;
 
 void main() {
     ivec2 corner = ivec2(gl_FragCoord.xy) * factor;
+    int taps = min(factor, MOST_TAPS);
     vec4 sum = vec4(0.0);
-    for (int j = 0; j < TAPS; j++)
-        for (int i = 0; i < TAPS; i++) {
-            ivec2 within = (2 * ivec2(i, j) + 1) * factor / (2 * TAPS);
+    for (int j = 0; j < taps; j++)
+        for (int i = 0; i < taps; i++) {
+            ivec2 within = (2 * ivec2(i, j) + 1) * factor / (2 * taps);
             ivec2 at = min(corner + within, ivec2(FRAME_W, FRAME_H) - 1);
             float background = 1.0 - mask_over(at);
             float weight = background * background * background;  // hardly any of what the network is in doubt about
             sum += weight * vec4(frame_at(at), 1.0);
         }
-    weighted = sum / float(TAPS * TAPS);
+    weighted = sum / float(taps * taps);
 }

@@ -82,7 +82,8 @@ def blurred(frame: Doubles, person: Doubles, radius: float) -> Doubles:
     factor, weights = gaussian(radius)
     height, width, _ = frame.shape
     weighted = np.concatenate([frame, np.ones_like(person)], -1) * (1 - person) ** 3
-    within = [(2 * i + 1) * factor // 8 for i in range(4)]
+    taps = min(4, factor)
+    within = [(2 * i + 1) * factor // (2 * taps) for i in range(taps)]
     rows, columns = (
         np.minimum(np.arange(-(-side // factor))[:, None] * factor + within, side - 1) for side in (height, width)
     )

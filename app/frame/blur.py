@@ -4,7 +4,7 @@ The definition, which tests/test_effects.py has in NumPy. The background is the 
 that nothing of the person spreads into it, and little of pixels that are in part person, as at hair:
 
     shrink  cells of factor x factor pixels become their means of (red, green, blue, 1) * weight, as 4 x 4 of
-            them tell that are evenly spread; beyond its edges the frame repeats its last row and column
+            them tell that are evenly spread, or all 3 x 3; beyond its edges the frame repeats its last row and column
     smooth  a Gaussian along the rows, then one along the columns; the picture repeats its outermost pixels
     show    composite.frag interpolates bilinearly, and divides colour by weight
 

@@ -17,6 +17,7 @@ _INCLUDE = re.compile(r'\s*#include\s+"([\w.]+)"')
 _DEFINE = re.compile(r"(\s*#define\s+)(\w+)(?!\()\b.*")
 _FILE = re.compile(r"^// file (\d+): (\S+)$", re.M)
 _FILE_LINES = 10000
+_ERROR = re.compile(r"\berror\b", re.I)
 _COMPLAINT = re.compile(r"(?:ERROR:\s*)?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:?\s*(?:error\b)?\s*(.*)", re.I)
 
 
@@ -44,7 +45,8 @@ def explain_log(log: str, source: str, most: int = 3) -> str:
     """The first complaints of a driver's log in one line, with the files and lines of `load`."""
     files = dict(_FILE.findall(source))
     complaints = []
-    for line in filter(None, map(str.strip, log.splitlines())):
+    lines = [line for line in map(str.strip, log.splitlines()) if line]
+    for line in [line for line in lines if _ERROR.search(line)] or lines:  # warnings may come first, and are many
         if found := _COMPLAINT.fullmatch(line):
             file, line_number = divmod(int(found[1]), _FILE_LINES)
             complaints.append(f"{files.get(str(file), file)}:{line_number}: {found[2].lstrip(': ')}")

@@ -107,6 +107,10 @@ class TestLogs:
         text = explain_log("\n".join(f"0:{n}(1): error: no {n}" for n in range(1, 9)), self.SOURCE)
         assert text == "kernel.comp:1: no 1; kernel.comp:2: no 2; kernel.comp:3: no 3"
 
+    def test_leaves_warnings_out(self) -> None:
+        log = "Compute info\n------------\n0(7) : warning C7011: implicit\n0(10007) : error C1503: undefined"
+        assert explain_log(log, self.SOURCE) == "vocabulary.glsl:7: C1503: undefined"
+
     @pytest.mark.parametrize(
         ("log", "text"), [("", "the driver gives no reason"), ("out of memory\n", "out of memory")]
     )

@@ -29,7 +29,7 @@ REQUIRED = (4, 3)  # to compute
 DRAWING = (3, 3)  # to draw pictures with a mask that was computed elsewhere
 MOST_LABEL_BYTES = 255  # what every driver takes; a longer label is an error
 _SOFTWARE = re.compile(
-    r"llvmpipe|softpipe|swrast|SwiftShader|Software Rasterizer|Microsoft Basic Render|GDI Generic", re.I
+    r"llvmpipe|softpipe|swrast|SwiftShader|Software Render|Software Raster|Microsoft Basic Render|GDI Generic", re.I
 )
 _ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
 _ERROR_NAMES = {

@@ -18,6 +18,7 @@ class Drawing:
         gl = context.gl
         stages = {opengl.VERTEX_SHADER: load("composite.vert"), opengl.FRAGMENT_SHADER: load(shader, defines)}
         self._gl = gl
+        self._places: dict[str, int] = {}
         self._name = compile_program(context, stages, label)
         self._corners = gl.generate("VertexArrays")  # empty: the core profile draws nothing without one
         gl.glUseProgram(self._name)
@@ -26,7 +27,9 @@ class Drawing:
 
     def place(self, uniform: str) -> int:
         """Where a uniform is set, which takes use() first; -1 for one that the shader does not have."""
-        return self._gl.glGetUniformLocation(self._name, uniform.encode())
+        if uniform not in self._places:  # threaded drivers empty their queue to answer
+            self._places[uniform] = self._gl.glGetUniformLocation(self._name, uniform.encode())
+        return self._places[uniform]
 
     def use(self) -> None:
         """Let uniforms be set."""

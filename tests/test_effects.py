@@ -386,7 +386,7 @@ def test_pictures_become_png_files_named_by_their_frames(context: Context, effec
     bench.release()
     assert {path.name for path in tmp_path.iterdir()} == set(expected)
     for name, picture in expected.items():
-        stored = cv2.imread(str(tmp_path / name), cv2.IMREAD_UNCHANGED)
+        stored = np.asarray(cv2.imread(str(tmp_path / name), cv2.IMREAD_UNCHANGED))
         assert np.array_equal(cv2.cvtColor(stored, cv2.COLOR_BGRA2RGBA if alpha else cv2.COLOR_BGR2RGB), picture)
 
 

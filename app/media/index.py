@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import av
 import numpy as np
+import numpy.typing as npt
 
 from app.media.sources import open_recording, pick_stream
 from gpu_delegate.errors import MediaError
@@ -58,7 +59,7 @@ def arrange(stamps: Sequence[int], keys: Sequence[int], seeks: Sequence[int], so
     )
 
 
-def _integers(values: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Sequence[int]:
+def _integers(values: npt.NDArray[np.int64]) -> Sequence[int]:
     return array("q", values.tobytes())
 
 

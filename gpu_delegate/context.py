@@ -32,6 +32,7 @@ _SOFTWARE = re.compile(
     r"llvmpipe|softpipe|swrast|SwiftShader|Software Render|Software Raster|Microsoft Basic Render|GDI Generic", re.I
 )
 _ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
+_MOST_ERRORS = 64
 _ERROR_NAMES = {
     0x500: "GL_INVALID_ENUM",
     0x501: "GL_INVALID_VALUE",
@@ -85,8 +86,8 @@ class Context:
         if self.can_compute:
             check_limits(self.limits, self.renderer)
         else:
-            while self.gl.glGetError():  # limits of compute shaders are unknown here, and read as 0
-                pass
+            # Limits of compute shaders are unknown here, and read as 0. A context that is lost never stops complaining.
+            any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self.mgl = moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
         self._messages = Messages(self.gl)

@@ -95,7 +95,7 @@ def replay_verb(
         _output(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
     ] = None,
     effect: Annotated[
-        str | None, _picture(metavar="tint|replace|color|mask|blur|cutout", help="What is drawn; tint by default.")
+        str | None, _picture(metavar="tint|replace|color|blur|cutout|mask", help="What is drawn; tint by default.")
     ] = None,
     background: Annotated[
         str | None,

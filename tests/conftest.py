@@ -40,7 +40,8 @@ def _same_numbers_every_time() -> None:
 
 @pytest.fixture(autouse=True)
 def _show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DEBUG", raising=False)
+    for name in ("DEBUG", "COLUMNS"):  # of the shell's; tables are as wide as in a file
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -33,12 +34,22 @@ class Running:
         )  # fmt: skip
 
     def until(self, true: Callable[[], bool]) -> None:
-        """Wait until something is true; fails if the program ends before that, or patience does."""
+        """Wait until something is true; fails if the program ends before that, or patience does.
+
+        While it is asked the program stands still: what it writes at that moment would be read in part.
+        """
         end = monotonic() + PATIENCE_S
-        while not true():
+        while not self._asked(true):
             assert self.process.poll() is None, f"ended early: {self.process.communicate()[1]}"
             assert monotonic() < end, "it did not happen"
             sleep(0.01)
+
+    def _asked(self, true: Callable[[], bool]) -> bool:
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            return true()
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def send(self, number: int) -> None:
         """Send a signal."""

@@ -1,5 +1,6 @@
 """Signals that ask the program to end go in; an exception comes out, or a flag for loops that end by themselves."""
 
+import _thread
 import contextlib
 import signal
 import sys
@@ -9,6 +10,7 @@ from types import FrameType, TracebackType
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _SHELL = 128  # what shells add to a signal's number for the exit code
+_SOON_S = 0.01
 
 
 class Ended(BaseException):
@@ -68,18 +70,33 @@ def stop_flag() -> Iterator[StopFlag]:
 
 @contextlib.contextmanager
 def _unseen() -> Iterator[None]:
-    """Nobody is shown where Ended was raised, when compiled code does not let it through."""
-    show = sys.excepthook
+    """Where compiled code lets Ended through to nobody, it is not shown either, and comes again a moment later."""
+    show, tell = sys.excepthook, sys.unraisablehook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if not issubclass(kind, Ended):
             show(kind, error, trace)
 
-    sys.excepthook = hook
+    def lost(what: "sys.UnraisableHookArgs") -> None:
+        if isinstance(what.exc_value, Ended):  # raised in a function that OpenGL or FFmpeg had called
+            threading.Timer(_SOON_S, _send_again, [what.exc_value.number]).start()
+        else:
+            tell(what)
+
+    sys.excepthook, sys.unraisablehook = hook, lost
     try:
         yield
     finally:
-        sys.excepthook = show
+        sys.excepthook, sys.unraisablehook = show, tell
+
+
+def _send_again(number: int) -> None:
+    """To the main thread, which handles signals; it is woken if it sleeps, where systems can do that."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, number)
+    else:
+        _thread.interrupt_main(signal.Signals(number))
 
 
 @contextlib.contextmanager

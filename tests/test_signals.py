@@ -1,7 +1,9 @@
 """Signals: an exception on the way of errors, a flag for loops, and what the program was started to ignore."""
 
+import ctypes
 import os
 import signal
+import time
 
 import pytest
 
@@ -38,3 +40,21 @@ def test_handlers_are_put_back_and_ignored_signals_stay_ignored() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_what_compiled_code_lets_through_to_nobody_comes_again(capfd: pytest.CaptureFixture[str]) -> None:
+    def called_from_c() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    callback = ctypes.CFUNCTYPE(None)(called_from_c)
+
+    def work() -> None:
+        callback()
+        time.sleep(60)
+
+    flag = StopFlag()
+    with raising(flag), pytest.raises(Ended):
+        work()
+    assert flag.number == signal.SIGTERM
+    assert capfd.readouterr().err == ""

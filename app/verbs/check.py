@@ -13,11 +13,10 @@ from app.models.loading import load_segmentation
 from app.models.spec import SpecOptions
 from app.verbs.check_clip import check_clip
 from app.verbs.check_model import check_model, subject_of
+from app.verbs.replay import CUT_OFF
 from gpu_delegate.errors import UsageError
 from gpu_delegate.layout import Precision
 from gpu_delegate.reader import load_model
-
-CUT_OFF = 3  # exit code: what was there agrees, but the recording was cut off
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from app.verbs.replay_options import ReplayOptions, check_options
 from app.verbs.replay_outputs import open_outputs
 from app.verbs.replay_summary import Opened, facts_of, summarize_replay
 
-CUT_OFF = 3
+CUT_OFF = 3  # exit code: what there was of the recording has been done
 
 
 def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], int]:

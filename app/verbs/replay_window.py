@@ -25,6 +25,7 @@ def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -
     wishes = Wishes(
         options.backend, fit, options.precision, choice, options.speed or 1.0, options.loop,
         overlay=options.overlay is not False, recorded=options.keeps_all,
+        records_opaque=options.out is not None and choice.look.effect != "cutout",
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(SeekableSource(options.file, options.first, options.last))

@@ -44,6 +44,7 @@ class Player:
         self.stale = False  # whether it has to be drawn again
         self.message, self._message_end = "", 0.0  # a few words on the screen, and until when
         self.overlay, self.help, self._quit = False, False, False
+        self.records_opaque = False  # whether pictures are recorded without their transparency
         self._touched = False  # whether any key has done anything
         self._commands: dict[Command, Callable[[int], str]] = {
             "pause": lambda _: playback.pause(perf_counter_ns()),
@@ -163,8 +164,8 @@ class Player:
             return f"there are effects 1 to {len(EFFECTS)}"
         self._canvas.look = next_effect(look) if number == 0 else replace(look, effect=EFFECTS[number - 1])
         effect = self._canvas.look.effect
-        opaque = effect == "cutout" and self.playback.pacer.keeps_all
-        return f"effect {effect}" + ("; the recording keeps the whole picture" if opaque else "")
+        whole = effect == "cutout" and self.records_opaque
+        return f"effect {effect}" + ("; the recording keeps the whole picture" if whole else "")
 
     def _take_screenshot(self) -> str:
         if self._drawn is None:

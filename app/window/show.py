@@ -49,6 +49,7 @@ class Wishes:
     loop: bool = False
     overlay: bool = False
     recorded: bool = False  # then no frame is dropped, and there is no seeking
+    records_opaque: bool = False  # pictures are recorded without their transparency
 
 
 class Show:
@@ -86,7 +87,7 @@ class Show:
         with contextlib.closing(shots):
             playback = Playback(self.source, self._feed, pacer, wishes.loop)
             player = Player(self.window, self._screen, playback, pipeline, self.canvas, shots, figures, observe)
-            player.overlay = wishes.overlay
+            player.overlay, player.records_opaque = wishes.overlay, wishes.records_opaque
             yield player
 
 

@@ -291,22 +291,12 @@ class TestKeys:
             yield from stage.until(lambda: stage.show.canvas.look.effect == EFFECTS[0])
             stage.press("9")
             yield from stage.until(lambda: "effects 1 to" in stage.player.message)
+            stage.press(str(EFFECTS.index("cutout") + 1))
+            yield from stage.until(lambda: "keeps the whole picture" in stage.player.message)
             assert len(set(seen)) == len(EFFECTS)
             assert len(stage.played.records) == count
 
-        run(display, model, clip, script)
-
-    @pytest.mark.parametrize("opaque", [True, False])
-    def test_what_a_recording_loses_of_a_cut_out_is_said(
-        self, display: Display, model: SegmentationModel, clip: Path, opaque: bool
-    ) -> None:
-        def script(stage: Stage) -> Script:
-            yield from stage.paused_at(5)
-            stage.press(str(EFFECTS.index("cutout") + 1))
-            yield from stage.until(lambda: stage.player.message.startswith("effect cutout"))
-            assert ("keeps the whole picture" in stage.player.message) == opaque
-
-        run(display, model, clip, script, replace(WISHES, records_opaque=opaque))
+        run(display, model, clip, script, replace(WISHES, records_opaque=True))
 
     def test_overlay_and_help(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:

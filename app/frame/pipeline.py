@@ -49,7 +49,8 @@ class StageRecord:
 class FrameRecord:
     """What one frame cost; bytes are those that moved while it was on its way.
 
-    `dropped` frames before it did not come here; the one before it was shown `repeated` times more.
+    `dropped` frames before it did not come here; the one before it was shown `repeated` times more. captured_ns is when
+    a camera took it, on the clock of start_ns; None for recordings.
     """
 
     index: int
@@ -60,6 +61,20 @@ class FrameRecord:
     uploaded_bytes: int
     dropped: int = 0
     repeated: int = 0
+    captured_ns: int | None = None
+
+    @property
+    def end_ns(self) -> int:
+        """When the last stage was done: by the device's clock where it told, else by the CPU's."""
+        last = self.stages[-1]
+        if last.gpu_ms is None or last.gpu_start_ns is None:
+            return last.start_ns + int(last.cpu_ms * 1e6)
+        return last.gpu_start_ns + int(last.gpu_ms * 1e6)
+
+    @property
+    def age_ms(self) -> float | None:
+        """From the capture to the end of the last stage, a window's swap; None for recordings."""
+        return None if self.captured_ns is None else (self.end_ns - self.captured_ns) / 1e6
 
     @property
     def readback_bytes(self) -> int:
@@ -119,7 +134,8 @@ class Pipeline:
             self._timer.end()
         uploaded_bytes = self._uploaded() - uploaded
         times = frame.index, frame.pts, frame.time_ms, start_ns
-        self._records.append(FrameRecord(*times, tuple(stages), uploaded_bytes, dropped, repeated))
+        counts = uploaded_bytes, dropped, repeated
+        self._records.append(FrameRecord(*times, tuple(stages), *counts, frame.captured_ns))
         self._limit_frames_in_flight(frame.index)
 
     def completed(self) -> Iterator[FrameRecord]:

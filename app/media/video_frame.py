@@ -30,7 +30,8 @@ _SITINGS: dict[int, Siting] = {1: "left", 2: "center", 3: "topleft"}  # by AVChr
 class VideoFrame:
     """One frame: its number in the file, pts in the file's time base, ms since frame 0, and what was decoded.
 
-    decode_start_ns (of perf_counter) and decode_ms tell what making it took, 0 where nobody measured.
+    decode_start_ns (of perf_counter) and decode_ms tell what making it took, 0 where nobody measured. captured_ns, on
+    the same clock, is when a camera took it, as far as that is known; None for recordings.
     """
 
     index: int
@@ -40,6 +41,7 @@ class VideoFrame:
     decode_start_ns: int = 0
     decode_ms: float = 0.0
     convert: Callable[[], Rgba] | None = field(default=None, repr=False, compare=False)
+    captured_ns: int | None = None
 
     @cached_property
     def rgba(self) -> Rgba:

@@ -17,9 +17,10 @@ void main() {
         for (int i = 0; i < taps; i++) {
             ivec2 within = (2 * ivec2(i, j) + 1) * factor / (2 * taps);
             ivec2 at = min(corner + within, ivec2(FRAME_W, FRAME_H) - 1);
-            float background = 1.0 - mask_over(at);
+            vec3 pixel = frame_at(at);
+            float background = 1.0 - mask_over(at, pixel);
             float weight = background * background * background;  // hardly any of what the network is in doubt about
-            sum += weight * vec4(frame_at(at), 1.0);
+            sum += weight * vec4(pixel, 1.0);
         }
     weighted = sum / float(taps * taps);
 }

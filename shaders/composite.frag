@@ -38,7 +38,7 @@ void main() {
     ivec2 drawn = ivec2(gl_FragCoord.xy);
     ivec2 at = min(ivec2(drawn.x, height - 1 - drawn.y), ivec2(FRAME_W, FRAME_H) - 1);
     vec3 pixel = frame_at(at);
-    float person = mask_over(at), alpha = 1.0;
+    float person = mask_over(at, pixel), alpha = 1.0;
 #if EFFECT == 0
     pixel = mix(pixel, color.rgb, color.a * person);
 #elif EFFECT == 1

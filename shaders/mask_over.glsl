@@ -1,4 +1,5 @@
-// The mask at a pixel of the frame, interpolated: the definition is in app/frame/preprocess.py.
+// The mask at a pixel of the frame, whose colour goes in as well, interpolated: the definition is in
+// app/frame/preprocess.py.
 #define FRAME_W 640
 #define FRAME_H 480
 #define X_STEP 512
@@ -16,7 +17,7 @@ float clamped(int x, int y) {
     return mask_at(clamp(x, 0, MASK_W - 1), clamp(y, 0, MASK_H - 1));
 }
 
-float mask_over(ivec2 at) {
+float mask_over(ivec2 at, vec3 pixel) {
 #if UNSEEN
     if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W)) return 0.0;
     if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;

@@ -4,23 +4,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.window.keys import BINDINGS, Action, Key, action_of, help_rows
+from app.window.keys import LIVE, REPLAY, Action, Key, Table, action_of, help_rows
 
 PLACES = ["", "q", "a", "1", "[", ".", "space", "left", "escape", "home"]
 
 
-def test_no_key_means_two_things() -> None:
-    names = [name for binding in BINDINGS for name in binding.actions]
+@pytest.mark.parametrize("bindings", [REPLAY, LIVE])
+def test_no_key_means_two_things(bindings: Table) -> None:
+    names = [name for binding in bindings for name in binding.actions]
     assert len(names) == len(set(names))
 
 
-def test_each_key_is_shown_and_explained() -> None:
-    for binding in BINDINGS:
+@pytest.mark.parametrize("bindings", [REPLAY, LIVE])
+def test_each_key_is_shown_and_explained(bindings: Table) -> None:
+    for binding in bindings:
         shown = binding.shown.lower().split()
         assert binding.shown == "1-9" or sorted(binding.actions) == sorted(shown)
         assert binding.help
         assert binding.help.isprintable()
-    assert [keys for keys, _ in help_rows()] == [binding.shown for binding in BINDINGS]
+    assert [keys for keys, _ in help_rows(bindings)] == [binding.shown for binding in bindings]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Work that comes in steps goes in, its result comes out; a window shows how far it is, and answers meanwhile."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from fractions import Fraction
 from time import perf_counter
 from types import TracebackType
@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 
 from app.frame.targets import OffscreenTarget
-from app.media.feed import Feed
 from app.media.sources import VideoFrame
 from app.overlay import panel
 from app.overlay.gui import Gui
@@ -37,9 +36,9 @@ class WindowClosedError(TexelflowError):
 class ColdStart:
     """What a window shows before it can play: the first frame, dim, and a bar. Leave its with-block to free that."""
 
-    def __init__(self, window: Window, gui: Gui, feed: Feed, aspect: Fraction) -> None:
-        """`aspect` is that of the whole frame as displayed."""
-        self._window, self._gui, self._feed, self._aspect = window, gui, feed, aspect
+    def __init__(self, window: Window, gui: Gui, peek: Callable[[], VideoFrame | None], aspect: Fraction) -> None:
+        """`peek` tells the first frame when there is one; `aspect` is that of the whole frame as displayed."""
+        self._window, self._gui, self._peek, self._aspect = window, gui, peek, aspect
         self._still: OffscreenTarget | None = None
 
     def run(self, steps: Generator[tuple[int, int], None, Result], title: str) -> Result:
@@ -61,8 +60,7 @@ class ColdStart:
         actions = [action_of(key) for key in window.events()]
         if window.closed or any(action and action.command in ("quit", "leave") for action in actions):
             raise WindowClosedError
-        frame = self._feed.peek()
-        if frame and self._still is None:
+        if self._still is None and (frame := self._peek()):
             self._still = dimmed(window.context, frame)
         if window.minimised:
             return

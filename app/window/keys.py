@@ -1,4 +1,4 @@
-"""Keys that were pressed go in, commands come out, by one table that is also what the list of keys shows.
+"""Keys that were pressed go in, commands come out, by a table that is also what the list of keys shows.
 
 Keys are known by what they type, so that every keyboard layout has its `[` where it says so. Where that is no help, as
 on a Cyrillic keyboard, or for digits that want Shift, the place of the key on an American keyboard counts.
@@ -12,6 +12,7 @@ from typing import Literal
 Command = Literal[
     "pause", "step", "jump", "seek", "speed", "go", "mark", "loop",
     "effect", "overlay", "screenshot", "fullscreen", "help", "leave", "quit",
+    "record", "panel", "toggle", "model",
 ]  # fmt: skip
 
 
@@ -39,10 +40,11 @@ _SAME_WITH_SHIFT = ("space", "escape", "backspace")
 
 @dataclass(frozen=True)
 class Action:
-    """What to do; `value` says how far or which one."""
+    """What to do; `value` says how far or which one, `name` which setting."""
 
     command: Command
     value: int = 0
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,20 @@ class Binding:
     repeats: bool = False  # whether a key that is held down does it again and again
 
 
-BINDINGS = (
+Table = tuple[Binding, ...]
+
+_COMMON: Table = (
+    Binding("e", {"e": Action("effect")}, "the next effect"),
+    Binding("1-9", {digit: Action("effect", int(digit)) for digit in "123456789"}, "an effect by its number"),
+    Binding("s", {"s": Action("screenshot")}, "a screenshot (PNG) into the current folder"),
+    Binding("o", {"o": Action("overlay")}, "figures on the picture, or none"),
+    Binding("f", {"f": Action("fullscreen")}, "full screen and back"),
+    Binding("? h", {"?": Action("help"), "h": Action("help")}, "this list"),
+    Binding("Escape", {"escape": Action("leave")}, "leave full screen; else quit"),
+    Binding("q", {"q": Action("quit")}, "quit"),
+)
+
+REPLAY: Table = (
     Binding("Space", {"space": Action("pause")}, "pause and play; at the end, play again from the start"),
     Binding(", .", {",": Action("step", -1), ".": Action("step", 1)}, "a frame back, forward", True),
     Binding(
@@ -75,26 +90,32 @@ BINDINGS = (
     Binding("Backspace", {"backspace": Action("speed", 0)}, "speed 1"),
     Binding("a b", {"a": Action("mark", 0), "b": Action("mark", 1)}, "repeat from here, to here; again: no more"),
     Binding("l", {"l": Action("loop")}, "repeat the whole file, or no more"),
-    Binding("e", {"e": Action("effect")}, "the next effect"),
-    Binding("1-9", {digit: Action("effect", int(digit)) for digit in "123456789"}, "an effect by its number"),
-    Binding("s", {"s": Action("screenshot")}, "a screenshot (PNG) into the current folder"),
-    Binding("o", {"o": Action("overlay")}, "figures on the picture, or none"),
-    Binding("f", {"f": Action("fullscreen")}, "full screen and back"),
-    Binding("? h", {"?": Action("help"), "h": Action("help")}, "this list"),
-    Binding("Escape", {"escape": Action("leave")}, "leave full screen; else quit"),
-    Binding("q", {"q": Action("quit")}, "quit"),
+    *_COMMON,
+)
+
+LIVE: Table = (
+    Binding("r", {"r": Action("record")}, "record the picture into the current folder, or end that"),
+    Binding("c", {"c": Action("toggle", name="virtual_camera")}, "the virtual camera, on and off"),
+    Binding("p", {"p": Action("panel")}, "all settings"),
+    Binding("n", {"n": Action("model")}, "the small model, or the usual one again"),
+    Binding("m", {"m": Action("toggle", name="mirror")}, "as in a mirror, or not"),
+    Binding("v", {"v": Action("toggle", name="side_by_side")}, "camera and result side by side"),
+    Binding("g", {"g": Action("toggle", name="edges")}, "edges guided by the picture, on and off"),
+    Binding("d", {"d": Action("toggle", name="delay_video")}, "the picture waits for its mask, or not"),
+    Binding("a", {"a": Action("toggle", name="auto")}, "work less to hold the frame rate, on and off"),
+    *_COMMON,
 )
 
 
-def action_of(key: Key) -> Action | None:
-    """What a press asks for; None for keys that mean nothing, and for held ones where holding means nothing."""
+def action_of(key: Key, bindings: Table = REPLAY) -> Action | None:
+    """What a press asks for by a table; None for keys that mean nothing, and for held ones where holding means nothing."""
     for name in key.names:
-        for binding in BINDINGS:
+        for binding in bindings:
             if name in binding.actions:
                 return None if key.repeated and not binding.repeats else binding.actions[name]
     return None
 
 
-def help_rows() -> tuple[tuple[str, str], ...]:
+def help_rows(bindings: Table = REPLAY) -> tuple[tuple[str, str], ...]:
     """(keys, what they do) of each row, for the list on the screen."""
-    return tuple((binding.shown, binding.help) for binding in BINDINGS)
+    return tuple((binding.shown, binding.help) for binding in bindings)

@@ -104,7 +104,7 @@ def open_show(source: SeekableSource, model: SegmentationModel, wishes: Wishes, 
         stack.callback(gui.release)
         machine = machine_in(window.context, wishes.backend, console)
         steps = segmenter_in_steps(machine, model, source.format, wishes.fit, wishes.precision)
-        with ColdStart(window, gui, feed, _aspect(source)) as start:
+        with ColdStart(window, gui, feed.peek, _aspect(source)) as start:
             segmenter = start.run(steps, f"compiling shaders for {model.name}")
         stack.callback(segmenter.release)
         yield Show(source, feed, window, gui, machine, segmenter, wishes, stack)

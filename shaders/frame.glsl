@@ -2,7 +2,8 @@
 // app/frame/preprocess.py. Pixels of luma and of chroma are counted from the first stored row and column.
 #define STORED_W 640
 #define STORED_H 480
-// 0 RGBA; 1 grey; 2 luma and two planes of chroma; 3 luma and a plane of both chromas.
+// 0 RGBA; 1 grey; 2 luma and two planes of chroma; 3 luma and a plane of both chromas; 4 one plane of luma and, in turn,
+// the one and the other chroma of two pixels; 5 likewise, chroma first.
 #define LAYOUT 0
 // How upright pixels become stored ones: columns and rows are exchanged first, then stored ones mirrored.
 #define TRANSPOSE 0
@@ -26,7 +27,7 @@
 #define PLANE(unit) uniform sampler2D
 #endif
 PLANE(0) frame_0;
-#if LAYOUT >= 2
+#if LAYOUT == 2 || LAYOUT == 3
 PLANE(1) frame_1;
 #endif
 #if LAYOUT == 2
@@ -72,6 +73,30 @@ float single(sampler2D plane, ivec2 size, Place p) {
 #endif
 }
 
+#if LAYOUT == 5
+#define LUMA g
+#define BESIDE_LUMA r
+#else
+#define LUMA r
+#define BESIDE_LUMA g
+#endif
+
+#if LAYOUT >= 4
+// Both chromas of a pair of pixels.
+vec2 pair(ivec2 at) {
+    ivec2 first = ivec2(2 * at.x, at.y);
+    return vec2(texelFetch(frame_0, first, 0).BESIDE_LUMA, texelFetch(frame_0, first + ivec2(1, 0), 0).BESIDE_LUMA);
+}
+
+// Both chromas between pairs, as `between` has them of planes.
+vec2 between_pairs(Place p) {
+    ivec2 near = clamp(p.whole, ivec2(0), CHROMA - 1), far = clamp(p.whole + 1, ivec2(0), CHROMA - 1);
+    vec2 top = mix(pair(near), pair(ivec2(far.x, near.y)), p.part.x);
+    vec2 bottom = mix(pair(ivec2(near.x, far.y)), pair(far), p.part.x);
+    return mix(top, bottom, p.part.y);
+}
+#endif
+
 // Red, green and blue from a sample of the first plane, and from chroma at luma's (at * step + start) / den.
 vec3 color_of(vec4 first, ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
 #if LAYOUT == 0
@@ -82,8 +107,10 @@ vec3 color_of(vec4 first, ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
     Place p = place(at, step * CHROMA_MUL, start * CHROMA_MUL + CHROMA_ADD * den, den * CHROMA_DIV);
 #if LAYOUT == 2
     vec3 samples = vec3(first.r, single(frame_1, CHROMA, p), single(frame_2, CHROMA, p));
-#else
+#elif LAYOUT == 3
     vec3 samples = vec3(first.r, between(frame_1, CHROMA, p).rg);
+#else
+    vec3 samples = vec3(first.LUMA, between_pairs(p));
 #endif
 #endif
 #if LAYOUT > 0

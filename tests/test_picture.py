@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import av
 import numpy as np
@@ -28,6 +29,8 @@ Floats = npt.NDArray[np.float32]
 ORIENTATIONS = [Orientation(*flags) for flags in product((False, True), repeat=3)]
 KR_KB = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627, 0.0593), "fcc": (0.3, 0.11)}
 PLANAR = PictureFormat((37, 23), "yuv", chroma_shift=(1, 1), matrix="bt709", full_range=False, siting="left")
+LAYOUTS = {"nv12": "nv12", "yuyv422": "yuyv", "uyvy422": "uyvy"}  # by FFmpeg's names
+PACKED = replace(PLANAR, layout="yuyv", size=(36, 23), chroma_shift=(1, 0))
 FORMATS = [
     PLANAR,
     replace(PLANAR, chroma_shift=(1, 0), siting="center", full_range=True),
@@ -37,6 +40,9 @@ FORMATS = [
     replace(PLANAR, bits=12, chroma_shift=(1, 0), full_range=True, matrix="fcc"),
     replace(PLANAR, layout="nv12", size=(1, 1)),
     replace(PLANAR, layout="nv12", siting="center", size=(64, 5)),
+    PACKED,
+    replace(PACKED, layout="uyvy", size=(2, 1), siting="center", full_range=True),
+    replace(PACKED, layout="uyvy", size=(64, 5), matrix="bt601"),
     replace(PLANAR, layout="gray", chroma_shift=(0, 0)),
     replace(PLANAR, layout="gray", chroma_shift=(0, 0), bits=16, full_range=True),
     PictureFormat((37, 23)),
@@ -183,7 +189,19 @@ def gradient(width: int, height: int) -> npt.NDArray[np.uint8]:
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("matrix", [1, 4, 5, 7, 9])
 @pytest.mark.parametrize(
-    "name", ["yuv420p", "yuv422p", "yuv444p", "nv12", "yuv420p10le", "yuv422p12le", "yuvj420p", "yuvj444p"]
+    "name",
+    [
+        "yuv420p",
+        "yuv422p",
+        "yuv444p",
+        "nv12",
+        "yuyv422",
+        "uyvy422",
+        "yuv420p10le",
+        "yuv422p12le",
+        "yuvj420p",
+        "yuvj444p",
+    ],
 )
 def test_agrees_with_libswscale_where_colours_are_smooth(name: str, matrix: int, levels: int) -> None:
     frame = av.VideoFrame.from_ndarray(gradient(130, 96), "rgb24")
@@ -192,7 +210,7 @@ def test_agrees_with_libswscale_where_colours_are_smooth(name: str, matrix: int,
     frame = frame.reformat(format=name, src_color_range=2, dst_color_range=levels, interpolation=0x46004)
     frame.colorspace, frame.color_range = matrix, levels
     form = replace(picture_format(frame, Orientation()), siting="center")  # libswscale knows no other, for even sizes
-    assert (form.layout, form.full_range) == ("nv12" if name == "nv12" else "yuv", levels == 2)
+    assert (form.layout, form.full_range) == (LAYOUTS.get(name, "yuv"), levels == 2)
     planes = views(frame, form)
     assert planes is not None
     found = pixels(Picture(form, planes)) * 255
@@ -200,6 +218,25 @@ def test_agrees_with_libswscale_where_colours_are_smooth(name: str, matrix: int,
     inner = np.s_[2:-2, 2:-2]
     assert np.abs(found - expected)[inner].max() <= 1.5
     assert np.abs(found - gradient(130, 96))[inner].max() <= 3
+
+
+@pytest.mark.parametrize("layout", ["yuyv", "uyvy"])
+@pytest.mark.parametrize("height", [1, 7, 8])
+def test_packed_pixels_are_those_of_their_planes(layout: Layout, height: int) -> None:
+    picture = noise(replace(PACKED, layout=layout, size=(10, height)))
+    luma, chroma = (0, 1) if layout == "yuyv" else (1, 0)
+    packed = picture.planes[0]
+    planes = packed[..., luma], packed[:, ::2, chroma], packed[:, 1::2, chroma]
+    apart = Picture(replace(picture.format, layout="yuv"), tuple(map(np.ascontiguousarray, planes)))
+    assert np.array_equal(pixels(picture), pixels(apart))
+    np.testing.assert_allclose(pixels(picture), defined(apart, (10, height)), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("wrong", [{"size": (37, 23)}, {"chroma_shift": (1, 1)}, {"bits": 10}], ids=str)
+def test_packed_pixels_come_in_pairs(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="pairs"):
+        replace(PACKED, **wrong)
+    assert picture_format(av.VideoFrame(7, 5, "yuyv422"), Orientation()).layout == "rgba"
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
@@ -239,9 +276,9 @@ def test_shaders_sample_the_same_between_pixels(context: Context, form: PictureF
 
 
 @pytest.mark.parametrize("path", [RING, ORPHANED], ids=lambda path: path.name)
-@pytest.mark.parametrize("layout", ["yuv", "nv12"])
-def test_every_way_up_brings_the_same_pixels(context: Context, path: UploadPath, layout: Layout) -> None:
-    picture = noise(replace(PLANAR, layout=layout))
+@pytest.mark.parametrize("form", [PLANAR, replace(PLANAR, layout="nv12"), PACKED], ids=lambda form: form.layout)
+def test_every_way_up_brings_the_same_pixels(context: Context, path: UploadPath, form: PictureFormat) -> None:
+    picture = noise(form)
     assert np.array_equal(frame_at(context, picture, path, times=5), frame_at(context, picture))
 
 
@@ -274,7 +311,7 @@ def test_planes_are_the_decoders_own_memory() -> None:
     assert all((array == 7).all() for array in planes)
 
 
-@pytest.mark.parametrize("name", ["rgb24", "yuva420p", "yuv420p10be", "yuyv422", "yuv411p"])
+@pytest.mark.parametrize("name", ["rgb24", "yuva420p", "yuv420p10be", "yvyu422", "yuv411p"])
 def test_what_is_not_read_as_decoded_becomes_rgba(name: str) -> None:
     form = picture_format(av.VideoFrame(8, 6, name), Orientation(transpose=True))
     assert (form.layout, form.size, form.upright_size) == ("rgba", (6, 8), (6, 8))

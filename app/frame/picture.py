@@ -1,6 +1,6 @@
 """A recording's kind of pictures goes in, what everything that reads their pixels must know comes out.
 
-A picture is what the decoder left in RAM: one plane of RGBA, of grey, or planes of YUV, stored as the camera held them.
+A picture is what the decoder or the camera left in RAM: one plane of RGBA, of grey, or YUV in planes or packed.
 Its format says how upright pixels with red, green and blue come out of that, and is the same for a whole recording.
 """
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 ImageSize = tuple[int, int]  # (width, height)
 Plane = npt.NDArray[Any]  # of uint8 or uint16
-Layout = Literal["rgba", "gray", "yuv", "nv12"]
+Layout = Literal["rgba", "gray", "yuv", "nv12", "yuyv", "uyvy"]
 Matrix = Literal["bt601", "bt709", "bt2020", "smpte240m", "fcc"]
 Siting = Literal["left", "center", "topleft"]
 Doubles = npt.NDArray[np.float64]
@@ -71,7 +71,8 @@ class PictureFormat:
     """What is the same for all pictures of a source.
 
     size is that of the stored picture; samples have `bits` bits, in uint8 where they fit, else in uint16. Chroma is
-    halved chroma_shift times along (x, y), and lies where `siting` says. RGBA has no matrix, range and siting.
+    halved chroma_shift times along (x, y), and lies where `siting` says. RGBA has no matrix, range and siting. Packed
+    4:2:2 has chroma_shift (1, 0) and an even width, and raises ValueError otherwise.
     """
 
     size: ImageSize
@@ -83,6 +84,15 @@ class PictureFormat:
     siting: Siting = "center"
     orientation: Orientation = Orientation()
 
+    def __post_init__(self) -> None:
+        if self.packed and (self.chroma_shift != (1, 0) or self.size[0] % 2 or self.bits != 8):
+            raise ValueError(f"{self.layout} holds whole pairs of pixels with 8 bits a sample, not {self}")
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is 4:2:2 in one plane: a luma for each pixel, and beside it Cb, then Cr of a pair in turn."""
+        return self.layout in ("yuyv", "uyvy")
+
     @property
     def upright_size(self) -> ImageSize:
         """(width, height) as displayed."""
@@ -91,13 +101,16 @@ class PictureFormat:
 
     @property
     def chroma_size(self) -> ImageSize:
-        """(width, height) of the planes of chroma, or of the one that holds both."""
+        """(width, height) of the planes of chroma, of the one that holds both, or of what is packed beside luma."""
         width, height = (-(-side >> shift) for side, shift in zip(self.size, self.chroma_shift, strict=True))
         return width, height
 
     @property
     def plane_shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of the arrays: (H, W, 4) of RGBA; else (H, W) of luma, then twice (h, w) of chroma, or for nv12 (h, w, 2)."""
+        """Of the arrays: (H, W, 4) of RGBA; else (H, W) of luma, then twice (h, w) of chroma, or for nv12 (h, w, 2).
+
+        Packed 4:2:2 is (H, W, 2): luma and chroma of each pixel, in this order for yuyv, chroma first for uyvy.
+        """
         (width, height), (chroma_width, chroma_height) = self.size, self.chroma_size
         luma, chroma = (height, width), (chroma_height, chroma_width)
         layouts: dict[Layout, tuple[tuple[int, ...], ...]] = {
@@ -105,6 +118,8 @@ class PictureFormat:
             "gray": (luma,),
             "yuv": (luma, chroma, chroma),
             "nv12": (luma, (*chroma, 2)),
+            "yuyv": ((*luma, 2),),
+            "uyvy": ((*luma, 2),),
         }
         return layouts[self.layout]
 

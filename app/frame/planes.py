@@ -77,10 +77,8 @@ class PlanesToRgb:
 
     def __call__(self, picture: Picture) -> Floats:
         """(H, W, 3), upright, of as many rows and columns as there are taps."""
-        first, *rest = picture.planes
+        first, *rest = single_planes(picture)
         luma = between(first, *self._luma)
-        if self._format.layout == "nv12":
-            rest = [rest[0][..., 0], rest[0][..., 1]]
         chroma = [between(plane, *self._chroma) for plane in rest] or [luma, luma]
         color = np.asarray(cv2.transform(cv2.merge([luma, *chroma]), self._affine), np.float32)
         np.clip(color, 0, 1, out=color)
@@ -88,6 +86,17 @@ class PlanesToRgb:
             color *= np.float32(self._span)
             color += np.float32(self._low)
         return np.asarray(cv2.transpose(color), np.float32) if self._format.orientation.transpose else color
+
+
+def single_planes(picture: Picture) -> tuple[Plane, ...]:
+    """Luma (H, W), and Cb and Cr (h, w) where there are any, each as a view of the picture's planes."""
+    first, *rest = picture.planes
+    if picture.format.packed:
+        luma, chroma = (0, 1) if picture.format.layout == "yuyv" else (1, 0)
+        return first[..., luma], first[:, 0::2, chroma], first[:, 1::2, chroma]
+    if picture.format.layout == "nv12":
+        return first, rest[0][..., 0], rest[0][..., 1]
+    return picture.planes
 
 
 def between(plane: Plane, columns: Taps, rows: Taps) -> Floats:

@@ -19,7 +19,7 @@ from gpu_delegate.shader import Value
 
 DEPTH = 3  # buffers of a ring for each plane
 
-_LAYOUTS: dict[Layout, int] = {"rgba": 0, "gray": 1, "yuv": 2, "nv12": 3}  # frame.glsl's numbers
+_LAYOUTS: dict[Layout, int] = {"rgba": 0, "gray": 1, "yuv": 2, "nv12": 3, "yuyv": 4, "uyvy": 5}  # frame.glsl's numbers
 _PIXELS = {  # by samples, and bytes of each: as they are stored, and OpenGL's words for them in RAM
     (1, 1): (opengl.R8, opengl.RED, opengl.UNSIGNED_BYTE),
     (1, 2): (opengl.R16, opengl.RED, opengl.UNSIGNED_SHORT),

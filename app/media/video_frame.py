@@ -1,6 +1,7 @@
 """Decoded frames go in, frames with pictures come out: the decoder's own planes, or RGBA where those do not serve.
 
-Read as decoded are planar YUV 4:2:0, 4:2:2 and 4:4:4 and grey, of 8 bits and, little-endian, of up to 16, and nv12.
+Read as decoded are planar YUV 4:2:0, 4:2:2 and 4:4:4 and grey, of 8 bits and, little-endian, of up to 16, nv12
+and packed 4:2:2.
 Nothing is copied: the arrays are views of the decoder's memory, and keep it alive. All else becomes RGBA by libswscale.
 Frames that differ from a recording's first one, or store their rows upside down, are scaled and converted to its like.
 """
@@ -22,6 +23,7 @@ from app.media.convert import Rgba, ToLike, ToRgba, colour_matrix, is_full_range
 from gpu_delegate.errors import MediaError
 
 _CHROMA_SHIFTS = {"420": (1, 1), "422": (1, 0), "444": (0, 0)}
+_PACKED: dict[str, Layout] = {"yuyv422": "yuyv", "uyvy422": "uyvy"}
 _DEEP = (9, 10, 12, 14, 16)
 _SITINGS: dict[int, Siting] = {1: "left", 2: "center", 3: "topleft"}  # by AVChromaLocation
 
@@ -116,7 +118,7 @@ def picture_format(frame: av.VideoFrame, orientation: Orientation) -> PictureFor
     """That of the frame's planes, or of upright RGBA where those are not read as they are."""
     size = frame.width, frame.height
     name = frame.format.name
-    if name not in _LAYOUTS:
+    if name not in _LAYOUTS or (name in _PACKED and frame.width % 2):
         return rgba_format((size[1], size[0]) if orientation.transpose else size)
     layout, bits, shifts = _LAYOUTS[name]
     matrix = matrix_name(colour_matrix(frame))
@@ -149,6 +151,7 @@ def _siting(frame: av.VideoFrame) -> Siting:
 def _layouts() -> dict[str, tuple[Layout, int, tuple[int, int]]]:
     """FFmpeg's names of the formats that are read as decoded: layout, bits and chroma shifts."""
     known: dict[str, tuple[Layout, int, tuple[int, int]]] = {"gray": ("gray", 8, (0, 0)), "nv12": ("nv12", 8, (1, 1))}
+    known |= {name: (layout, 8, (1, 0)) for name, layout in _PACKED.items()}
     known |= {f"gray{bits}le": ("gray", bits, (0, 0)) for bits in _DEEP}
     for name, shifts in _CHROMA_SHIFTS.items():
         known |= {f"{family}{name}p": ("yuv", 8, shifts) for family in ("yuv", "yuvj")}

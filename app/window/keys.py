@@ -108,7 +108,7 @@ LIVE: Table = (
 
 
 def action_of(key: Key, bindings: Table = REPLAY) -> Action | None:
-    """What a press asks for by a table; None for keys that mean nothing, and for held ones where holding means nothing."""
+    """What a press asks for; None for keys that mean nothing, and for held ones where holding means nothing."""
     for name in key.names:
         for binding in bindings:
             if name in binding.actions:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from time import perf_counter, perf_counter_ns
+from time import perf_counter_ns
 
 from app.frame.canvas import Canvas
 from app.frame.looks import next_effect
@@ -10,6 +10,7 @@ from app.frame.pipeline import FrameRecord, Pipeline
 from app.frame.render import EFFECTS
 from app.media.sources import VideoFrame
 from app.overlay import panel
+from app.window.caption import Caption
 from app.window.keys import Command, Key, action_of, help_rows
 from app.window.pacing import Shown
 from app.window.playback import Playback
@@ -17,7 +18,6 @@ from app.window.screen import Part, Screen
 from app.window.screenshots import Screenshots
 from app.window.window import Window
 
-_MESSAGE_S = 2.0
 _IDLE_S = 0.25  # how long a signal may go unheard while nothing moves
 _SHOT_S = 0.02
 
@@ -42,7 +42,7 @@ class Player:
         self._figures, self._observe = figures, observe
         self._drawn: VideoFrame | None = None  # the frame that the screen shows
         self.stale = False  # whether it has to be drawn again
-        self.message, self._message_end = "", 0.0  # a few words on the screen, and until when
+        self.caption = Caption()
         self.overlay, self.help, self._quit = False, False, False
         self.records_opaque = False  # whether pictures are recorded without their transparency
         self._touched = False  # whether any key has done anything
@@ -78,8 +78,7 @@ class Player:
                 self._redraw()
             for line in self._screenshots.collect():
                 self._say(line)
-            if self.message and perf_counter() >= self._message_end:
-                self.message, self.stale = "", True
+            self.stale |= self.caption.expired()
         for record in self._pipeline.drain():
             self._observe(record)
 
@@ -97,15 +96,9 @@ class Player:
         """How long nothing but events can happen."""
         if self._to_be_redrawn:
             return 0.0
-        waits = [_IDLE_S]
-        wait_s = self.playback.wait_s(perf_counter_ns())
-        if wait_s is not None:
-            waits.append(wait_s)
-        if self.message:
-            waits.append(max(0.0, self._message_end - perf_counter()))
-        if self._screenshots.pending:
-            waits.append(_SHOT_S)
-        return min(waits)
+        shot_s = _SHOT_S if self._screenshots.pending else None
+        waits = self.playback.wait_s(perf_counter_ns()), self.caption.left_s, shot_s
+        return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
@@ -137,8 +130,7 @@ class Player:
         if self.overlay:
             status = self.playback.describe(self._canvas.look.effect)
             parts += [self._figures, lambda: panel.status(status)]
-        if self.message and perf_counter() < self._message_end:
-            message = self.message
+        if message := self.caption.words:
             parts.append(lambda: panel.message(message))
         if self.help:
             parts.append(lambda: panel.key_list(help_rows()))
@@ -156,7 +148,8 @@ class Player:
     def _say(self, words: str) -> None:
         """Show a few words for a while."""
         if words:
-            self.message, self._message_end, self.stale = words, perf_counter() + _MESSAGE_S, True
+            self.caption.say(words)
+            self.stale = True
 
     def _change_effect(self, number: int) -> str:
         look = self._canvas.look

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from math import ceil, exp
 
 from app.frame.drawing import Drawing
+from app.frame.effects import LEAST_RADIUS as LEAST_RADIUS
+from app.frame.effects import MOST_RADIUS as MOST_RADIUS
 from app.frame.preprocess import ImageSize
 from app.frame.targets import OffscreenTarget
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.shader import Value
 
-LEAST_RADIUS, MOST_RADIUS = 4.0, 500.0
 BLUR_UNIT = 5  # the texture unit at which the result is bound, and what is on its way to it
 
 _LEAST_FACTOR = 3

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from app.frame.blur import BLUR_UNIT, Blur
 from app.frame.drawing import Drawing
+from app.frame.effects import EFFECTS as EFFECTS
+from app.frame.effects import Effect as Effect
 from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import Fit, sampling
 from app.frame.resample import BufferTexture, MaskLayout, all_inside, axis_defines
@@ -20,8 +21,6 @@ from gpu_delegate.context import Context
 from gpu_delegate.opengl import BufferSpan
 from gpu_delegate.shader import Value
 
-Effect = Literal["tint", "replace", "color", "blur", "cutout", "mask"]
-EFFECTS: tuple[Effect, ...] = ("tint", "replace", "color", "blur", "cutout", "mask")
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
 
 _SHADERS = (*EFFECTS, "checker")  # in the order of composite.frag's numbers; the last is cutout for a screen

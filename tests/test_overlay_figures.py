@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.frame.pipeline import FrameRecord, StageRecord
-from app.overlay import panel
+from app.overlay import pen
 from app.overlay.figures import Figures, Spread
 
 SECOND_NS = 1_000_000_000
@@ -96,7 +96,7 @@ def test_other_stages_start_afresh_and_totals_stay() -> None:
 @given(st.lists(st.floats(0, 1e5), max_size=20), st.floats(0.5, 1000))
 def test_the_budgets_label_stays_in_the_graph_and_off_its_line(intervals_ms: list[float], budget_ms: float) -> None:
     high, letter = 40.0, 13.0
-    level = round(high * (1 - budget_ms / panel.scale_top_ms(intervals_ms, budget_ms)))
-    top = panel.label_top(level, high, letter)
+    level = round(high * (1 - budget_ms / pen.scale_top_ms(intervals_ms, budget_ms)))
+    top = pen.label_top(level, high, letter)
     assert 0 <= top <= high - letter
     assert top >= level + 1 or top + letter <= level

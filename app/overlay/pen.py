@@ -1,0 +1,85 @@
+"""Places and words go in; boxes, letters, bars and graphs come out over the picture, drawn by Dear ImGui.
+
+Sizes are in em, the height of a line of text. Each block of text is one string, since calls cost more than letters do.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from app.overlay.gui import load_imgui
+
+BACK, RULE = 0xCC1A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
+BRIGHT, PLAIN, DIM = 0xFFFFFFFF, 0xFFE2DBD5, 0xFFA69C92
+CPU, GPU, LATE = 0xFFF2C879, 0xFF8FD98A, 0xFF5C6BFF
+PADDING = 0.7  # em
+LATE_SHARE = 1.1  # of the budget: what takes longer is late
+
+
+def label_top(level: float, bottom: float, high: float) -> float:
+    """Where a label of a line in a graph begins: below the line, or above it where the graph has no room below."""
+    return level + 2 if level + 2 + high <= bottom else level - 1 - high
+
+
+def scale_top_ms(intervals_ms: Sequence[float], budget_ms: float) -> float:
+    """The time at the graph's upper edge: twice the budget, or more, in steps, if most frames take longer."""
+    typical = sorted(intervals_ms)[len(intervals_ms) * 9 // 10] if intervals_ms else 0.0
+    return next(top for top in accumulate([max(2 * budget_ms, 4.0)] + [2] * 40, float.__mul__) if top >= typical)
+
+
+class Pen:
+    """Dear ImGui's list of what to draw behind all windows; x and y are pixels from the upper left corner."""
+
+    def __init__(self) -> None:
+        self._imgui: Any = load_imgui()
+        self._list = self._imgui.get_background_draw_list()
+        self.em = self._imgui.get_font_size()
+        self.letter = self._imgui.calc_text_size("m").x
+        size = self._imgui.get_io().display_size
+        self.width, self.height = size.x, size.y
+
+    def box(self, left: float, top: float, wide: float, high: float, padding: float = PADDING) -> tuple[float, float]:
+        """A dark box around content of wide x high em; pixels of where that content begins."""
+        x, y, em = round(left * self.em), round(top * self.em), self.em
+        right, bottom = x + (wide + 2 * PADDING) * em, y + (high + 2 * padding) * em
+        self._rectangle(x, y, right, bottom, BACK, 0.45 * em)
+        return round(x + PADDING * em), round(y + padding * em)
+
+    def centred(self, columns: int, lines: int) -> tuple[float, float]:
+        """A dark box in the middle."""
+        wide = columns * self.letter / self.em
+        left = (self.width / self.em - wide) / 2 - PADDING
+        return self.box(max(0.0, left), max(0.0, (self.height / self.em - lines) / 2 - PADDING), wide, lines)
+
+    def text(self, x: float, y: float, color: int, text: str) -> None:
+        self._list.add_text(self._imgui.ImVec2(x, y), color, text)
+
+    def bar(self, x: float, y: float, wide: float, high: float, share: float) -> None:
+        """A horizontal bar, filled from the left."""
+        self._rectangle(x, y, x + wide, y + high, RULE, high / 2)
+        if share:
+            self._rectangle(x, y, x + max(high, wide * share), y + high, CPU, high / 2)
+
+    def graph(
+        self, x: float, y: float, wide: float, high: float, times_ms: Sequence[float], places: int, budget_ms: float
+    ) -> None:
+        """Times as bars from the left to the right, the last at the right edge; the budget as a labelled line."""
+        top_ms = scale_top_ms(times_ms, budget_ms)
+        self._rectangle(x, y, x + wide, y + high, 0x18FFFFFF, 0.2 * self.em)
+        step = wide / max(1, places)
+        left, gap = x + wide - step * len(times_ms), 1 if step >= 3 else 0
+        for place, time_ms in enumerate(times_ms):
+            start = left + step * place
+            top = y + high * (1 - min(1.0, time_ms / top_ms))
+            late = 0 < LATE_SHARE * budget_ms < time_ms
+            self._rectangle(start, top, start + step - gap, y + high, LATE if late else CPU, 0)
+        if budget_ms:
+            level = round(y + high * (1 - budget_ms / top_ms))
+            self._rectangle(x, level, x + wide, level + 1, BRIGHT, 0)
+            label, top = f"{budget_ms:.1f} ms budget", label_top(level, y + high, self.em)
+            self._rectangle(x, top, x + (len(label) + 1) * self.letter, top + self.em, BACK, 0)
+            self.text(x + self.letter / 2, top, BRIGHT, label)
+
+    def _rectangle(self, left: float, top: float, right: float, bottom: float, color: int, rounding: float) -> None:
+        vector = self._imgui.ImVec2
+        self._list.add_rect_filled(vector(left, top), vector(right, bottom), color, rounding)

@@ -26,7 +26,7 @@ class Shot:
 
     captured_ns is of perf_counter's clock; None where nobody knows, then the time of arrival stands for it.
     decode_start_ns and decode_ms tell what making the picture took. convert makes upright RGBA of it where its planes
-    are not that already.
+    are not that already. `skipped` pictures before it were passed over by the source, since this one was there already.
     """
 
     picture: Picture = field(repr=False)
@@ -34,6 +34,7 @@ class Shot:
     decode_start_ns: int = 0
     decode_ms: float = 0.0
     convert: Callable[[], Rgba] | None = field(default=None, repr=False, compare=False)
+    skipped: int = 0
 
 
 class Source(Protocol):

@@ -1,0 +1,27 @@
+"""Pictures go in as they arrive, the newest that nobody has taken yet comes out."""
+
+import threading
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Mailbox(Generic[Item]):
+    """One slot, for any threads. What arrives takes the place of what was not taken."""
+
+    def __init__(self) -> None:
+        self._item: Item | None = None
+        self._lock = threading.Lock()
+
+    def put(self, item: Item) -> bool:
+        """Store an item; says whether another one was dropped for it."""
+        with self._lock:
+            dropped = self._item is not None
+            self._item = item
+            return dropped
+
+    def take(self) -> Item | None:
+        """The item, which leaves the slot empty; None if it is."""
+        with self._lock:
+            item, self._item = self._item, None
+            return item

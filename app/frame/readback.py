@@ -61,12 +61,13 @@ class ReadbackRing(Generic[Tag]):
 
     def request_picture(self, tag: Tag, framebuffer: int, size: ImageSize) -> None:
         """Begin to read a framebuffer's RGBA bytes, the top row first. Raises ValueError if full or too small."""
-        gl, buffer = self._context.gl, self._take(size[0] * size[1] * 4)
-        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, framebuffer)
-        gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, buffer)
-        gl.glReadPixels(0, 0, *size, opengl.RGBA, opengl.UNSIGNED_BYTE, None)
-        gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, 0)
+        buffer = self._read(framebuffer, size, opengl.RGBA, size[0] * size[1] * 4)
         self._fence(tag, buffer, size[0] * size[1] * 4, rows=size[1])
+
+    def request_codes(self, tag: Tag, framebuffer: int, size: ImageSize) -> None:
+        """Begin to read a framebuffer's red bytes, its row 0 first. Raises ValueError if full or too small."""
+        buffer = self._read(framebuffer, size, opengl.RED, size[0] * size[1])
+        self._fence(tag, buffer, size[0] * size[1])
 
     def request_buffer(self, tag: Tag, source: BufferSpan) -> None:
         """Begin to read part of a buffer. Raises ValueError if full or too small."""
@@ -96,6 +97,16 @@ class ReadbackRing(Generic[Tag]):
         self._waiting.clear()
         while self._free:
             self._context.gl.delete("Buffers", self._free.popleft())
+
+    def _read(self, framebuffer: int, size: ImageSize, order: int, size_bytes: int) -> int:
+        """The buffer into which the pixels go, tightly packed."""
+        gl, buffer = self._context.gl, self._take(size_bytes)
+        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, framebuffer)
+        gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, buffer)
+        gl.glPixelStorei(opengl.PACK_ALIGNMENT, 1)
+        gl.glReadPixels(0, 0, *size, order, opengl.UNSIGNED_BYTE, None)
+        gl.glBindBuffer(opengl.PIXEL_PACK_BUFFER, 0)
+        return buffer
 
     def _take(self, size_bytes: int) -> int:
         if size_bytes > self.size_bytes:

@@ -11,12 +11,12 @@ from gpu_delegate.errors import DeviceError
 
 
 class OffscreenTarget:
-    """A picture in the device's memory, RGBA8 or RGBA16F; row 0 is the bottom row, as in all OpenGL's framebuffers.
+    """A picture in the device's memory, RGBA8, RGBA16F or codes, R8; row 0 is the bottom row, as in all framebuffers.
 
     It may be larger than the frame, for even sizes.
     """
 
-    def __init__(self, context: Context, size: ImageSize, kind: Literal["bytes", "halves"] = "bytes") -> None:
+    def __init__(self, context: Context, size: ImageSize, kind: Literal["bytes", "halves", "codes"] = "bytes") -> None:
         """Raises DeviceError if the device does not draw pictures of that size."""
         limit = (min(side, context.limits.texture_size) for side in context.limits.viewport_size)
         widest, highest = limit
@@ -25,7 +25,8 @@ class OffscreenTarget:
             raise DeviceError(f"{size[0]}x{size[1]} pixels are too many for {context.renderer}: {most}")
         self.size = size
         try:
-            self._texture = context.mgl.texture(size, 4, dtype="f1" if kind == "bytes" else "f2")
+            channels, samples = (1 if kind == "codes" else 4), ("f2" if kind == "halves" else "f1")
+            self._texture = context.mgl.texture(size, channels, dtype=samples)
             self._framebuffer = context.mgl.framebuffer([self._texture])
         except moderngl.Error as error:
             raise DeviceError(f"{context.renderer} cannot draw {size[0]}x{size[1]} pixels: {error}") from None

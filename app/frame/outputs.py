@@ -86,7 +86,7 @@ class PngOutput(PictureOutput):
         channels = 4 if alpha else 3
 
         def write(index: int, rgba: Rgba) -> None:
-            _write_numbered(folder, index, rgba[..., :channels])
+            write_numbered(folder, index, rgba[..., :channels])
 
         super().__init__(context, target, lambda frame: frame.index, write)
 
@@ -153,10 +153,10 @@ class CpuMaskOutput:
 def write_mask(folder: Path, index: int, mask: Floats) -> None:
     """One mask (h, w) from 0 to 1 as 8-bit grey, named by its frame's number. Raises MediaError."""
     grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
-    _write_numbered(folder, index, grey)
+    write_numbered(folder, index, grey)
 
 
-def _write_numbered(folder: Path, index: int, picture: npt.NDArray[np.uint8]) -> None:
+def write_numbered(folder: Path, index: int, picture: npt.NDArray[np.uint8]) -> None:
     """A picture of a sequence, named by its frame's number. Raises MediaError."""
     try:
         write_png(folder / f"{index:06d}.png", picture)

@@ -1,4 +1,4 @@
-"""RGBA frames with time stamps go in; a video file that survives a kill comes out, with the sound of their recording.
+"""Frames with time stamps go in; a video file that survives a kill comes out, with the sound of their recording.
 
 The file is an mp4 in fragments, each flushed as soon as it is whole, which becomes a plain mp4 when it is closed.
 """
@@ -33,6 +33,7 @@ _FORMATS = {
 _COMMON_OPTIONS = {"flush_packets": "1", "max_interleave_delta": "1000000"}
 # zerolatency: no frames in flight, no B-frames (whose time stamps fragments would shift), the same bytes in every run.
 _X264_OPTIONS = {"preset": "veryfast", "tune": "zerolatency", "crf": "18", "g": "15"}
+_CHROMA_AMID = {"x264-params": "chromaloc=1"}
 _LIMITED, _BT709 = 1, 1  # AVColorRange; AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic alike
 
 
@@ -117,15 +118,29 @@ class Recorder:
     def write(self, rgba: Rgba, pts: int) -> None:
         """Add one frame, uint8 (H, W, 4); pts, in units of time_base, must grow. Raises MediaError."""
         height, width, _ = rgba.shape
-        if self._closed or (width, height) != self._size:
-            raise MediaError(f"'{self._path}' is closed, or made for frames of another size than {width}x{height}")
+        if (width, height) != self._size:
+            raise self._refusal(f"{width}x{height}")
+        if self._size != self._even_size:
+            rgba = np.pad(rgba, ((0, height % 2), (0, width % 2), (0, 0)), "edge")
+        self._write(self._convert(rgba), pts, _X264_OPTIONS)
+
+    def write_i420(self, planes: npt.NDArray[np.uint8], pts: int) -> None:
+        """Add one frame of the even size as tightly packed luma, Cb and Cr: BT.709, limited, chroma amid 2x2 pixels.
+
+        Raises MediaError. All frames of a file come this way, or none does.
+        """
+        width, height = self._even_size
+        if planes.size != width * height * 3 // 2:
+            raise self._refusal(f"{planes.size} bytes")
+        rows = planes.reshape(height * 3 // 2, width)
+        self._write(av.VideoFrame.from_ndarray(rows, format="yuv420p"), pts, _X264_OPTIONS | _CHROMA_AMID)
+
+    def _write(self, frame: av.VideoFrame, pts: int, options: dict[str, str]) -> None:
+        if self._closed:
+            raise self._refusal("any")
         if self._opened is None:
-            self._opened, self._first_pts = self._open(), pts
+            self._opened, self._first_pts = self._open(options), pts
         container, stream = self._opened
-        rgba = (
-            np.pad(rgba, ((0, height % 2), (0, width % 2), (0, 0)), "edge") if self._size != self._even_size else rgba
-        )
-        frame = self._convert(rgba)
         frame.time_base = self._time_base
         try:
             frame.pts = pts - self._first_pts
@@ -137,6 +152,9 @@ class Recorder:
             raise self._failure(error) from error
         self.frames += 1
         self._last_pts = pts
+
+    def _refusal(self, what: str) -> MediaError:
+        return MediaError(f"'{self._path}' is closed, or made for frames of another size than {what}")
 
     def close(self, complete: bool = True) -> None:
         """Finish the file; harmless when repeated. `complete` copies the sound to its end, unless the frames are a cut.
@@ -167,11 +185,11 @@ class Recorder:
         finally:
             container.close()
 
-    def _open(self) -> tuple[av.container.OutputContainer, av.VideoStream]:
+    def _open(self, options: dict[str, str]) -> tuple[av.container.OutputContainer, av.VideoStream]:
         """Open the file and write its header."""
         container = av.open(f"file:{self._path}", "w", format=self._format, container_options=self._options)
         try:
-            stream = container.add_stream("libx264", rate=self._rate, options=_X264_OPTIONS)
+            stream = container.add_stream("libx264", rate=self._rate, options=options)
             stream.width, stream.height = self._even_size
             stream.pix_fmt = "yuv420p"
             context = stream.codec_context

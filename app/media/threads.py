@@ -17,9 +17,19 @@ _POLL_S = 0.1  # how long a thread takes at most to notice that nobody wants its
 class Worker(Generic[Item]):
     """Calls a function for each item that is put in. What it raises is raised by the next put, or by finish."""
 
-    def __init__(self, work: Callable[[Item], None], depth: int = 4, observe: Observer | None = None) -> None:
-        """`depth` items may wait; then put waits. `observe` is called on the thread after each item that went well."""
+    def __init__(
+        self,
+        work: Callable[[Item], None],
+        depth: int = 4,
+        observe: Observer | None = None,
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        """`depth` items may wait; then put waits. `observe` is called on the thread after each item that went well.
+
+        `close` is called there at the end, also after errors; what it raises is raised as if an item had raised it.
+        """
         self._work = work
+        self._close = close
         self._observe = observe
         self._items: queue.Queue[Item | object] = queue.Queue(depth)
         self._error: BaseException | None = None
@@ -27,16 +37,50 @@ class Worker(Generic[Item]):
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    @property
+    def waiting(self) -> int:
+        """How many items wait, without the one at hand."""
+        return self._items.qsize()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread has done all that it ever will."""
+        return not self._thread.is_alive()
+
     def put(self, item: Item) -> None:
         """Hand an item over. Raises what the function raised for an earlier one."""
-        self._raise()
+        self.check()
         self._items.put(item)
+
+    def put_newest(self, item: Item) -> int:
+        """Hand an item over in place of those that still wait, and say how many those were. Raises as put does."""
+        replaced = 0
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._items.get_nowait()
+                replaced += 1
+        self.put(item)
+        return replaced
+
+    def check(self) -> None:
+        """Raise what the function raised."""
+        if self._error is not None:
+            raise self._error
+
+    def end(self) -> None:
+        """Let the thread end when all is done, without waiting for that."""
+        self._items.put(_END)
 
     def finish(self) -> None:
         """Wait until all is done. Raises what the function raised."""
-        self._items.put(_END)
-        self._thread.join()
-        self._raise()
+        self.end()
+        self.join()
+        self.check()
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until the thread has ended, after end; whether it did so in time."""
+        self._thread.join(timeout_s)
+        return self.ended
 
     def drop(self) -> None:
         """End after the item at hand, whatever still waits; harmless after finish."""
@@ -57,10 +101,11 @@ class Worker(Generic[Item]):
                         self._observe(start_ns, (perf_counter_ns() - start_ns) / 1e6)
                 except BaseException as error:
                     self._error = error
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise self._error
+        try:
+            if self._close:
+                self._close()
+        except BaseException as error:
+            self._error = self._error or error
 
 
 def ahead(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, None]:

@@ -1,0 +1,155 @@
+"""Pictures of frames go in; one output has them written on a thread of its own, and drops what it cannot take in time.
+
+Nothing is waited for: pictures are read back through a ring, and a frame for which there is no place is dropped before
+it is read back. What goes wrong ends this output alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.frame.preprocess import ImageSize
+from app.frame.readback import Bytes, ReadbackRing
+from app.frame.targets import OffscreenTarget
+from app.frame.yuv import YuvPicture, size_bytes
+from app.media.threads import Worker
+from app.media.video_frame import VideoFrame
+from gpu_delegate.context import Context
+from gpu_delegate.errors import TexelflowError
+
+_MOST_FRAMES = 8  # that wait for a sink
+_MOST_BYTES = 64 << 20  # of those, but two may always wait
+_RING = 3
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Which frame: the number that its source gave it, and when it was taken, in microseconds of its source's time."""
+
+    index: int
+    pts: int
+
+
+class Sink(Protocol):
+    """What takes an output's frames. It is made on the OpenGL thread; then only the output's own thread uses it."""
+
+    name: str  # for a person
+    newest_wins: bool  # whether a frame that waits gives way to the next one
+
+    def write(self, stamp: Stamp, data: Bytes) -> None:
+        """Take one frame. Raises TexelflowError."""
+
+    def close(self) -> str:
+        """No more come: one line on what there is now. Raises TexelflowError."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Frames of one output so far: those handed to its sink, and those dropped."""
+
+    taken: int = 0
+    dropped: int = 0
+
+
+class Branch:
+    """One output at work. In: take, in the stage of each frame, and end. Belongs to the context's thread."""
+
+    def __init__(
+        self,
+        context: Context,
+        size: ImageSize,
+        picture: Callable[[], OffscreenTarget],
+        yuv: YuvPicture | None,
+        sink: Sink,
+    ) -> None:
+        """`picture` draws or finds what the sink gets, in the format of `yuv`, which is its maker's; None for RGBA.
+
+        Raises DeviceError for want of memory.
+        """
+        frame_bytes = size[0] * size[1] * 4 if yuv is None else size_bytes(yuv.format)
+        self.sink = sink
+        self._taken = self._dropped = 0
+        self._picture, self._yuv = picture, yuv
+        self._most = most_waiting(frame_bytes)
+        self._ring: ReadbackRing[Stamp] = ReadbackRing(context, frame_bytes, _RING)
+        self._closing = ""
+        self._worker: Worker[tuple[Stamp, Bytes]] = Worker(
+            lambda item: sink.write(*item), depth=self._most + _RING, close=self._close
+        )
+        self._ending = False
+
+    @property
+    def counts(self) -> Counts:
+        """So far."""
+        return Counts(self._taken, self._dropped)
+
+    @property
+    def active(self) -> bool:
+        """Whether it takes frames."""
+        return not self._ending
+
+    @property
+    def ended(self) -> bool:
+        """Whether all is written, or never will be."""
+        return self._ending and self._worker.ended
+
+    def take(self, frame: VideoFrame) -> None:
+        """Have the picture of this frame written, or drop it. Raises DeviceError for an error of the device."""
+        if not self.sink.newest_wins and self._worker.waiting >= self._most:
+            self._dropped += 1
+        else:
+            self._request(Stamp(frame.index, frame.pts))
+        for item in self._ring.collect():
+            self._put(item)
+
+    def end(self) -> None:
+        """Take no more, and let the thread write what is under way. Waits for the device, but not for the thread."""
+        if self._ending:
+            return
+        for item in self._ring.drain():
+            self._put(item)
+        self._ring.release()
+        self._worker.end()
+        self._ending = True
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until all is written, after end; whether that was so in time."""
+        return self._worker.join(timeout_s)
+
+    def failure(self) -> TexelflowError | None:
+        """What went wrong on the thread, if anything did. Raises what is no TexelflowError."""
+        try:
+            self._worker.check()
+        except TexelflowError as error:
+            return error
+        return None
+
+    def last_words(self) -> str:
+        """What the sink said at the end; empty before, and after a failure."""
+        return self._closing
+
+    def _request(self, stamp: Stamp) -> None:
+        picture = self._picture()
+        if self._yuv is None:
+            self._ring.request_picture(stamp, picture.framebuffer, picture.size)
+        else:
+            self._yuv.draw(picture)
+            self._ring.request_codes(stamp, self._yuv.framebuffer, self._yuv.size)
+
+    def _put(self, item: tuple[Stamp, Bytes]) -> None:
+        if self.failure():
+            return
+        self._taken += 1
+        if self.sink.newest_wins:
+            replaced = self._worker.put_newest(item)
+            self._taken, self._dropped = self._taken - replaced, self._dropped + replaced
+        else:
+            self._worker.put(item)
+
+    def _close(self) -> None:
+        self._closing = self.sink.close()
+
+
+def most_waiting(frame_bytes: int) -> int:
+    """How many frames of that size may wait for a sink."""
+    return max(2, min(_MOST_FRAMES, _MOST_BYTES // frame_bytes))

@@ -1,0 +1,192 @@
+"""Pictures of frames go in; recordings, mattes, cut-outs and a virtual camera come out, each begun and ended at will.
+
+Without any of them the stage does nothing, and nothing is read back.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Literal, Protocol
+
+from app.frame.outputs import wants_folder
+from app.frame.picture import PictureFormat
+from app.frame.pipeline import Stage
+from app.frame.preprocess import ImageSize
+from app.frame.render import Effect
+from app.frame.targets import OffscreenTarget
+from app.frame.yuv import YuvPicture, grey, i420
+from app.live.branch import Branch, Counts, Sink
+from app.live.recording import PngSink, VideoSink, free_name, next_name
+from app.live.virtual_camera import VirtualCamera, advice
+from app.media.recorder import check_output
+from app.media.video_frame import VideoFrame
+from gpu_delegate.context import Context
+
+Kind = Literal["recording", "mattes", "cutouts", "virtual camera"]
+
+STEM = "texelflow"  # of the names of files for which nobody gave one
+_END_S = 10.0  # for what is under way at the end
+_QUIET_S = 5.0  # between two lines on dropped frames of one output
+
+
+class Pictures(Protocol):
+    """What outputs show: the picture as it is composited, and the same frame with another effect."""
+
+    @property
+    def target(self) -> OffscreenTarget: ...
+
+    def drawn(self, effect: Effect) -> OffscreenTarget: ...
+
+
+class LiveOutputs:
+    """What takes frames besides the window. Belongs to the context's thread."""
+
+    def __init__(self, context: Context, pictures: Pictures, fps: float, folder: Path = Path()) -> None:
+        """`fps` is the source's, 0 if unknown; `folder` is for files for which nobody gave a name."""
+        self.stage = Stage("record", self._take)
+        self._context, self._pictures, self._fps, self._folder = context, pictures, fps, folder
+        self._active: dict[Kind, Branch] = {}
+        self._ending: list[Branch] = []
+        self._yuv: dict[PictureFormat, YuvPicture] = {}  # kept, so that only the first beginning takes its time
+        self._lines: list[str] = []
+        self._said: dict[Kind, tuple[int, float]] = {}  # dropped frames that were told of, and when
+
+    @property
+    def active(self) -> tuple[Kind, ...]:
+        """Those that take frames."""
+        return tuple(self._active)
+
+    @property
+    def counts(self) -> Mapping[Kind, Counts]:
+        """Of the active ones."""
+        return {kind: branch.counts for kind, branch in self._active.items()}
+
+    def show(self, pictures: Pictures, fps: float) -> None:
+        """Take what comes from elsewhere from now on; outputs end if it has another size."""
+        if pictures.target.size != self._pictures.target.size:
+            for kind in self.active:
+                self._lines.append(f"{self._active[kind].sink.name} ends here: pictures have another size from now on")
+                self.end(kind)
+        self._pictures, self._fps = pictures, fps
+
+    def begin_recording(self, path: Path | None = None) -> None:
+        """Begin a video of the picture, by default under the next free name. Raises MediaError, DeviceError."""
+        if path is not None:
+            check_output(path)
+        path = next_name(self._folder, STEM, ".mp4") if path is None else free_name(path)
+        self._begin_video("recording", path, lambda: self._pictures.target)
+
+    def begin_mattes(self, path: Path) -> None:
+        """Begin a grey video of the mask, or PNG files of 8-bit grey in a folder. Raises MediaError, DeviceError."""
+        if not wants_folder(path, "mask"):
+            check_output(path)
+            self._begin_video("mattes", free_name(path), self._mattes)
+            return
+        sink = PngSink(free_name(path), self._size, channels=1)
+        self._begin("mattes", sink, self._mattes, grey(self._size), f"mattes go to {sink.name}")
+
+    def begin_cutouts(self, folder: Path) -> None:
+        """Begin PNG files of the person with a transparent background. Raises MediaError, DeviceError."""
+        sink = PngSink(free_name(folder), self._size, channels=4)
+        self._begin("cutouts", sink, self._cutouts, None, f"cut-outs go to {sink.name}")
+
+    def begin_virtual_camera(self) -> None:
+        """Show other programs the picture. Raises DeviceError, UsageError with one line on what is missing."""
+        self.end("virtual camera")
+        camera = VirtualCamera(self._size, self._fps)
+        width, height = self._size
+        line = f"{camera.name}: {width}x{height} {'NV12' if camera.format.layout == 'nv12' else 'I420'}"
+        self._begin("virtual camera", camera, lambda: self._pictures.target, camera.format, line)
+        self._lines += advice()
+
+    def end(self, kind: Kind) -> None:
+        """End an output, if it is active; what is under way is still written, and a line tells when that is done."""
+        if kind in self._active:
+            branch = self._active.pop(kind)
+            branch.end()
+            self._ending.append(branch)
+
+    def end_recording(self) -> None:
+        """End the video of the picture."""
+        self.end("recording")
+
+    def lines(self) -> list[str]:
+        """What a person should know since the last call."""
+        for kind, branch in self._active.items():
+            self._tell_of_drops(kind, branch)
+        for branch in [branch for branch in self._ending if branch.ended]:
+            self._ending.remove(branch)
+            self._lines.append(_epitaph(branch))
+        lines, self._lines = self._lines, []
+        return lines
+
+    def finish(self) -> None:
+        """End all, and wait until what is under way is written, but not for ever."""
+        for kind in self.active:
+            self.end(kind)
+        deadline = perf_counter() + _END_S
+        for branch in self._ending:
+            if not branch.wait(max(0.0, deadline - perf_counter())):
+                self._lines.append(
+                    f"{branch.sink.name} could not be finished in {_END_S:.0f} s; it ends a little early"
+                )
+
+    def release(self) -> None:
+        """Free what is on the device, after finishing."""
+        self.finish()
+        for yuv in self._yuv.values():
+            yuv.release()
+        self._yuv.clear()
+
+    @property
+    def _size(self) -> ImageSize:
+        return self._pictures.target.size
+
+    def _mattes(self) -> OffscreenTarget:
+        return self._pictures.drawn("mask")
+
+    def _cutouts(self) -> OffscreenTarget:
+        return self._pictures.drawn("cutout")
+
+    def _begin_video(self, kind: Kind, path: Path, picture: Callable[[], OffscreenTarget]) -> None:
+        sink = VideoSink(path, self._size, self._fps)
+        self._begin(kind, sink, picture, i420(self._size), f"{kind} to {sink.name}")
+
+    def _begin(
+        self, kind: Kind, sink: Sink, picture: Callable[[], OffscreenTarget], format: PictureFormat | None, line: str
+    ) -> None:
+        self.end(kind)
+        if format and format not in self._yuv:
+            self._yuv[format] = YuvPicture(self._context, format)
+        yuv = self._yuv[format] if format else None
+        self._active[kind] = Branch(self._context, self._size, picture, yuv, sink)
+        self._said.pop(kind, None)
+        self._lines.append(line)
+
+    def _take(self, frame: VideoFrame) -> None:
+        for kind, branch in list(self._active.items()):
+            branch.take(frame)
+            if branch.failure():
+                self.end(kind)
+
+    def _tell_of_drops(self, kind: Kind, branch: Branch) -> None:
+        said, when = self._said.get(kind, (0, -_QUIET_S))
+        dropped, now = branch.counts.dropped, perf_counter()
+        if dropped > said and now - when >= _QUIET_S and not branch.sink.newest_wins:
+            self._lines.append(
+                f"{_frames(dropped - said)} dropped from {branch.sink.name}: the disk or the encoder does not keep up"
+            )
+            self._said[kind] = dropped, now
+
+
+def _epitaph(branch: Branch) -> str:
+    """What became of an output that has ended."""
+    failure, dropped = branch.failure(), branch.counts.dropped
+    if failure:
+        return f"{branch.sink.name} has ended: {failure}"
+    lost = f", {_frames(dropped)} dropped" if dropped and not branch.sink.newest_wins else ""
+    return f"{branch.last_words()}{lost}"
+
+
+def _frames(number: int) -> str:
+    return f"{number} frame{'s' * (number != 1)}"

@@ -1,0 +1,131 @@
+"""Frames' NV12 or I420 goes in, on a thread of its own; other programs see a camera that shows them, by pyvirtualcam.
+
+On Linux that is a device of the kernel module v4l2loopback, elsewhere the virtual camera of OBS.
+"""
+
+import importlib
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.console import one_line
+from app.frame.picture import ImageSize, PictureFormat
+from app.frame.readback import Bytes
+from app.frame.yuv import i420, nv12
+from app.live.branch import Stamp
+from gpu_delegate.errors import DeviceError, UsageError
+
+INSTALL = "pip install 'texelflow[virtual-camera]'"
+LOAD = "sudo modprobe v4l2loopback exclusive_caps=1 card_label=texelflow"
+_OBS = "install OBS (obsproject.com), and start and stop its virtual camera once"
+_USUAL_RATE = 30.0
+
+
+class VirtualCamera:
+    """An open virtual camera. What it gets is BT.601 in limited range, which is how programs read what cameras send."""
+
+    newest_wins = True
+
+    def __init__(self, size: ImageSize, fps: float) -> None:
+        """`fps` is nominal, 0 if unknown. Raises UsageError for odd sizes, DeviceError if there is no such camera."""
+        if size[0] % 2 or size[1] % 2:
+            raise UsageError(
+                f"no virtual camera of {size[0]}x{size[1]} pixels: both sides must be even; try another size"
+            )
+        try:
+            pyvirtualcam: Any = importlib.import_module("pyvirtualcam")
+        except ImportError:
+            raise DeviceError(f"no virtual camera: pyvirtualcam is not installed; {INSTALL}") from None
+        self.format, self._camera = _open(pyvirtualcam, size, fps if fps > 0 else _USUAL_RATE)
+        self._frames = 0
+        self.name = one_line(f"virtual camera {self._camera.device}")
+        kept = _kept_size(self._camera.device)
+        if kept not in (None, size):
+            self._camera.close()
+            raise DeviceError(
+                f"{self.name} keeps to {kept[0]}x{kept[1]} while programs watch it; close them, or choose that size"
+            )
+
+    def write(self, stamp: Stamp, data: Bytes) -> None:
+        """Show a frame now. Raises DeviceError."""
+        try:
+            self._camera.send(data)
+        except (RuntimeError, OSError) as error:
+            raise DeviceError(one_line(f"{self.name} takes no more pictures: {error}")) from error
+        self._frames += 1
+
+    def close(self) -> str:
+        """Let go of the device."""
+        self._camera.close()
+        return f"{self.name} is off after {self._frames} frame{'s' * (self._frames != 1)}"
+
+
+@dataclass(frozen=True)
+class Loopback:
+    """A device of v4l2loopback's: /dev/videoN, and the name by which programs list it."""
+
+    device: str
+    label: str
+
+
+def loopback_devices(system: Path = Path("/sys")) -> list[Loopback]:
+    """Those of this machine, in the order in which they are tried; `system` is where Linux tells about itself."""
+    folders = (system / "devices/virtual/video4linux").glob("video*")
+    numbered = sorted((int(folder.name[5:]), folder) for folder in folders if folder.name[5:].isdecimal())
+    return [
+        Loopback(f"/dev/{folder.name}", one_line(_text(folder / "name")))
+        for _, folder in numbered
+        if (folder / "format").exists()  # which no other driver has
+    ]
+
+
+def is_exclusive(system: Path = Path("/sys")) -> bool | None:
+    """Whether v4l2loopback was loaded with exclusive_caps=1, without which Chrome sees no camera; None: not known."""
+    stated = _text(system / "module/v4l2loopback/parameters/exclusive_caps")
+    return "Y" in stated if stated else None
+
+
+def advice(system: Path = Path("/sys")) -> list[str]:
+    """What a person should know about a virtual camera that works."""
+    if is_exclusive(system) is False:
+        reload = f"sudo modprobe -r v4l2loopback && {LOAD}"
+        return [f"Chrome, Zoom and others see no virtual camera without exclusive_caps=1: {reload}"]
+    return []
+
+
+def _open(pyvirtualcam: Any, size: ImageSize, fps: float) -> tuple[PictureFormat, Any]:
+    """The camera, in the first format that it takes as it is: drivers may be held to one. Raises DeviceError."""
+    kinds = pyvirtualcam.PixelFormat
+    formats = [(kinds.I420, i420(size, "bt601")), (kinds.NV12, nv12(size, "bt601"))]
+    errors = []
+    for kind, format in formats if sys.platform == "linux" else reversed(formats):
+        try:
+            return format, pyvirtualcam.Camera(*size, fps, fmt=kind)
+        except RuntimeError as error:
+            errors.append(str(error))
+    raise DeviceError(_why_none(errors[0]))
+
+
+def _why_none(error: str) -> str:
+    """One line for what pyvirtualcam says when no camera opens."""
+    if sys.platform != "linux":
+        return f"no virtual camera: {one_line(error)}; {_OBS}"
+    if not loopback_devices():
+        return f"no virtual camera: v4l2loopback is not loaded; {LOAD} (Debian's package: v4l2loopback-dkms)"
+    return f"no virtual camera: {one_line(error)}; close what else writes to it"
+
+
+def _kept_size(device: str, system: Path = Path("/sys")) -> ImageSize | None:
+    """The size that a loopback device is held to, whatever was asked of it; None if it does not say."""
+    stated = _text(system / "devices/virtual/video4linux" / Path(device).name / "format")
+    found = re.search(r"(\d+)x(\d+)", stated)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -17,7 +17,7 @@ from app.frame.pipeline import FrameRecord, StageRecord
 from app.frame.preprocess import ImageSize
 from app.frame.targets import OffscreenTarget
 from app.overlay import panel
-from app.overlay.figures import Figures
+from app.overlay.figures import CameraFigures, Figures
 from app.overlay.gui import Gui
 from gpu_delegate import opengl
 from gpu_delegate.context import DRAWING, Context, open_context
@@ -42,17 +42,32 @@ STATES = {
 Parts = Sequence[Callable[[], None]]
 
 
-def figures_of(frames: int, has_gpu: bool) -> Figures:
+REPLAY = ("decode", "upload", "image_to_tensor", "network", "composite", "blit", "overlay", "swap")
+LIVE = ("decode", "upload", "image_to_tensor", "network", "refine", "composite", "record", "blit", "overlay", "swap")
+CAMERA = CameraFigures(
+    "V4L2 /dev/video0, MJPG 640x480, 30 fps",
+    "driver",
+    29.94,
+    812,
+    3,
+    0,
+    work="network ran 412 of 900: 480 still, 8 over budget",
+)
+
+
+def figures_of(frames: int, has_gpu: bool, camera: CameraFigures | None = None) -> Figures:
     """Figures of frames whose times are made up."""
-    figures, now_ns = Figures(cpu_s=lambda: 1.5), 0
-    names = ("decode", "upload", "image_to_tensor", "network", "composite", "blit", "overlay", "swap")
+    figures, now_ns = Figures(cpu_s=lambda: 1.5, camera=lambda: camera), 0
+    names = LIVE if camera else REPLAY
     for index in range(frames):
         now_ns += 70_000_000 if index % 40 == 39 else 30_000_000 + 137_000 * (index * 7919 % 31)
         stages = [
             StageRecord(name, now_ns, 0.5 * place + index % 7 / 10, 0.3 * place if has_gpu and place else None)
             for place, name in enumerate(names, 1)
         ]
-        figures.add(FrameRecord(index, index, index * 33.3, now_ns, tuple(stages), 460800, int(index == 5)))
+        captured_ns = now_ns - 40_000_000 - 1_000_000 * (index % 7) if camera else None
+        counts = 460800, int(index == 5), 0
+        figures.add(FrameRecord(index, index, index * 33.3, now_ns, tuple(stages), *counts, captured_ns))
     return figures
 
 
@@ -94,6 +109,29 @@ PICTURES: dict[str, tuple[ImageSize, Parts]] = {
     ),
     "gpu": ((640, 480), [lambda: panel.performance(figures_of(130, True), FACTS)]),
     "small": ((256, 144), [lambda: panel.performance(figures_of(50, True), FACTS)]),
+    "live": (
+        (640, 480),
+        [
+            lambda: panel.performance(figures_of(130, True, CAMERA), FACTS),
+            lambda: panel.status("frame 812   blur", "texelflow-1.mp4 00:12, dropped 0"),
+        ],
+    ),
+    "live_wide": (
+        (1280, 720),
+        [
+            lambda: panel.performance(figures_of(130, False, CAMERA), FACTS),
+            lambda: panel.signal("no picture from V4L2 /dev/video0; trying again in 4 s"),
+            lambda: panel.status("frame 812   blur"),
+        ],
+    ),
+    "live_small": (
+        (320, 240),
+        [
+            lambda: panel.performance(figures_of(130, True, CAMERA), FACTS),
+            lambda: panel.signal("no picture from http://192.0.2.7:8080/video; trying again in 4 s"),
+            lambda: panel.status("", "texelflow-1.mp4 00:12, dropped 0"),
+        ],
+    ),
     "progress": ((320, 240), [lambda: panel.progress("compiling selfie", 9, 25)]),
     "keys": (
         (640, 480),
@@ -137,10 +175,12 @@ def test_the_panel_leaves_most_of_the_picture_and_grows_with_the_scale(context: 
 )
 def test_any_text_is_drawn(context: Context, text: str) -> None:
     facts = panel.Facts(text, text, text, text, 1, 0.0, text)
-    figures = figures_of(3, True)
+    figures = figures_of(3, True, CameraFigures(text, text, 0.0, 0, 0, 0, 1, text))
     parts = [
         lambda: panel.performance(figures, facts),
         lambda: panel.status(text),
+        lambda: panel.status(text, text),
+        lambda: panel.signal(text),
         lambda: panel.message(text),
         lambda: panel.progress(text, 3, 2),
         lambda: panel.progress(text, 0, 0),

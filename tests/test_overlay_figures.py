@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.frame.pipeline import FrameRecord, StageRecord
 from app.overlay import pen
-from app.overlay.figures import Figures, Spread
+from app.overlay.figures import CameraFigures, Figures, Spread, ages, frames_in_flight
 
 SECOND_NS = 1_000_000_000
 TIMES_MS = st.floats(0, 1e5, allow_nan=False)
@@ -100,3 +100,46 @@ def test_the_budgets_label_stays_in_the_graph_and_off_its_line(intervals_ms: lis
     top = pen.label_top(level, high, letter)
     assert 0 <= top <= high - letter
     assert top >= level + 1 or top + letter <= level
+
+
+def captured(captured_ms: int, shown_ms: int) -> FrameRecord:
+    """A frame of a camera."""
+    stages = (StageRecord("swap", (shown_ms - 1) * 1_000_000, 1.0),)
+    return FrameRecord(0, 0, 0.0, captured_ms * 1_000_000, stages, 0, captured_ns=captured_ms * 1_000_000)
+
+
+@given(st.lists(st.tuples(st.integers(1, 100), st.integers(1, 300)), min_size=1, max_size=30))
+def test_ages_go_from_the_capture_to_the_swap(frames: list[tuple[int, int]]) -> None:
+    taken_ms = np.cumsum([gap_ms for gap_ms, _ in frames]).tolist()
+    shown_ms = [taken + age for taken, (_, age) in zip(taken_ms, frames, strict=True)]
+    records = [captured(*times) for times in zip(taken_ms, shown_ms, strict=True)]
+    assert listed(ages(records)) == pytest.approx(numpy_spread([age for _, age in frames]))
+    under_way = [sum(taken <= end for taken in taken_ms) - place for place, end in enumerate(shown_ms)]
+    assert frames_in_flight(records) == pytest.approx(np.mean(under_way))
+    figures = Figures()
+    for one in records:
+        figures.add(one)
+    assert figures.summary.age
+    assert figures.summary.in_flight >= 1
+
+
+def test_recordings_have_no_age_and_frames_from_before_a_camera_do_not_count() -> None:
+    assert ages([record(0)]) is None
+    assert frames_in_flight([record(0)]) == 0
+    assert ages([]) is None
+    assert listed(ages([record(0), captured(10, 50)])) == [40] * 4
+
+
+def test_the_camera_is_asked_when_numbers_change_and_no_more_often() -> None:
+    asked = []
+
+    def camera() -> CameraFigures:
+        asked.append(1)
+        return CameraFigures("a camera", "driver", 30.0, len(asked), 0, 0)
+
+    figures = Figures(camera=camera)
+    for frame in range(100):
+        figures.add(record(frame * SECOND_NS // 100))
+        assert figures.summary.camera
+        assert figures.summary.camera.used == len(asked)
+    assert 2 <= len(asked) <= 5

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,23 @@ class StageFigures:
     gpu: Spread | None
 
 
+@dataclass(frozen=True)
+class CameraFigures:
+    """What is known of a camera, or of what stands for one, at one moment. All counts are since it was opened.
+
+    stamps names what its frames' ages are counted from: "driver", "arrival", "stream", "made".
+    """
+
+    description: str  # for a person: "V4L2 /dev/video0, MJPG 1280x720, 30 fps"
+    stamps: str
+    frames_per_s: float  # as pictures come; 0 before that is known
+    used: int
+    dropped: int  # came, and a newer one was there before they were used
+    repeated: int  # came twice
+    lost: int = 0  # how often it was gone
+    work: str = ""  # for how many frames the network ran, and why not for the others; for a person
+
+
 @dataclass(frozen=True, eq=False)  # compared by identity: a new one is made when the numbers change
 class Summary:
     """The numbers of one moment. Rates are 0 and times empty until there is something to tell."""
@@ -49,18 +66,30 @@ class Summary:
     readback_bytes: int = 0
     process_percent: float = 0.0  # 100 is one core
     overlay_ms: float | None = None  # median of the overlay's own stage, on the CPU; None without that stage
+    age: Spread | None = None  # ms from capture to swap; None for recordings
+    in_flight: float = 0.0  # frames, as in frames_in_flight
+    camera: CameraFigures | None = None
 
 
 class Figures:
     """Keeps the last `window` frames. `summary` is renewed a few times a second, `intervals_ms` with each frame."""
 
-    def __init__(self, window: int = WINDOW, cpu_s: Callable[[], float] = time.process_time) -> None:
-        """`cpu_s` tells the seconds of CPU time that the process has used so far, all threads together."""
+    def __init__(
+        self,
+        window: int = WINDOW,
+        cpu_s: Callable[[], float] = time.process_time,
+        camera: Callable[[], CameraFigures | None] = lambda: None,
+    ) -> None:
+        """`cpu_s` tells the seconds of CPU time that the process has used so far, all threads together.
+
+        `camera` tells what is known of the camera; None where there is none. Both are asked when `summary` is renewed.
+        """
         if window < 1:
             raise ValueError(f"a window of {window} frames")
         self.summary = Summary()
         self.intervals_ms: deque[float] = deque(maxlen=window)
-        self.window, self._cpu_s = window, cpu_s
+        self.window, self._cpu_s, self._camera = window, cpu_s, camera
+        self._recent: deque[FrameRecord] = deque(maxlen=window)  # those with an age
         self._names: tuple[str, ...] = ()
         self._times_ms: npt.NDArray[np.float64] = np.empty((window, 0, 2))  # frame, stage, CPU and GPU
         self._count = 0
@@ -76,6 +105,7 @@ class Figures:
             self._names, self._count, self._last = names, 0, None
             self._times_ms = np.empty((self.window, len(names), 2))
             self.intervals_ms.clear()
+            self._recent.clear()
         for place, stage in enumerate(record.stages):
             gpu_ms = np.nan if stage.gpu_ms is None else stage.gpu_ms
             self._times_ms[self._count % self.window, place] = stage.cpu_ms, gpu_ms
@@ -85,6 +115,8 @@ class Figures:
         if self._last is not None:
             self._take_interval(self._last, record)
         self._last = record
+        if record.captured_ns is not None:
+            self._recent.append(record)
         due_ns = 0 if self._renewed_ns is None else self._renewed_ns + _REFRESH_NS
         if record.start_ns >= due_ns or self._count == 1:
             self._renew(record)
@@ -109,6 +141,9 @@ class Figures:
             record.readback_bytes,
             self._process_percent(record.start_ns),
             overlay,
+            ages(self._recent),
+            frames_in_flight(self._recent),
+            self._camera(),
         )
         self._renewed_ns = record.start_ns
 
@@ -127,6 +162,23 @@ class Figures:
         if self._renewed_ns is None or now_ns <= self._renewed_ns:
             return self.summary.process_percent
         return max(0.0, used_s - before_s) / (now_ns - self._renewed_ns) * 1e11
+
+
+def ages(records: Iterable[FrameRecord]) -> Spread | None:
+    """Milliseconds from the capture to the end of the last stage, a window's swap; None if no record has a capture."""
+    return _spread_of_known(np.array([record.age_ms for record in records], np.float64))
+
+
+def frames_in_flight(records: Iterable[FrameRecord]) -> float:
+    """How many frames had been taken and not yet swapped when one was swapped, itself included: the mean over records.
+
+    Records are in order, of frames that were used; 0 if none has a capture.
+    """
+    times = [(record.captured_ns, record.end_ns) for record in records if record.captured_ns is not None]
+    if not times:
+        return 0.0
+    captured_ns, end_ns = np.array(times).T
+    return float(np.mean(np.searchsorted(captured_ns, end_ns, side="right") - np.arange(len(times))))
 
 
 def _spread_of_known(times_ms: npt.NDArray[np.float64]) -> Spread | None:

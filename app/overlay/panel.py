@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.console import one_line
-from app.overlay.figures import Figures, Spread, Summary
-from app.overlay.pen import BRIGHT, CPU, DIM, GPU, LATE, LATE_SHARE, PADDING, PLAIN, Pen
+from app.overlay.figures import CameraFigures, Figures, Spread, Summary
+from app.overlay.pen import BRIGHT, CPU, DIM, GPU, LARGE, LATE, LATE_SHARE, OPAQUE, PADDING, PLAIN, Pen
 
 _MARGIN, _GRAPH, _GAP = 0.6, 3.4, 0.45  # em
 _NAME_LETTERS = 16
 _COLUMN = "{:>6}"
 _HEADINGS = "".join(map(_COLUMN.format, ("p50", "p95", "p99", "max")))
 _NOTE_LETTERS = 80
+_CAMERA_LETTERS = 54  # its words in four lines
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,14 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Paragraph:
+    """Lines of text in one colour, not yet in a place."""
+
+    color: int
+    lines: list[str]
+
+
+@dataclass(frozen=True)
 class Texts:
     """The words of the performance panel, laid out. Lines of the table are counted from below the graph."""
 
@@ -51,27 +60,26 @@ class Texts:
 
 
 def performance(figures: Figures, facts: Facts) -> None:
-    """The panel at the top left: header, graph of frame times, table, facts; less of it in small pictures."""
+    """The panel at the top left: header, graph of frame times, table, camera, facts; less of it in small pictures."""
     pen = Pen()
-    summary = figures.summary
     letters = int((pen.width / pen.em - 2 * (_MARGIN + PADDING)) * pen.em / pen.letter)
-    texts = _full_texts(summary, facts, letters)
-    head, graph, table = 1.0, _GRAPH + 2 * _GAP, float(texts.lines)
     room = pen.height / pen.em - 2 * (_MARGIN + PADDING)
-    has_table = texts.columns <= letters and head + graph + table <= room
-    has_graph = has_table or head + graph <= room
+    head, graph = 1.0, _GRAPH + 2 * _GAP
+    choices = _choices(figures.summary, facts, letters)
+    fitting = (texts for texts in choices if texts.columns <= letters and head + graph + texts.lines <= room)
+    texts = next(fitting, choices[-1])
+    has_graph = head + graph <= room
     header = texts.header if len(texts.header) <= letters else texts.short_header
-    columns = max(len(header), texts.columns if has_table else 0)
-    height = head + (graph if has_graph else 0) + (table if has_table else 0)
+    columns = max(len(header), texts.columns)
+    height = head + (graph if has_graph else 0) + texts.lines
     x, y = pen.box(_MARGIN, _MARGIN, columns * pen.letter / pen.em, height)
     pen.text(x, y, LATE if texts.late else BRIGHT, header)
     y += pen.em * (1 + _GAP)
     if has_graph:
         pen.graph(x, y, columns * pen.letter, _GRAPH * pen.em, figures.intervals_ms, figures.window, facts.budget_ms)
-    if has_table:
-        y += pen.em * (_GRAPH + _GAP)
-        for block in texts.blocks:
-            pen.text(x + block.column * pen.letter, y + block.line * pen.em, block.color, block.text)
+    y += pen.em * (_GRAPH + _GAP)
+    for block in texts.blocks:
+        pen.text(x + block.column * pen.letter, y + block.line * pen.em, block.color, block.text)
 
 
 def key_list(rows: Sequence[tuple[str, str]]) -> None:
@@ -85,12 +93,29 @@ def key_list(rows: Sequence[tuple[str, str]]) -> None:
     pen.text(x + wide * pen.letter, y, PLAIN, "\n".join(words))
 
 
-def status(text: str) -> None:
-    """One line at the bottom left."""
-    pen, text = Pen(), _plain(text)
+def status(text: str, recording: str = "") -> None:
+    """One line at the bottom left; what is being recorded comes first, marked red. One of the two may be empty."""
+    pen, text, recording = Pen(), _plain(text), _plain(recording)
+    mark = 2 if recording else 0  # letters
+    start = mark + len(recording) + (3 if recording and text else 0)
     top = pen.height / pen.em - _MARGIN - 1 - 2 * _GAP
-    x, y = pen.box(_MARGIN, top, len(text) * pen.letter / pen.em, 1, _GAP)
-    pen.text(x, y, PLAIN, text)
+    x, y = pen.box(_MARGIN, top, (start + len(text)) * pen.letter / pen.em, 1, _GAP)
+    if recording:
+        pen.dot(x, y, LATE)
+        pen.text(x + mark * pen.letter, y, BRIGHT, recording)
+    if text:
+        pen.text(x + start * pen.letter, y, PLAIN, text)
+
+
+def signal(text: str) -> None:
+    """A few large words in the middle: what the person must know of the camera."""
+    pen, text = Pen(), _plain(text)
+    letters = max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.large_letter))
+    lines = _wrapped([text], letters)
+    wide = max(map(len, lines)) * pen.large_letter / pen.em
+    left, top = (pen.width / pen.em - wide) / 2 - PADDING, (pen.height / pen.em - len(lines) * LARGE) / 2 - PADDING
+    x, y = pen.box(max(0.0, left), max(0.0, top), wide, len(lines) * LARGE, color=OPAQUE)
+    pen.text(x, y, BRIGHT, "\n".join(lines), LARGE)
 
 
 def progress(title: str, done: int, total: int) -> None:
@@ -116,20 +141,61 @@ def message(text: str) -> None:
 
 
 @lru_cache(maxsize=8)
-def _full_texts(summary: Summary, facts: Facts, letters: int) -> Texts:
-    """The panel's words; `letters` is the width of the picture in them, for lines that must be broken."""
+def _choices(summary: Summary, facts: Facts, letters: int) -> tuple[Texts, ...]:
+    """The panel's words, all of them or fewer: the last choice is the header alone.
+
+    `letters` is the width of the picture in them, for lines that must be broken.
+    """
     late = 0 < LATE_SHARE * facts.budget_ms < summary.frame_ms
     short = f"{summary.frames_per_s:.1f} fps  {summary.frame_ms:.1f} ms"
-    header = f"{short}   dropped {summary.dropped}  repeated {summary.repeated}"
+    header = short if summary.camera else f"{short}   dropped {summary.dropped}  repeated {summary.repeated}"
     table, columns = _table(summary)
-    wide = min(max(columns, len(header)), letters)
-    lines = len(summary.stages) + 1 + (any(stage.gpu for stage in summary.stages))
-    notes = "\n".join(_wrapped(_moment(summary), wide))
-    still = "\n".join(_wrapped(_still(facts), wide))
-    below = notes.count("\n") + 1
-    blocks = (*table, Block(0, lines, PLAIN, notes), Block(0, lines + below, DIM, still))
-    columns = max(columns, *(len(line) for line in f"{notes}\n{still}".split("\n")))
-    return Texts(header, short, late, blocks, columns, lines + below + still.count("\n") + 1)
+    camera_wide = min(_CAMERA_LETTERS, letters)
+    wide = min(max(columns, len(header), camera_wide if summary.camera else 0), letters)
+    moment = Paragraph(PLAIN, _wrapped(_moment(summary), wide))
+    still = Paragraph(DIM, _wrapped(_still(summary, facts), wide))
+    table_lines = len(summary.stages) + 1 + (any(stage.gpu for stage in summary.stages))
+    below = _stacked([*_camera(summary, wide), moment, still], table_lines)
+    brief = _stacked(_camera(summary, camera_wide))
+    choices = [((*table, *below), max(columns, _width(below))), (brief, _width(brief)), ((), 0)]
+    return tuple(Texts(header, short, late, blocks, columns, _height(blocks)) for blocks, columns in choices)
+
+
+def _camera(summary: Summary, wide: int) -> list[Paragraph]:
+    """What is known of the camera, and how old its pictures are when they are shown; nothing for recordings."""
+    camera, age = summary.camera, summary.age
+    if camera is None:
+        return []
+    told = "age at swap unknown" if age is None else f"age at swap {age.p50:.0f} ms, p95 {age.p95:.0f}"
+    counts = [f"used {camera.used}", f"dropped {camera.dropped}", f"repeated {camera.repeated}"]
+    return [
+        Paragraph(PLAIN, _wrapped([f"camera {camera.frames_per_s:.1f} fps", *counts, *_lost(camera)], wide)),
+        Paragraph(PLAIN, _wrapped([told, f"{summary.in_flight:.1f} frames in flight"], wide)),
+        Paragraph(DIM, _wrapped([f"by {_plain(camera.stamps)} stamps; sensor, cable and screen come on top"], wide)),
+        Paragraph(PLAIN, _wrapped([_plain(camera.work)], wide) if camera.work else []),
+    ]
+
+
+def _lost(camera: CameraFigures) -> Iterable[str]:
+    return [f"lost {camera.lost}"] if camera.lost else []
+
+
+def _stacked(paragraphs: Iterable[Paragraph], line: int = 0) -> tuple[Block, ...]:
+    """Paragraphs below each other, from a line on."""
+    blocks = []
+    for paragraph in paragraphs:
+        if paragraph.lines:
+            blocks.append(Block(0, line, paragraph.color, "\n".join(paragraph.lines)))
+            line += len(paragraph.lines)
+    return tuple(blocks)
+
+
+def _width(blocks: Iterable[Block]) -> int:
+    return max((block.column + len(line) for block in blocks for line in block.text.split("\n")), default=0)
+
+
+def _height(blocks: Iterable[Block]) -> int:
+    return max((block.line + block.text.count("\n") + 1 for block in blocks), default=0)
 
 
 def _table(summary: Summary) -> tuple[tuple[Block, ...], int]:
@@ -169,7 +235,9 @@ def _moment(summary: Summary) -> Iterable[str]:
         yield f"overlay {_ms(summary.overlay_ms)} ms"
 
 
-def _still(facts: Facts) -> Iterable[str]:
+def _still(summary: Summary, facts: Facts) -> Iterable[str]:
+    if summary.camera:
+        yield _plain(summary.camera.description)
     yield f"{_plain(facts.model)} {facts.precision}"
     yield f"{facts.backend}, {facts.dispatches} dispatches"
     yield _plain(facts.renderer)

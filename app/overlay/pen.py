@@ -9,10 +9,11 @@ from typing import Any
 
 from app.overlay.gui import load_imgui
 
-BACK, RULE = 0xCC1A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
+BACK, OPAQUE, RULE = 0xCC1A1512, 0xF41A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
 BRIGHT, PLAIN, DIM = 0xFFFFFFFF, 0xFFE2DBD5, 0xFFA69C92
 CPU, GPU, LATE = 0xFFF2C879, 0xFF8FD98A, 0xFF5C6BFF
 PADDING = 0.7  # em
+LARGE = 1.6  # times usual text
 LATE_SHARE = 1.1  # of the budget: what takes longer is late
 
 
@@ -35,14 +36,17 @@ class Pen:
         self._list = self._imgui.get_background_draw_list()
         self.em = self._imgui.get_font_size()
         self.letter = self._imgui.calc_text_size("m").x
+        self.large_letter = self.em * LARGE / 2  # Inconsolata's are half as wide as high
         size = self._imgui.get_io().display_size
         self.width, self.height = size.x, size.y
 
-    def box(self, left: float, top: float, wide: float, high: float, padding: float = PADDING) -> tuple[float, float]:
+    def box(
+        self, left: float, top: float, wide: float, high: float, padding: float = PADDING, color: int = BACK
+    ) -> tuple[float, float]:
         """A dark box around content of wide x high em; pixels of where that content begins."""
         x, y, em = round(left * self.em), round(top * self.em), self.em
         right, bottom = x + (wide + 2 * PADDING) * em, y + (high + 2 * padding) * em
-        self._rectangle(x, y, right, bottom, BACK, 0.45 * em)
+        self._rectangle(x, y, right, bottom, color, 0.45 * em)
         return round(x + PADDING * em), round(y + padding * em)
 
     def centred(self, columns: int, lines: int) -> tuple[float, float]:
@@ -51,8 +55,18 @@ class Pen:
         left = (self.width / self.em - wide) / 2 - PADDING
         return self.box(max(0.0, left), max(0.0, (self.height / self.em - lines) / 2 - PADDING), wide, lines)
 
-    def text(self, x: float, y: float, color: int, text: str) -> None:
-        self._list.add_text(self._imgui.ImVec2(x, y), color, text)
+    def text(self, x: float, y: float, color: int, text: str, scale: float = 1.0) -> None:
+        """Lines of text, from their upper left corner; `scale` times as large as usual."""
+        at = self._imgui.ImVec2(x, y)
+        if scale == 1:
+            self._list.add_text(at, color, text)
+        else:
+            self._list.add_text(self._imgui.get_font(), self.em * scale, at, color, text)
+
+    def dot(self, x: float, y: float, color: int) -> None:
+        """A dot as wide as a letter, in a line of text that begins there."""
+        top, wide = y + (self.em - self.letter) / 2, self.letter * 1.3
+        self._rectangle(x, top, x + wide, top + wide, color, wide / 2)
 
     def bar(self, x: float, y: float, wide: float, high: float, share: float) -> None:
         """A horizontal bar, filled from the left."""

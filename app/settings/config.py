@@ -1,0 +1,182 @@
+"""A TOML file goes in, its values and the line of each come out, or one line that says what is wrong where.
+
+Settings go in, such a file comes out.
+"""
+
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from app.settings.settings import Settings, Spec, Value, meaning, meant, shown, specs, with_values
+from gpu_delegate.errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MOST_BYTES = 1 << 16  # it is read between two frames; all settings with their help take a tenth of that
+
+_PARSER_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:\\.|[^"\\])*"'
+    r"|'[^']*'"
+    r"|\#[^\n]*"
+    r"|[A-Za-z0-9_-]+"
+    r"|.",
+    re.DOTALL,
+)
+_PART = re.compile(r"[\"'A-Za-z0-9_-]")  # begins a part of a key
+
+Key = tuple[str, ...]
+
+
+def default_path() -> Path:
+    """Where the file is looked for unless another is named."""
+    return platformdirs.user_config_path("texelflow", appauthor=False) / "live.toml"
+
+
+def read_config(path: Path) -> Settings:
+    """The settings that a file makes. Raises UsageError: no such file, no TOML, no such setting, a wrong value."""
+    text = _read(path)
+    tables, lines = _parsed(text, path), key_lines(text)
+    values: dict[str, object] = {}
+    places: dict[str, str] = {}
+    for section, name, value in _entries(tables):
+        place = f"{path}, line {_line(lines, (section,) if name is None else (section, name))}:"
+        wrong = _misplaced(section, name)
+        if wrong or name is None:
+            raise UsageError(f"{place} {wrong}")
+        values[name], places[name] = value, f"{place} [{section}] {name} ="
+    return with_values(Settings(), values, places.__getitem__)
+
+
+def dump(settings: Settings) -> str:
+    """A file that sets every setting, with what each means; it reads back to equal settings."""
+    lines, section = ["# Settings of texelflow live. Saved while it runs, the file is read again at once."], ""
+    for spec in specs():
+        if spec.section != section:
+            section = spec.section
+            lines += ["", f"[{section}]"]
+        lines += [_comment(spec), f"{spec.name} = {_written(getattr(settings, spec.name))}"]
+    return "\n".join(lines) + "\n"
+
+
+def _comment(spec: Spec) -> str:
+    """What a setting is for and what it may be."""
+    choices = f"one of {', '.join(spec.choices)}; " if spec.kind == "choice" else ""
+    takes = {"running": "", "reopens camera": "; reopens the camera", "restart": "; counts from the next start on"}
+    return f"# {spec.help} ({choices}{meaning(spec)}{takes[spec.changes]})"
+
+
+def key_lines(text: str) -> dict[Key, int]:
+    """The line, from 1 on, of each table's header and each key of a valid TOML text; an inline table is one value."""
+    lines: dict[Key, int] = {}
+    table: Key = ()
+    parts: list[str] = []
+    line, depth, place = 1, 0, "key"
+    for token in _TOKEN.findall(text):
+        if place == "value":
+            depth += (token in ("[", "{")) - (token in ("]", "}"))
+        elif place == "key" and token == "[":
+            place, table = "header", ()
+        elif token == {"key": "=", "header": "]"}.get(place):
+            key = (*table, *parts)
+            lines.setdefault(key, line)
+            place, table = ("value", table) if place == "key" else ("rest", key)
+        elif _PART.match(token):
+            parts.append(_unquoted(token))
+        if token == "\n" and not depth:
+            place, parts = "key", []
+        line += token.count("\n")
+    return lines
+
+
+def _read(path: Path) -> str:
+    """The whole file as text. Raises UsageError."""
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path}: not a regular file; name a TOML file")
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"{path}: too large for a file of settings, which have at most {MOST_BYTES >> 10} KB")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; --dump-config writes such a file") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}, line {line}: not UTF-8; save it as UTF-8") from None
+    except ValueError:  # NUL
+        raise UsageError(f"{shown(str(path))}: no file has such a name") from None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opening a pipe waits for somebody to write into it, otherwise."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    """The tables of a TOML text. Raises UsageError."""
+    try:
+        tables: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _PARSER_LINE.search(str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        raise UsageError(f"{path}, line {line}: {_PARSER_LINE.sub('', str(error))}") from None
+    except ValueError:
+        raise UsageError(f"{path}: a number of too many digits; see --dump-config") from None
+    except RecursionError:
+        raise UsageError(f"{path}: brackets within brackets without end; see --dump-config") from None
+    return tables
+
+
+def _entries(tables: Mapping[str, object]) -> Iterator[tuple[str, str | None, object]]:
+    """(section, name, value) of all that is set; the name is None for what is no section of settings."""
+    for section, entries in tables.items():
+        if isinstance(entries, dict) and any(spec.section == section for spec in specs()):
+            yield from ((section, name, value) for name, value in entries.items())
+        else:
+            yield section, None, entries
+
+
+def _misplaced(section: str, name: str | None) -> str:
+    """What is wrong with a setting of that name there; '' if nothing is."""
+    known = {spec.name: spec for spec in specs()}
+    sections = {spec.section: spec for spec in specs()}
+    if name is None and section in sections:
+        return f"{section} has to be a section: [{section}]"
+    if name is None:
+        belongs = f"; it belongs in [{known[section].section}]" if section in known else meant(section, sections)
+        return f"{shown(section)} is no section{belongs}"
+    if name not in known:
+        return f"[{section}] {shown(name)} is no setting{meant(name, known)}"
+    return "" if known[name].section == section else f"[{section}] {name} belongs in [{known[name].section}]"
+
+
+def _line(lines: Mapping[Key, int], key: Key) -> int:
+    """Where a key stands, or the first that begins with it; for those of an inline table where that stands."""
+    for length in range(len(key), 0, -1):
+        within = [line for other, line in lines.items() if other[:length] == key[:length]]
+        if within:
+            return min(within)
+    return 1
+
+
+def _unquoted(part: str) -> str:
+    """A part of a key, whichever way it is written."""
+    return next(iter(tomllib.loads(f"{part} = 0"))) if part[0] in "\"'" else part
+
+
+def _written(value: Value) -> str:
+    """A value as TOML; texts have no control characters, and so are written as in JSON."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""A verb's function goes in; the same with an option of the command line for every setting comes out."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from app.settings.settings import Kind, Spec, meaning, specs
+
+_SHORT = {"model": ("-m",)}
+_PLACEHOLDERS: dict[Kind, str] = {"int": "N", "float": "NUMBER", "size": "WxH", "path": "PATH", "text": "NAME"}
+_TYPES: dict[Kind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
+
+
+def with_settings(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a verb all settings as options; it gets those that were given as `flags`, values by name.
+
+    @app.command("live")
+    @with_settings
+    def live_verb(
+        flags: dict[str, object],
+        config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings, also when it changes.")] = None,
+        dump_config: Annotated[bool, typer.Option("--dump-config", help="Print all settings as such a file.")] = False,
+    ) -> int:
+        watch = Watch(config, flags)  # raises UsageError
+        if dump_config:
+            print(dump(watch.settings), end="")
+            return 0
+        ...  # and in the loop: found = watch.poll(perf_counter_ns(), settings)
+    """
+    names = [spec.name for spec in specs()]
+
+    def run(**given: Any) -> Any:
+        values = {name: given.pop(name) for name in names}
+        return verb({name: value for name, value in values.items() if value is not None}, **given)
+
+    own = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
+    options = [_option(spec) for spec in specs()]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *options)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads both
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+    return run
+
+
+def flag_of(name: str) -> str:
+    """light_wrap as it is given on the command line."""
+    return next(spec.flag for spec in specs() if spec.name == name)
+
+
+def _option(spec: Spec) -> inspect.Parameter:
+    """The option of one setting; it is None where it is not given, so that the file's value counts."""
+    names = [f"{spec.flag}/--no-{spec.flag[2:]}"] if spec.kind == "bool" else [spec.flag, *_SHORT.get(spec.name, ())]
+    metavar = "|".join(spec.choices) if spec.kind == "choice" else _PLACEHOLDERS.get(spec.kind)
+    option = typer.Option(
+        None, *names, metavar=metavar, help=f"{spec.help} ({meaning(spec)})", rich_help_panel=spec.section.capitalize()
+    )
+    annotation = _TYPES.get(spec.kind, str | None)
+    return inspect.Parameter(spec.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=annotation)

@@ -1,0 +1,211 @@
+"""Values as they were written go in; settings that are all valid come out. The one list of what live can be told.
+
+Flags, the file, its dump and the panel are made from what each field says of itself.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache, partial
+from typing import Any, Literal
+
+from app.frame.effects import EFFECTS, LEAST_RADIUS, MOST_RADIUS
+from app.models.catalogue import CATALOGUE
+from gpu_delegate.errors import UsageError
+
+Value = bool | int | float | str
+Kind = Literal["bool", "int", "float", "text", "choice", "size", "path"]
+Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
+
+_LONGEST = 4096  # letters of a text
+_MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
+_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All about one setting. A text with choices may be anything else, too: they are but proposed.
+
+    low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
+    """
+
+    name: str
+    default: Value
+    section: str
+    help: str
+    kind: Kind
+    choices: tuple[str, ...] = ()
+    low: float = 0
+    high: float = 0
+    zero: str = ""
+    changes: Changes = "running"
+
+    @property
+    def flag(self) -> str:
+        """Its option on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def needed(self) -> str:
+        """What a value has to be: 'a number from 0 to 1'."""
+        if self.kind == "choice":
+            return f"one of {', '.join(self.choices)}"
+        if self.kind in ("int", "float"):
+            what = "a whole number" if self.kind == "int" else "a number"
+            return f"{what} from {self.low:g} to {self.high:g}" + (", or 0," if self.zero else "")
+        return {"bool": "true or false", "size": "width and height such as 640x480"}.get(self.kind, "text on one line")
+
+
+def _setting(section: str, default: Value, help: str, kind: Kind | None = None, **more: Any) -> Any:
+    """A field of Settings; its kind is that of its default, unless it is said."""
+    kinds: dict[type, Kind] = {bool: "bool", int: "int", float: "float", str: "choice" if "choices" in more else "text"}
+    said = {"section": section, "help": help, "kind": kind or kinds[type(default)]}
+    return field(default=default, metadata=said | more)
+
+
+_camera = partial(_setting, "camera", changes="reopens camera")
+_model, _picture, _mask, _work, _output, _window = (
+    partial(_setting, section) for section in ("model", "picture", "mask", "work", "output", "window")
+)
+_share: dict[str, Any] = {"low": 0, "high": 1}
+_once: Changes = "restart"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What live is told. Make others with with_values, which lets nothing wrong in."""
+
+    camera: str = _camera("0", "A number or device, a stream's address, a recording, or pattern.")
+    size: str = _camera("640x480", "Width and height to ask a camera for.", "size")
+    fps: float = _camera(30.0, "Frames per second to ask a camera for.", low=1, high=1000, zero="any")
+    pixels: str = _camera("auto", "Format to ask a camera for.", choices=("auto", "yuyv", "nv12", "mjpg"))
+    api: str = _camera(
+        "auto", "System interface to a camera.", choices=("auto", "v4l2", "dshow", "msmf", "avfoundation")
+    )
+
+    model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=tuple(CATALOGUE))
+    backend: str = _model("auto", "Where the network runs.", choices=("auto", "gl", "cpu"), changes=_once)
+    precision: str = _model(
+        "fp32", "Of what the GPU keeps between kernels; it computes in fp32.", choices=("fp32", "fp16"), changes=_once
+    )
+    fit: str = _model(
+        "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
+    )
+
+    effect: str = _picture("blur", "What is drawn.", choices=EFFECTS)
+    background: str = _picture("", "Behind the person: image, video or #rrggbb; a picture comes along.", "path")
+    blur: float = _picture(
+        0.0, "Radius of the blur, in pixels of the frame.", low=LEAST_RADIUS, high=MOST_RADIUS, zero="by the height"
+    )
+    light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
+    mirror: bool = _picture(False, "Left is right, as in a mirror.")
+    side_by_side: bool = _picture(False, "The camera's picture beside the result, in the window only.")
+
+    edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
+    smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", **_share)
+    threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
+    softness: float = _mask(1.0, "Width of the mask's edge; 0 is hard.", **_share)
+    gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=0.1, high=10)
+    delay_video: bool = _mask(False, "Show each frame with its own mask, a frame later.")
+
+    every: int = _work(1, "A new mask for every so many frames.", low=1, high=60)
+    skip_still: bool = _work(False, "No new mask while the picture stands still.")
+    still_db: float = _work(35.0, "How like the last one a picture that stands still is, in dB.", low=10, high=100)
+    small_model: str = _work(
+        "selfie-landscape", "The model for when time is short: a name or a .tflite file.", "text",
+        choices=tuple(CATALOGUE),
+    )  # fmt: skip
+    auto: bool = _work(False, "Work less, as far as is needed to keep the camera's frame rate.")
+
+    record: str = _output("", "Record the picture: .mp4, .mov or .mkv.", "path")
+    mattes: str = _output("", "Record the masks: a grey video, or a folder for PNG files.", "path")
+    cutouts: str = _output("", "Record the person alone: a folder for PNG files with transparency.", "path")
+    virtual_camera: bool = _output(False, "Be a camera to other programs.")
+
+    overlay: bool = _window(False, "Figures on the picture.")
+    panel: bool = _window(False, "This panel of settings, in the window.")
+    fullscreen: bool = _window(False, "Fill the screen.")
+
+    @property
+    def camera_size(self) -> tuple[int, int]:
+        """(width, height) to ask a camera for."""
+        width, height = map(int, self.size.split("x"))
+        return width, height
+
+
+@lru_cache(maxsize=1)
+def specs() -> tuple[Spec, ...]:
+    """All settings, in their order, section by section."""
+    return tuple(Spec(each.name, getattr(Settings, each.name), **each.metadata) for each in fields(Settings))
+
+
+def with_values(settings: Settings, values: Mapping[str, object], where: Callable[[str], str] = str) -> Settings:
+    """The settings with some values replaced. `where` says what a complaint begins with: the place of a setting's name.
+
+    Raises UsageError for unknown names and for values of a wrong type, out of range or not among the choices.
+    """
+    known, found = {spec.name: spec for spec in specs()}, dict[str, Any]()
+    for name, raw in values.items():
+        if name not in known:
+            raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
+        found[name] = _value(known[name], raw)
+        if found[name] is None:
+            raise UsageError(f"{where(name)} {shown(raw)}: {known[name].needed} is needed")
+    return replace(settings, **found)
+
+
+def changed(before: Settings, after: Settings) -> tuple[str, ...]:
+    """The names of the settings that differ."""
+    return tuple(spec.name for spec in specs() if getattr(before, spec.name) != getattr(after, spec.name))
+
+
+def while_running(before: Settings, after: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """What of a change can be had now, and the names of the settings that have to wait for the next start."""
+    waiting = {spec.name for spec in specs() if spec.changes == "restart"} & {*changed(before, after)}
+    return replace(after, **{name: getattr(before, name) for name in waiting}), tuple(sorted(waiting))
+
+
+def meaning(spec: Spec) -> str:
+    """The range of a number, and what holds without a word of the person: 'from 0 to 1; 0.5 by default'."""
+    numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
+    zero = f"0: {spec.zero}; " if spec.zero else ""
+    return f"{numbers}{zero}{shown(spec.default) or 'none'} by default"
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """'; did you mean effect?' for efect; nothing where nothing is near."""
+    near = difflib.get_close_matches(name[:80], names, 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def shown(raw: object) -> str:
+    """A value in a line of text: short, without control characters, or the digits of a number that has no end."""
+    if isinstance(raw, (dict, list)):
+        return "(a table)" if isinstance(raw, dict) else "(a list)"
+    if isinstance(raw, bool):
+        return str(raw).lower()
+    if isinstance(raw, int) and raw.bit_length() > 1000:
+        return "(that many)"
+    if isinstance(raw, (int, float)):
+        return f"{raw:g}"
+    text = str(raw)
+    return (text if text.isprintable() else repr(text))[:80]
+
+
+def _value(spec: Spec, raw: object) -> Value | None:
+    """The setting's value; None if that is none."""
+    if spec.kind == "bool" or isinstance(raw, bool):
+        return raw if spec.kind == "bool" and isinstance(raw, bool) else None
+    if spec.kind in ("int", "float"):
+        if not isinstance(raw, int if spec.kind == "int" else (int, float)):
+            return None
+        allowed = spec.low <= raw <= spec.high or (raw == 0 and spec.zero)
+        return type(spec.default)(raw) if allowed else None
+    text = str(raw) if isinstance(raw, int) and abs(raw) < 100 else raw  # camera = 0
+    if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
+        return None
+    if spec.kind == "size":
+        found = _SIZE.fullmatch(text)
+        return text if found and max(int(found[1]), int(found[2])) <= _MOST_SIDE else None
+    return text if spec.kind != "choice" or text in spec.choices else None

@@ -1,0 +1,62 @@
+"""A file and the flags of a command line go in; the settings that they make come out, again when the file changes.
+
+Defaults give way to the file, the file to flags. What is changed while running stays until the file says otherwise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from app.settings.config import default_path, read_config
+from app.settings.flags import flag_of
+from app.settings.settings import Settings, changed, with_values
+from gpu_delegate.errors import UsageError
+
+_INTERVAL_NS = 500_000_000
+
+Stamp = tuple[int, int, int]  # when it was written, its size, which file it is
+
+
+class Watch:
+    """Looks after one file: the one named, or the user's own, which need not be there yet.
+
+    `settings` are those to begin with.
+    """
+
+    def __init__(self, path: Path | None = None, flags: Mapping[str, object] | None = None) -> None:
+        """`flags` are the values by name that were given. Raises UsageError for wrong values in either."""
+        self.path = path or default_path()
+        self._flags = dict(flags or {})
+        self._seen = self._read = _stamp(self.path)
+        self._file = read_config(self.path) if path or self._seen else Settings()
+        self._next_ns = 0
+        self.settings = with_values(self._file, self._flags, flag_of)
+
+    def poll(self, now_ns: int, current: Settings) -> Settings | str | None:
+        """What has become of the current settings, or one line that complains of the file; None: nothing is new.
+
+        Looks twice a second at most, at a file that nobody has written to in between, and that is there.
+        """
+        if now_ns < self._next_ns:
+            return None
+        self._next_ns = now_ns + _INTERVAL_NS
+        last, self._seen = self._seen, _stamp(self.path)
+        if self._seen is None or self._seen != last or self._seen == self._read:
+            return None
+        self._read = self._seen
+        try:
+            before, self._file = self._file, read_config(self.path)
+        except UsageError as error:
+            return f"{error}; the settings stay as they are"
+        names = set(changed(before, self._file)) - self._flags.keys()
+        settings = replace(current, **{name: getattr(self._file, name) for name in names})
+        return None if settings == current else settings
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """What changes whenever the file does; None where there is none."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,196 @@
+"""A camera's number or path goes in, pictures come out, as the camera made them where its driver lets us have them.
+
+OpenCV opens it, by a backend that is named, never by whichever comes first. With V4L2 buffers come unconverted and MJPG
+is decoded by us, on the thread that reads; other backends hand out BGR. On Windows OpenCV's start-up is quick only with
+OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS=0 in the environment before cv2 is first imported: see app/__main__.py.
+"""
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cv2
+
+from app.capture import v4l2
+from app.capture.device import Camera
+from app.capture.modes import Choice, choose, guess, wanted_pixels
+from app.capture.raw import ALIASES, PIXELS, RawFormat, row_bytes
+from app.capture.source import SourceError, Wanted
+
+_BUFFERS = 2  # one is filled while the other is copied; with one alone some drivers lose every second picture
+_MOST_DIGITS = 4  # of a camera's number
+_READ_S = 1  # OpenCV's own wait for a picture from V4L2 is 10 s
+
+
+@dataclass(frozen=True)
+class Backend:
+    """OpenCV's way to cameras: its name, its number, and whether it hands out buffers as the camera made them."""
+
+    name: str
+    number: int
+    raw: bool = False
+
+
+BACKENDS = {
+    "v4l2": Backend("V4L2", cv2.CAP_V4L2, raw=True),
+    "dshow": Backend("DirectShow", cv2.CAP_DSHOW),
+    "msmf": Backend("Media Foundation", cv2.CAP_MSMF),
+    "avfoundation": Backend("AVFoundation", cv2.CAP_AVFOUNDATION),
+}
+_OF_PLATFORM = {"linux": ("v4l2",), "win32": ("dshow", "msmf"), "darwin": ("avfoundation",)}
+
+
+def backends(api: str, platform: str = sys.platform) -> tuple[Backend, ...]:
+    """Those to try, the best first. Raises SourceError for an unknown name or system."""
+    names = _OF_PLATFORM.get(platform, ()) if api == "auto" else (api,)
+    if not names or not set(names) <= set(BACKENDS):
+        raise SourceError(f"cameras cannot be opened by '{api}' here; --api is auto, {', '.join(BACKENDS)}")
+    return tuple(BACKENDS[name] for name in names)
+
+
+def open_camera(camera: str, wanted: Wanted) -> Camera:
+    """Open a camera by its number or, on Linux, its path, and wait for its first picture.
+
+    Raises SourceError: it is missing, busy, forbidden, has nothing that can be read, or gives no picture.
+    """
+    ways = backends(wanted.api)
+    for backend in ways:
+        on_linux = backend.number == cv2.CAP_V4L2 and sys.platform == "linux"
+        with contextlib.suppress(_Unopened):
+            return _open_node(node_path(camera), wanted, backend) if on_linux else _open_index(camera, wanted, backend)
+    names = " nor ".join(backend.name for backend in ways)
+    raise SourceError(
+        f"camera {camera} cannot be opened by {names}: is it plugged in, free, and are programs allowed to use it? "
+        "'texelflow live --list' shows what is there"
+    )
+
+
+class _Unopened(Exception):  # noqa: N818  not an error as long as another backend is left
+    """OpenCV says no more than that it could not."""
+
+
+def node_path(camera: str) -> str:
+    """'0' is /dev/video0; a path is itself."""
+    return f"/dev/video{camera}" if camera.isdecimal() else camera
+
+
+def _open_index(camera: str, wanted: Wanted, backend: Backend) -> Camera:
+    if not camera.isdecimal() or len(camera) > _MOST_DIGITS:
+        raise SourceError(f"there is no camera '{camera}'; here cameras have numbers, from 0")
+    choice = guess(wanted.size, wanted.fps, wanted.pixels)
+    return Camera(open_capture(int(camera), backend, choice), f"{backend.name} camera {camera}", wanted)
+
+
+def _open_node(path: str, wanted: Wanted, backend: Backend) -> Camera:
+    with _readable_node(path) as (ask, device):
+        modes = v4l2.modes_of(ask, device.buffer_type)
+        if v4l2.is_busy(ask, device.buffer_type):
+            raise SourceError(f"{path} is used by another program; close that ('fuser {path}' tells which it is)")
+    choice = choose(modes, wanted.size, wanted.fps, wanted.pixels)
+    if modes and choice is None:
+        offered = ", ".join(dict.fromkeys(mode.pixels for mode in modes))
+        asked = wanted_pixels(wanted.pixels) or f"of {', '.join(PIXELS)}"
+        raise SourceError(f"{path} has pictures of {offered}, none {asked}; choose --pixels among them")
+    capture = open_capture(path, backend, choice or guess(wanted.size, wanted.fps, wanted.pixels))
+    return Camera(capture, f"{backend.name} {path}", wanted, raw_format(capture, path), path)
+
+
+@contextlib.contextmanager
+def _readable_node(path: str) -> Iterator[tuple[v4l2.Ask, v4l2.Device]]:
+    """A camera's node, opened to be asked. Raises SourceError that says what is the matter."""
+    try:
+        with v4l2.opened(path) as ask:
+            device = v4l2.device_at(ask, path)
+            if not device.captures:
+                raise SourceError(f"{path} ({device.name}) gives no pictures; 'texelflow live --list' shows what does")
+            yield ask, device
+    except ValueError as error:  # of a path that no system can have
+        raise SourceError(f"there is no camera {path!r}") from error
+    except OSError as error:
+        raise SourceError(why_not(path, error)) from error
+
+
+def why_not(path: str, error: OSError, here: tuple[str, ...] | None = None) -> str:
+    """One line about a node that cannot be opened. `here` are the nodes that there are."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{path} may not be opened: join the group video ('sudo usermod -aG video $USER'), then log in again"
+    if error.errno == errno.EBUSY:
+        return f"{path} is used by another program; close that ('fuser {path}' tells which it is)"
+    if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
+        return f"{path} is no camera; 'texelflow live --list' shows those that are"
+    if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR):
+        others = ", ".join(v4l2.nodes() if here is None else here)
+        hint = f"there are {others}" if others else "none is plugged in; without one, try --camera pattern"
+        return f"there is no camera {path}: {hint}"
+    return f"{path} cannot be opened: {error.strerror or error}; plug it in again"
+
+
+def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.VideoCapture:
+    """OpenCV's capture of a device, set to a mode as far as it can be; the caller reads back what it is now.
+
+    OpenCV keeps the rate as a whole number and forgets it when it opens the stream anew, as all other settings make it
+    do: so that comes last. Raises _Unopened.
+    """
+    os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(_READ_S))
+    cv2.setLogLevel(0)
+    try:
+        capture = cv2.VideoCapture(target, backend.number)
+        if not capture.isOpened():
+            raise _Unopened
+        _set(capture, cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*choice.pixels))
+        if _size(capture) != choice.size:
+            capture.set(cv2.CAP_PROP_FRAME_WIDTH, choice.size[0])
+            capture.set(cv2.CAP_PROP_FRAME_HEIGHT, choice.size[1])
+        _set(capture, cv2.CAP_PROP_BUFFERSIZE, _BUFFERS)
+        if choice.fps > 0:
+            _set(capture, cv2.CAP_PROP_FPS, choice.fps)
+        if backend.raw and _pixels(capture) in PIXELS:
+            capture.set(cv2.CAP_PROP_CONVERT_RGB, 0)
+    except cv2.error as error:
+        raise _Unopened from error
+    return capture
+
+
+def _set(capture: cv2.VideoCapture, setting: int, value: float) -> None:
+    """Each setting costs some backends seconds: what is already so is left."""
+    if capture.get(setting) != value:
+        capture.set(setting, value)
+
+
+def _size(capture: cv2.VideoCapture) -> tuple[int, int]:
+    return int(capture.get(cv2.CAP_PROP_FRAME_WIDTH)), int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
+
+
+def _pixels(capture: cv2.VideoCapture) -> str:
+    """V4L2's name of what the camera sends, "" where OpenCV does not know."""
+    code = int(capture.get(cv2.CAP_PROP_FOURCC))
+    if code <= 0:
+        return ""
+    name = v4l2.fourcc_name(code & 0xFFFFFFFF)
+    return ALIASES.get(name.upper(), name) if name.isprintable() else ""
+
+
+def raw_format(capture: cv2.VideoCapture, path: str) -> RawFormat | None:
+    """How a V4L2 device's buffers are laid out now; None where OpenCV converts them to BGR.
+
+    Raises SourceError where rows are padded, since OpenCV copies buffers as if they were not.
+    """
+    pixels, size = _pixels(capture), _size(capture)
+    if pixels not in PIXELS or capture.get(cv2.CAP_PROP_CONVERT_RGB):
+        return None
+    try:
+        with v4l2.opened(path) as ask:
+            current = v4l2.current_format(ask)
+    except OSError:
+        return RawFormat(pixels, size)
+    packed_bytes = row_bytes(pixels, size[0])
+    if current.stride_bytes > packed_bytes > 0 and current.size_bytes >= current.stride_bytes * size[1]:
+        capture.release()
+        raise SourceError(
+            f"{path} pads its rows of {pixels} to {current.stride_bytes} bytes, which OpenCV cannot read; "
+            f"try --pixels mjpg, or a --size other than {size[0]}x{size[1]}"
+        )
+    return RawFormat(pixels, size, 0, current.matrix, current.full_range)

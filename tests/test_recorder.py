@@ -107,6 +107,24 @@ def test_odd_sizes_are_padded_by_the_edge_and_said_so(tmp_path: Path, width: int
     assert np.abs(frame.rgba[-1].astype(int) - frame.rgba[height - 1]).max() <= 8
 
 
+def test_planes_are_written_as_they_are(tmp_path: Path) -> None:
+    luma, cb, cr = (np.full(shape, code, np.uint8) for shape, code in (((48, 66), 90), ((24, 33), 180), ((24, 33), 70)))
+    luma[:, 33:] = 160
+    planes = np.concatenate([plane.ravel() for plane in (luma, cb, cr)])
+    with Recorder(tmp_path / "planes.mp4", 65, 48, MS, Fraction(30)) as recorder:  # 65 is padded
+        for pts in (0, 33, 90):
+            recorder.write_i420(planes, pts)
+        with pytest.raises(MediaError, match="another size than 9 bytes"):
+            recorder.write_i420(planes[:9], 100)
+    assert times(tmp_path / "planes.mp4") == [0, 33 * MS, 90 * MS]
+    with av.open(str(tmp_path / "planes.mp4")) as container:
+        frame = next(container.decode(video=0))
+    assert (frame.colorspace, frame.color_range) == (1, 1)
+    assert getattr(frame, "chroma_location", 2) == 2  # in the middle; older PyAV does not tell
+    decoded = frame.to_ndarray()
+    assert np.abs(decoded.ravel().astype(int) - planes).max() <= 4
+
+
 def test_4k_and_single_frames_work(tmp_path: Path) -> None:
     record(tmp_path / "4k.mp4", numbered(1, 3840, 2160))
     with FileSource(tmp_path / "4k.mp4") as source:

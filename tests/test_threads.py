@@ -55,6 +55,58 @@ def test_a_dropped_worker_ends_before_the_rest() -> None:
     assert seen == [0]
 
 
+def test_the_newest_item_takes_the_place_of_those_that_wait() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def work(number: int) -> None:
+        begun.set()
+        go_on.wait()
+        seen.append(number)
+
+    worker = Worker(work, depth=2)
+    worker.put(0)
+    begun.wait()
+    assert [worker.put_newest(number) for number in range(1, 6)] == [0, 1, 1, 1, 1]
+    assert worker.waiting == 1
+    go_on.set()
+    worker.finish()
+    assert seen == [0, 5]
+
+
+def test_an_end_is_not_waited_for_and_closes_after_the_last_item() -> None:
+    go_on = threading.Event()
+    seen: list[str] = []
+
+    def work(name: str) -> None:
+        go_on.wait()
+        seen.append(name)
+
+    worker = Worker(work, close=lambda: seen.append("closed"))
+    worker.put("first")
+    worker.put("second")
+    worker.end()
+    assert not worker.join(0.01)
+    assert not worker.ended
+    go_on.set()
+    assert worker.join(10)
+    assert seen == ["first", "second", "closed"]
+    worker.check()
+
+
+def test_what_closing_raises_is_raised_unless_the_work_failed_before() -> None:
+    def fail(text: str) -> None:
+        raise ValueError(text)
+
+    worker: Worker[str] = Worker(lambda item: None, close=lambda: fail("close"))
+    with pytest.raises(ValueError, match="close"):
+        worker.finish()
+    worker = Worker(fail, close=lambda: fail("close"))
+    worker.put("work")
+    with pytest.raises(ValueError, match="work"):
+        worker.finish()
+
+
 def test_an_observer_is_told_what_each_item_took() -> None:
     spans: list[tuple[int, float]] = []
     before_ns = time.perf_counter_ns()

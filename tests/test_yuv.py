@@ -7,10 +7,9 @@ import pytest
 from app.frame.picture import Matrix, PictureFormat
 from app.frame.preprocess import Preprocessor
 from app.frame.readback import ReadbackRing
-from app.frame.targets import OffscreenTarget
 from app.frame.yuv import YuvPicture, grey, i420, nv12, size_bytes, split
-from gpu_delegate import opengl
 from gpu_delegate.context import Context
+from tests.on_device import target_of
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -34,21 +33,9 @@ def by_definition(rgba: Bytes, format: PictureFormat) -> tuple[Bytes, Bytes, Byt
     return y, u, v
 
 
-def picture_of(context: Context, rgba: Bytes) -> OffscreenTarget:
-    """A target that holds the picture (h, w, 4), the top row first."""
-    target = OffscreenTarget(context, (rgba.shape[1], rgba.shape[0]))
-    context.gl.glActiveTexture(opengl.TEXTURE0)
-    context.gl.glBindTexture(opengl.TEXTURE_2D, target.texture)
-    context.gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 1)
-    stored = np.ascontiguousarray(rgba[::-1])
-    pixels = (opengl.RGBA, opengl.UNSIGNED_BYTE, stored.ctypes.data)
-    context.gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, *target.size, *pixels)
-    return target
-
-
 def convert(context: Context, rgba: Bytes, format: PictureFormat) -> Bytes:
     """What is read back, as bytes in the order of memory."""
-    picture, yuv = picture_of(context, rgba), YuvPicture(context, format)
+    picture, yuv = target_of(context, rgba), YuvPicture(context, format)
     ring: ReadbackRing[int] = ReadbackRing(context, size_bytes(format), depth=2)
     yuv.draw(picture)
     ring.request_codes(7, yuv.framebuffer, yuv.size)
@@ -132,7 +119,7 @@ def test_no_more_than_one_and_a_half_bytes_a_pixel_are_read_back(context: Contex
 
 
 def test_a_row_that_is_no_multiple_of_four_bytes_does_not_shift_the_next(context: Context) -> None:
-    picture = picture_of(context, noise((9, 5)))
+    picture = target_of(context, noise((9, 5)))
     ring: ReadbackRing[str] = ReadbackRing(context, 9 * 5 * 4, depth=2)
     ring.request_picture("rgba", picture.framebuffer, picture.size)
     (found,) = ring.drain()

@@ -16,8 +16,9 @@ from app.frame.render import Effect
 from app.frame.targets import OffscreenTarget
 from app.frame.yuv import YuvPicture, grey, i420
 from app.live.branch import Branch, Counts, Sink
+from app.live.loopback import advice
 from app.live.recording import PngSink, VideoSink, free_name, next_name
-from app.live.virtual_camera import VirtualCamera, advice
+from app.live.virtual_camera import VirtualCamera
 from app.media.recorder import check_output
 from app.media.video_frame import VideoFrame
 from gpu_delegate.context import Context
@@ -46,7 +47,7 @@ class LiveOutputs:
         self.stage = Stage("record", self._take)
         self._context, self._pictures, self._fps, self._folder = context, pictures, fps, folder
         self._active: dict[Kind, Branch] = {}
-        self._ending: list[Branch] = []
+        self._ending: list[tuple[Kind, Branch]] = []
         self._yuv: dict[PictureFormat, YuvPicture] = {}  # kept, so that only the first beginning takes its time
         self._lines: list[str] = []
         self._said: dict[Kind, tuple[int, float]] = {}  # dropped frames that were told of, and when
@@ -93,6 +94,9 @@ class LiveOutputs:
     def begin_virtual_camera(self) -> None:
         """Show other programs the picture. Raises DeviceError, UsageError with one line on what is missing."""
         self.end("virtual camera")
+        for kind, branch in self._ending:
+            if kind == "virtual camera":  # the one before lets go of the device first
+                branch.wait(_END_S)
         camera = VirtualCamera(self._size, self._fps)
         width, height = self._size
         line = f"{camera.name}: {width}x{height} {'NV12' if camera.format.layout == 'nv12' else 'I420'}"
@@ -104,7 +108,7 @@ class LiveOutputs:
         if kind in self._active:
             branch = self._active.pop(kind)
             branch.end()
-            self._ending.append(branch)
+            self._ending.append((kind, branch))
 
     def end_recording(self) -> None:
         """End the video of the picture."""
@@ -114,9 +118,8 @@ class LiveOutputs:
         """What a person should know since the last call."""
         for kind, branch in self._active.items():
             self._tell_of_drops(kind, branch)
-        for branch in [branch for branch in self._ending if branch.ended]:
-            self._ending.remove(branch)
-            self._lines.append(_epitaph(branch))
+        self._lines += [_epitaph(kind, branch) for kind, branch in self._ending if branch.ended]
+        self._ending = [(kind, branch) for kind, branch in self._ending if not branch.ended]
         lines, self._lines = self._lines, []
         return lines
 
@@ -125,7 +128,7 @@ class LiveOutputs:
         for kind in self.active:
             self.end(kind)
         deadline = perf_counter() + _END_S
-        for branch in self._ending:
+        for _, branch in self._ending:
             if not branch.wait(max(0.0, deadline - perf_counter())):
                 self._lines.append(
                     f"{branch.sink.name} could not be finished in {_END_S:.0f} s; it ends a little early"
@@ -179,11 +182,11 @@ class LiveOutputs:
             self._said[kind] = dropped, now
 
 
-def _epitaph(branch: Branch) -> str:
+def _epitaph(kind: Kind, branch: Branch) -> str:
     """What became of an output that has ended."""
     failure, dropped = branch.failure(), branch.counts.dropped
     if failure:
-        return f"{branch.sink.name} has ended: {failure}"
+        return f"{kind} has ended: {failure}"
     lost = f", {_frames(dropped)} dropped" if dropped and not branch.sink.newest_wins else ""
     return f"{branch.last_words()}{lost}"
 

@@ -4,10 +4,7 @@ On Linux that is a device of the kernel module v4l2loopback, elsewhere the virtu
 """
 
 import importlib
-import re
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from app.console import one_line
@@ -15,10 +12,9 @@ from app.frame.picture import ImageSize, PictureFormat
 from app.frame.readback import Bytes
 from app.frame.yuv import i420, nv12
 from app.live.branch import Stamp
+from app.live.loopback import INSTALL, LOAD, kept_size, loopback_devices
 from gpu_delegate.errors import DeviceError, UsageError
 
-INSTALL = "pip install 'texelflow[virtual-camera]'"
-LOAD = "sudo modprobe v4l2loopback exclusive_caps=1 card_label=texelflow"
 _OBS = "install OBS (obsproject.com), and start and stop its virtual camera once"
 _USUAL_RATE = 30.0
 
@@ -41,7 +37,7 @@ class VirtualCamera:
         self.format, self._camera = _open(pyvirtualcam, size, fps if fps > 0 else _USUAL_RATE)
         self._frames = 0
         self.name = one_line(f"virtual camera {self._camera.device}")
-        kept = _kept_size(self._camera.device)
+        kept = kept_size(self._camera.device)
         if kept not in (None, size):
             self._camera.close()
             raise DeviceError(
@@ -53,46 +49,13 @@ class VirtualCamera:
         try:
             self._camera.send(data)
         except (RuntimeError, OSError) as error:
-            raise DeviceError(one_line(f"{self.name} takes no more pictures: {error}")) from error
+            raise DeviceError(one_line(f"{self._camera.device} takes no more pictures: {error}")) from error
         self._frames += 1
 
     def close(self) -> str:
         """Let go of the device."""
         self._camera.close()
         return f"{self.name} is off after {self._frames} frame{'s' * (self._frames != 1)}"
-
-
-@dataclass(frozen=True)
-class Loopback:
-    """A device of v4l2loopback's: /dev/videoN, and the name by which programs list it."""
-
-    device: str
-    label: str
-
-
-def loopback_devices(system: Path = Path("/sys")) -> list[Loopback]:
-    """Those of this machine, in the order in which they are tried; `system` is where Linux tells about itself."""
-    folders = (system / "devices/virtual/video4linux").glob("video*")
-    numbered = sorted((int(folder.name[5:]), folder) for folder in folders if folder.name[5:].isdecimal())
-    return [
-        Loopback(f"/dev/{folder.name}", one_line(_text(folder / "name")))
-        for _, folder in numbered
-        if (folder / "format").exists()  # which no other driver has
-    ]
-
-
-def is_exclusive(system: Path = Path("/sys")) -> bool | None:
-    """Whether v4l2loopback was loaded with exclusive_caps=1, without which Chrome sees no camera; None: not known."""
-    stated = _text(system / "module/v4l2loopback/parameters/exclusive_caps")
-    return "Y" in stated if stated else None
-
-
-def advice(system: Path = Path("/sys")) -> list[str]:
-    """What a person should know about a virtual camera that works."""
-    if is_exclusive(system) is False:
-        reload = f"sudo modprobe -r v4l2loopback && {LOAD}"
-        return [f"Chrome, Zoom and others see no virtual camera without exclusive_caps=1: {reload}"]
-    return []
 
 
 def _open(pyvirtualcam: Any, size: ImageSize, fps: float) -> tuple[PictureFormat, Any]:
@@ -115,17 +78,3 @@ def _why_none(error: str) -> str:
     if not loopback_devices():
         return f"no virtual camera: v4l2loopback is not loaded; {LOAD} (Debian's package: v4l2loopback-dkms)"
     return f"no virtual camera: {one_line(error)}; close what else writes to it"
-
-
-def _kept_size(device: str, system: Path = Path("/sys")) -> ImageSize | None:
-    """The size that a loopback device is held to, whatever was asked of it; None if it does not say."""
-    stated = _text(system / "devices/virtual/video4linux" / Path(device).name / "format")
-    found = re.search(r"(\d+)x(\d+)", stated)
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

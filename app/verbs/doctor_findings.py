@@ -168,6 +168,19 @@ def video() -> list[Finding]:
     ]  # fmt: skip
 
 
+def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
+    """What showing pictures to other programs takes: a package, and on Linux a kernel module with a device."""
+    from app.live.loopback import INSTALL, LOAD, advice, loopback_devices
+
+    version = _version_of("pyvirtualcam")
+    lines = [_judged(bool(version), "Virtual camera", "pyvirtualcam", version or "not installed", INSTALL)]
+    if sys.platform == "linux":
+        found = ", ".join(f"{device.device} ({device.label})" for device in loopback_devices(system))
+        help = "; ".join(advice(system)) if found else LOAD
+        lines.append(_judged(not help, "Virtual camera", "v4l2loopback", found or "not loaded", help))
+    return lines
+
+
 def models() -> list[Finding]:
     """The catalogue's models, and the folder in which they are kept."""
     from app.models.catalogue import cache_folder, list_models

@@ -15,7 +15,7 @@ import pytest
 import assets
 from app.models.catalogue import resolve
 from gpu_delegate.context import Context, open_context
-from tests.display import display, screen  # noqa: F401  # fixtures
+from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
 
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702

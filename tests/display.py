@@ -1,12 +1,16 @@
-"""Nothing goes in; a screen of the suite's own comes out (Xvfb), whose keys and windows xdotool moves."""
+"""Nothing goes in; a screen of the suite's own comes out (Xvfb), whose keys and windows xdotool moves.
+
+There are two: a bare one, and one with a small window manager (cwm), which windows on it cannot tell from a desktop's.
+"""
 
 import contextlib
 import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -14,15 +18,16 @@ import numpy.typing as npt
 import pytest
 
 SCREEN = (800, 600)
-_NEEDED = ("Xvfb", "xdotool")
+_NEEDED = {"Xvfb": "xvfb", "xdotool": "xdotool"}  # programs, and their packages
+_MANAGER = {"cwm": "cwm"}
+_PATIENCE_S = 20.0
 
 
 class Display:
     """A screen without any window manager, named in DISPLAY."""
 
-    def __init__(self, number: str, buffer: Path) -> None:
-        self.name = f":{number}"
-        self._buffer = buffer
+    def __init__(self, name: str, buffer: Path) -> None:
+        self.name, self.buffer = name, buffer
 
     def xdotool(self, *arguments: object) -> str:
         """Run xdotool; its output."""
@@ -41,7 +46,7 @@ class Display:
         return number
 
     def ask_to_close(self, window: str) -> None:
-        """What a window manager's close button does; xdotool learned it only lately."""
+        """What a window manager's close button causes; xdotool learned it only lately."""
         with self._xlib() as (x11, server, atom):
             event = (ctypes.c_long * 24)(33, 0, 0, 0, int(window), atom(b"WM_PROTOCOLS"), 32, atom(b"WM_DELETE_WINDOW"))
             x11.XSendEvent(server, ctypes.c_ulong(int(window)), 0, ctypes.c_long(0), ctypes.byref(event))
@@ -63,29 +68,81 @@ class Display:
 
     def picture(self) -> npt.NDArray[np.uint8]:
         """What the screen shows: RGB (H, W, 3), out of the X server's own memory."""
-        data = self._buffer.read_bytes()
+        data = self.buffer.read_bytes()
         header_bytes, colors = int.from_bytes(data[0:4], "big"), int.from_bytes(data[76:80], "big")
         width, height, row_bytes = (int.from_bytes(data[k : k + 4], "big") for k in (16, 20, 48))
         pixels = np.frombuffer(data, np.uint8, height * row_bytes, header_bytes + 12 * colors)
         return pixels.reshape(height, row_bytes // 4, 4)[:, :width, 2::-1].copy()
 
 
+class ManagedDisplay(Display):
+    """A screen with a window manager: asked by the events that a person's keys and pointer cause, it does the rest."""
+
+    def minimise(self, window: str, minimised: bool = True) -> None:
+        """As by a window's button; or bring it back."""
+        if minimised:
+            self.xdotool("windowminimize", window)
+        else:
+            self.xdotool("windowactivate", window)
+
+    def ask_to_close(self, window: str) -> None:
+        """By the window manager's own key."""
+        self.xdotool("windowfocus", "--sync", window)
+        self.press("ctrl+alt+x")
+
+
 @pytest.fixture
 def display(screen: Display, monkeypatch: pytest.MonkeyPatch) -> Display:
     """The suite's screen, as the one that windows open on."""
+    _windows_open_on(screen, monkeypatch)
+    return screen
+
+
+@pytest.fixture
+def managed(managed_screen: ManagedDisplay, monkeypatch: pytest.MonkeyPatch) -> ManagedDisplay:
+    """A screen with a window manager, as the one that windows open on."""
+    _windows_open_on(managed_screen, monkeypatch)
+    return managed_screen
+
+
+def _windows_open_on(screen: Display, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", screen.name)
     monkeypatch.setenv("PYGLFW_LIBRARY_VARIANT", "x11")
     monkeypatch.delenv("XDG_SESSION_TYPE", raising=False)
-    return screen
 
 
 @pytest.fixture(scope="session")
 def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Display]:
     """One X server that ends with the session. Skips where there is none to be had."""
-    missing = [program for program in _NEEDED if shutil.which(program) is None]
+    _skip_without(_NEEDED)
+    with _server(tmp_path_factory.mktemp("screen")) as screen:
+        yield screen
+
+
+@pytest.fixture(scope="session")
+def managed_screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedDisplay]:
+    """Another one with a window manager. Skips where there is none to be had."""
+    _skip_without(_NEEDED | _MANAGER)
+    with _server(tmp_path_factory.mktemp("managed")) as screen:
+        manager = subprocess.Popen(["cwm", "-c", os.devnull], env={**os.environ, "DISPLAY": screen.name})
+        try:
+            _wait_for_manager(screen)
+            yield ManagedDisplay(screen.name, screen.buffer)
+        finally:
+            manager.terminate()
+            manager.wait(timeout=_PATIENCE_S)
+
+
+def _skip_without(needed: Mapping[str, str]) -> None:
+    missing = [program for program in needed if shutil.which(program) is None]
     if missing:
-        pytest.skip(f"{' and '.join(missing)} not found; install xvfb and xdotool")
-    folder = tmp_path_factory.mktemp("screen")
+        packages = " and ".join(needed[program] for program in missing)
+        pytest.skip(f"{' and '.join(missing)} not found; install {packages}")
+
+
+@contextlib.contextmanager
+def _server(folder: Path) -> Iterator[Display]:
+    """An X server with its memory in a file in that folder."""
     reading, writing = os.pipe()
     command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{SCREEN[0]}x{SCREEN[1]}x24"]
     options = ["-nolisten", "tcp", "-noreset", "-fbdir", str(folder)]
@@ -95,7 +152,19 @@ def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Display]:
         with os.fdopen(reading) as answer:
             number = answer.readline().strip()
         assert number, "Xvfb did not start"
-        yield Display(number, folder / "Xvfb_screen0")
+        yield Display(f":{number}", folder / "Xvfb_screen0")
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=_PATIENCE_S)
+
+
+def _wait_for_manager(screen: Display) -> None:
+    """Until it answers what only window managers know."""
+    end = monotonic() + _PATIENCE_S
+    while True:
+        try:
+            screen.xdotool("get_desktop")
+            return
+        except subprocess.CalledProcessError:
+            assert monotonic() < end, "the window manager did not start"
+            sleep(0.01)

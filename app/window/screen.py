@@ -2,26 +2,46 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Protocol
 
-from app.frame.canvas import Canvas
 from app.frame.pipeline import Stage
+from app.frame.targets import OffscreenTarget
 from app.media.sources import VideoFrame
 from app.overlay.gui import Gui
 from app.window.blit import blit
+from app.window.keys import Key
 from app.window.window import Window
 
 Part = Callable[[], None]  # draws something with Dear ImGui
 
 
+class Shown(Protocol):
+    """What is drawn elsewhere; `target` has the picture, and shown() what a screen shows of it, which may be wider."""
+
+    @property
+    def target(self) -> OffscreenTarget: ...
+
+    def shown(self) -> OffscreenTarget: ...
+
+
 class Screen:
     """Shows a canvas in a window, and `parts` over it. While that is minimised nothing is drawn."""
 
-    def __init__(self, window: Window, gui: Gui, canvas: Canvas, aspect: Fraction) -> None:
+    def __init__(self, window: Window, gui: Gui, canvas: Shown, aspect: Fraction) -> None:
         """`aspect` is the width of the picture divided by its height, as displayed."""
         self.parts: tuple[Part, ...] = ()
         self._window, self._gui, self._canvas, self._aspect = window, gui, canvas, aspect
         steps = {"blit": self._blit, "overlay": self._write, "swap": window.swap}
         self.stages = tuple(Stage(name, self._if_seen(step)) for name, step in steps.items())
+
+    def keys(self, timeout_s: float = 0) -> list[Key]:
+        """The keys pressed since the last call, after waiting for the first event for at most timeout_s.
+
+        Those that are typed into a field of text of a part are not among them.
+        """
+        keys = self._window.events(timeout_s)
+        self._gui.feed(self._window.inputs())
+        return [] if self._gui.takes_keys else keys
 
     def redraw(self) -> None:
         """The same picture again: in another size, or with other parts."""
@@ -37,7 +57,9 @@ class Screen:
         return run
 
     def _blit(self) -> None:
-        blit(self._canvas.shown(), self._aspect, self._window)
+        picture, shown = self._canvas.target, self._canvas.shown()
+        blit(shown, self._aspect * Fraction(shown.size[0], picture.size[0]), self._window)
 
     def _write(self) -> None:
         self._gui.draw(self._window.framebuffer, self._window.size, self._window.scale, self.parts)
+        self._window.listening = self._gui.takes_mouse

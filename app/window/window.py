@@ -9,7 +9,9 @@ from typing import Any
 
 from app.console import one_line
 from app.frame.preprocess import ImageSize
+from app.overlay.inputs import Input
 from app.window.keys import Key
+from app.window.listener import Listener
 from gpu_delegate import debug
 from gpu_delegate.context import DRAWING, REQUIRED, Context
 from gpu_delegate.errors import DeviceError
@@ -49,6 +51,7 @@ class Window:
             self._pace()
             self.size: ImageSize = glfw.get_framebuffer_size(self._handle)  # in pixels, as far as events were handled
             self.context = Context.from_current(_loader(glfw), version)
+            self._listener = Listener(glfw, self._handle)
             self._listen()
         except BaseException:
             glfw.terminate()
@@ -88,6 +91,25 @@ class Window:
         keys, self._keys = self._keys, []
         return keys
 
+    @property
+    def listening(self) -> bool:
+        """Whether inputs are gathered, and the mouse is shown wherever it is."""
+        return self._listener.on
+
+    @listening.setter
+    def listening(self, listening: bool) -> None:
+        if listening != self._listener.on:
+            self._listener.on = listening
+            self._show_mouse()
+
+    def inputs(self) -> list[Input]:
+        """What was done with mouse and keys since the last call, if it listens."""
+        return self._listener.take()
+
+    def wake(self) -> None:
+        """End the wait for events, or the next one; from any thread."""
+        self._glfw.post_empty_event()
+
     def swap(self) -> None:
         """Show what was drawn; waits for the screen where there is a screen to wait for."""
         self._glfw.swap_buffers(self._handle)
@@ -108,7 +130,7 @@ class Window:
             self._place = place
             mode = glfw.get_video_mode(monitor)
             glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
-        glfw.set_input_mode(self._handle, glfw.CURSOR, glfw.CURSOR_HIDDEN if self.fullscreen else glfw.CURSOR_NORMAL)
+        self._show_mouse()
         self._pace()
         self._on_damage()
 
@@ -118,6 +140,11 @@ class Window:
             self._handle = None
             self.context.release()
             self._glfw.terminate()
+
+    def _show_mouse(self) -> None:
+        """Where it is in the way, and good for nothing, it is hidden."""
+        glfw, hidden = self._glfw, self.fullscreen and not self.listening
+        glfw.set_input_mode(self._handle, glfw.CURSOR, glfw.CURSOR_HIDDEN if hidden else glfw.CURSOR_NORMAL)
 
     def _pace(self) -> None:
         """Swaps wait for the screen; not under Wayland, where they would wait without end for one that is hidden."""
@@ -147,6 +174,7 @@ class Window:
     def _on_key(self, _: object, key: int, scancode: int, action: int, modifiers: int) -> None:
         """Called ahead of _on_text if the key types something; so those keys wait for that."""
         glfw = self._glfw
+        self._listener.key(key, scancode, action)
         if action == glfw.RELEASE:
             return
         place, shift, repeated = _place_of(glfw, key), bool(modifiers & glfw.MOD_SHIFT), action == glfw.REPEAT
@@ -155,6 +183,7 @@ class Window:
             self._keys.append(Key("", place, shift, repeated))
 
     def _on_text(self, _: object, codepoint: int) -> None:
+        self._listener.text(codepoint)
         if chr(codepoint) != " ":
             self._keys.append(Key(chr(codepoint), *self._pressed))
 

@@ -3,6 +3,7 @@
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """
 
+import contextlib
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -127,12 +128,6 @@ class Settings:
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.")
 
-    @property
-    def camera_size(self) -> tuple[int, int]:
-        """(width, height) to ask a camera for."""
-        width, height = map(int, self.size.split("x"))
-        return width, height
-
 
 @lru_cache(maxsize=1)
 def specs() -> tuple[Spec, ...]:
@@ -173,6 +168,14 @@ def meaning(spec: Spec) -> str:
     return f"{numbers}{zero}{shown(spec.default) or 'none'} by default"
 
 
+def parse_size(text: str) -> tuple[int, int]:
+    """(width, height) of 640x480. Raises ValueError."""
+    found = _SIZE.fullmatch(text)
+    if found is None or max(int(found[1]), int(found[2])) > _MOST_SIDE:
+        raise ValueError(text)
+    return int(found[1]), int(found[2])
+
+
 def meant(name: str, names: Iterable[str]) -> str:
     """'; did you mean effect?' for efect; nothing where nothing is near."""
     near = difflib.get_close_matches(name[:80], names, 1)
@@ -206,6 +209,7 @@ def _value(spec: Spec, raw: object) -> Value | None:
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
     if spec.kind == "size":
-        found = _SIZE.fullmatch(text)
-        return text if found and max(int(found[1]), int(found[2])) <= _MOST_SIDE else None
+        with contextlib.suppress(ValueError):
+            return text if parse_size(text) else None
+        return None
     return text if spec.kind != "choice" or text in spec.choices else None

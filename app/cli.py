@@ -95,15 +95,25 @@ def replay_verb(
         _output(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
     ] = None,
     effect: Annotated[
-        str | None, _picture(metavar="tint|replace|color|blur|cutout|mask", help="What is drawn; tint by default.")
+        str | None,
+        _picture(metavar="tint|replace|color|blur|cutout|mask|none|checker", help="What is drawn; tint by default."),
     ] = None,
     background: Annotated[
         str | None,
-        _picture(metavar="IMAGE|#rrggbb", help="What replaces the background; by default a picture that comes along."),
+        _picture(metavar="IMAGE|VIDEO|#rrggbb", help="What replaces the background; by default a picture of ours."),
     ] = None,
     blur: Annotated[
         float | None, _picture(metavar="RADIUS", help="Blur the background, by so many pixels of the frame.")
     ] = None,
+    light_wrap: Annotated[
+        float, _picture(metavar="0-1", help="Light of what is put behind people spills over their edges.")
+    ] = 0.0,
+    threshold: Annotated[float, _picture(metavar="0-1", help="The mask's value at which a person begins.")] = 0.5,
+    softness: Annotated[float, _picture(metavar="0-1", help="Of the edges around that value; 0 is a hard cut.")] = 1.0,
+    gamma: Annotated[float, _picture(metavar="POWER", help="Of the mask: below 1 keeps more of a soft edge.")] = 1.0,
+    mirror: Annotated[
+        bool, _picture("--mirror", help="Turn the picture around, but not what is behind people.")
+    ] = False,
     masks: Annotated[Path | None, _output(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
     first: First = "0",
     last: Last = None,
@@ -129,6 +139,7 @@ def replay_verb(
     Exit code 3 if the recording is cut off and what there was has been done.
     """
     from app.console import Console
+    from app.frame.looks import LookOptions
     from app.verbs.precision import parse_precision
     from app.verbs.replay import replay
     from app.verbs.replay_options import ReplayOptions
@@ -136,8 +147,9 @@ def replay_verb(
 
     spec, span = _spec(input_range, activation, channel), _range(first, last)
     console = Console(quiet=json)
+    look = LookOptions(effect, background, blur, light_wrap, threshold, softness, gamma, mirror)
     options = ReplayOptions(
-        file, out, effect, background, blur, masks, *span, log, trace, model, backend, parse_precision(precision), fit,
+        file, out, look, masks, *span, log, trace, model, backend, parse_precision(precision), fit,
         spec, window, overlay, speed, loop,
     )  # fmt: skip
     summary, code = replay(options, console)

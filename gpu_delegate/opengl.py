@@ -131,6 +131,7 @@ class GL:
     glUniform2i: Callable[[Int, Int, Int], None]
     glUniform1f: Callable[[Int, Float], None]
     glUniform2f: Callable[[Int, Float, Float], None]
+    glUniform3f: Callable[[Int, Float, Float, Float], None]
     glUniform4f: Callable[[Int, Float, Float, Float, Float], None]
     glUniform1fv: Callable[[Int, Int, Pointer], None]
     glObjectLabel: Callable[[Uint, Uint, Int, Text], None]

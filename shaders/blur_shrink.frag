@@ -1,11 +1,16 @@
 #version 330
 // The frame and the mask go in, the background at a fraction of the size comes out: the mean of some pixels of each
 // cell, weighted by (1 - mask) cubed, premultiplied; the mean weight is in alpha. Row 0 is the top row.
+// What is behind the person: 0 the frame itself, 1 an image, 2 a colour.
+#define BEHIND 0
 #include "frame.glsl"
 #include "mask_over.glsl"
+#include "look.glsl"
 
 const int MOST_TAPS = 4;  // along a side of a cell
 
+uniform sampler2D background;  // of the frame's size
+uniform vec4 color;
 uniform int factor;  // pixels of the frame along a side of a cell
 out vec4 weighted;
 
@@ -18,8 +23,13 @@ void main() {
             ivec2 within = (2 * ivec2(i, j) + 1) * factor / (2 * taps);
             ivec2 at = min(corner + within, ivec2(FRAME_W, FRAME_H) - 1);
             vec3 pixel = frame_at(at);
-            float background = 1.0 - mask_over(at, pixel);
-            float weight = background * background * background;  // hardly any of what the network is in doubt about
+            float unmasked = 1.0 - shaped(mask_over(at, pixel));
+            float weight = unmasked * unmasked * unmasked;  // hardly any of what the network is in doubt about
+#if BEHIND == 1
+            pixel = texelFetch(background, mirrored(at), 0).rgb;
+#elif BEHIND == 2
+            pixel = color.rgb;
+#endif
             sum += weight * vec4(pixel, 1.0);
         }
     weighted = sum / float(taps * taps);

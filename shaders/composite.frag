@@ -2,58 +2,77 @@
 // The frame's planes and the network's output tensor go in, the picture with its effect comes out.
 // A target larger than the frame repeats the frame's last row and column.
 // 0 tints the person; behind it, 1 puts an image, 2 a colour, 3 the blurred background; 4 makes the background
-// transparent; 5 shows the mask; 6 is 4 over a checkerboard. No uniform: software GL would do all of them.
+// transparent; 5 shows the mask, 6 the frame as it is; 7 is 4 over a checkerboard. No uniform: software GL would do all.
 #define EFFECT 0
+// Whether light of what is behind the person spills over its edge.
+#define WRAPS 0
 #define CHECKER_SIDE 16
 #include "frame.glsl"
 #include "mask_over.glsl"
+#include "look.glsl"
 
 uniform sampler2D background;  // of the frame's size
 uniform sampler2D blurred;  // premultiplied, a pixel for each cell of the frame
 uniform int factor;  // pixels of the frame along a side of a cell
+uniform sampler2D light;  // the same of what is behind the person
+uniform int light_factor;
+uniform float light_wrap;  // how strong it is
 uniform vec4 color;  // a is the strength of a tint
 uniform int height;  // of the target, counted from below: with origin_upper_left some drivers are a row off
 out vec4 picture;
 
-#if EFFECT == 3
-const float TINY = 1.0 / 4096.0;  // where hardly any background is near, the frame itself shows
-
-vec4 cell(ivec2 at) {
+#if EFFECT == 3 || WRAPS
+vec4 cell(sampler2D cells, int factor, ivec2 at) {
     ivec2 last = (ivec2(FRAME_W, FRAME_H) - 1) / factor;
-    return texelFetch(blurred, clamp(at, ivec2(0), last), 0);
+    return texelFetch(cells, clamp(at, ivec2(0), last), 0);
 }
 
-vec3 blurred_at(ivec2 at, vec3 pixel) {
+vec4 spread(sampler2D cells, int factor, ivec2 at) {
     vec2 place = (vec2(at) + 0.5) / float(factor) - 0.5;
     ivec2 first = ivec2(floor(place));
     vec2 part = place - vec2(first);
-    vec4 above = mix(cell(first), cell(first + ivec2(1, 0)), part.x);
-    vec4 below = mix(cell(first + ivec2(0, 1)), cell(first + 1), part.x);
-    vec4 sum = mix(above, below, part.y);
+    vec4 above = mix(cell(cells, factor, first), cell(cells, factor, first + ivec2(1, 0)), part.x);
+    vec4 below = mix(cell(cells, factor, first + ivec2(0, 1)), cell(cells, factor, first + 1), part.x);
+    return mix(above, below, part.y);
+}
+#endif
+
+#if EFFECT == 3
+const float TINY = 1.0 / 4096.0;  // where hardly any background is near, the frame itself shows
+
+vec3 blurred_at(ivec2 at, vec3 pixel) {
+    vec4 sum = spread(blurred, factor, at);
     return (sum.rgb + TINY * pixel) / (sum.a + TINY);
 }
 #endif
 
 void main() {
     ivec2 drawn = ivec2(gl_FragCoord.xy);
-    ivec2 at = min(ivec2(drawn.x, height - 1 - drawn.y), ivec2(FRAME_W, FRAME_H) - 1);
+    ivec2 place = min(ivec2(drawn.x, height - 1 - drawn.y), ivec2(FRAME_W, FRAME_H) - 1), at = mirrored(place);
     vec3 pixel = frame_at(at);
-    float person = mask_over(at, pixel), alpha = 1.0;
+    float person = shaped(mask_over(at, pixel)), alpha = 1.0;
+#if EFFECT == 3
+    vec3 behind = blurred_at(at, pixel);
+#elif EFFECT == 1
+    vec3 behind = texelFetch(background, place, 0).rgb;
+#elif EFFECT == 2
+    vec3 behind = color.rgb;
+#elif EFFECT == 7
+    ivec2 square = place / CHECKER_SIDE;
+    vec3 behind = vec3((square.x + square.y) % 2 == 0 ? 0.8 : 0.6);
+#endif
+#if WRAPS
+    vec3 spilt = light_wrap * spread(light, light_factor, at).rgb;
+    pixel += spilt - pixel * spilt;
+#endif
 #if EFFECT == 0
     pixel = mix(pixel, color.rgb, color.a * person);
-#elif EFFECT == 1
-    pixel = mix(texelFetch(background, at, 0).rgb, pixel, person);
-#elif EFFECT == 2
-    pixel = mix(color.rgb, pixel, person);
-#elif EFFECT == 3
-    pixel = mix(blurred_at(at, pixel), pixel, person);
 #elif EFFECT == 4
     alpha = person;
 #elif EFFECT == 5
     pixel = vec3(person);
-#else
-    ivec2 square = at / CHECKER_SIDE;
-    pixel = mix(vec3((square.x + square.y) % 2 == 0 ? 0.8 : 0.6), pixel, person);
+#elif EFFECT != 6
+    pixel = mix(behind, pixel, person);
 #endif
     picture = vec4(pixel, alpha);
 }

@@ -1,166 +1,26 @@
 """Every effect on this machine's real OpenGL, against its definition in NumPy in double precision."""
 
-import ctypes
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
-import cv2
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from app.frame.canvas import Canvas
-from app.frame.looks import Choice, choose_look, default_background, next_effect
-from app.frame.outputs import PngOutput
-from app.frame.picture import rgba_format, rgba_picture
+from app.frame.picture import rgba_format
 from app.frame.preprocess import Fit, ImageSize, Preprocessor
-from app.frame.readback import ReadbackRing
 from app.frame.render import EFFECTS, Compositor, Effect, Look
-from app.frame.resample import MaskLayout
 from app.frame.targets import OffscreenTarget
-from app.frame.upload import FrameTextures
-from app.media.background import cover
-from app.media.sources import VideoFrame
 from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.errors import MediaError
-from gpu_delegate.opengl import BufferRange
 from gpu_delegate.shader import load
-
-Image = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
+from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 
 ROOT = Path(__file__).parents[1]
-SMALL = (64, 48)
-BACKGROUND = np.random.default_rng(7).integers(0, 256, (47, 65, 4), np.uint8)
-
-
-def noise(size: ImageSize, seed: int = 0) -> Image:
-    rgba = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 4), np.uint8)
-    rgba[..., 3] = 255
-    return rgba
-
-
-def disc(size: ImageSize, radius: float) -> Floats:
-    """A mask whose person is a disc in the middle, with a sharp edge."""
-    y, x = np.mgrid[: size[1], : size[0]]
-    return np.asarray(np.hypot(x - size[0] / 2, y - size[1] / 2) < radius, np.float32)
-
-
-# The definitions, from the docstring of app/frame/blur.py
-
-
-def gaussian(radius: float) -> tuple[int, Doubles]:
-    """The factor, and the weights of cells as far away as three standard deviations, in either direction."""
-    factor = max(3, int(radius / 4))
-    variance = (radius / 2 / factor) ** 2 - 0.25
-    reach = int(np.ceil(3 * np.sqrt(variance)))
-    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * variance))
-    return factor, weights / weights.sum()
-
-
-def smooth_rows(cells: Doubles, weights: Doubles) -> Doubles:
-    reach = len(weights) // 2
-    padded = np.pad(cells, ((reach, reach), (0, 0), (0, 0)), "edge")
-    return sum((weight * padded[i : i + len(cells)] for i, weight in enumerate(weights)), np.zeros_like(cells))
-
-
-def interpolate_rows(cells: Doubles, factor: int, count: int) -> Doubles:
-    at = (np.arange(count) + 0.5) / factor - 0.5
-    first = np.floor(at).astype(int)
-    part = (at - first)[:, None, None]
-    above, below = (cells[np.clip(first + i, 0, len(cells) - 1)] for i in (0, 1))
-    return np.asarray(above + (below - above) * part)
-
-
-def blurred(frame: Doubles, person: Doubles, radius: float) -> Doubles:
-    """The background behind a frame (H, W, 3) with a person (H, W, 1), which the person does not spread into."""
-    factor, weights = gaussian(radius)
-    height, width, _ = frame.shape
-    weighted = np.concatenate([frame, np.ones_like(person)], -1) * (1 - person) ** 3
-    taps = min(4, factor)
-    within = [(2 * i + 1) * factor // (2 * taps) for i in range(taps)]
-    rows, columns = (
-        np.minimum(np.arange(-(-side // factor))[:, None] * factor + within, side - 1) for side in (height, width)
-    )
-    cells = weighted[rows][:, :, columns].mean((1, 3))
-    for _ in range(2):
-        cells = smooth_rows(cells, weights).swapaxes(0, 1)
-    spread = interpolate_rows(cells, factor, height).swapaxes(0, 1)
-    spread = interpolate_rows(spread, factor, width).swapaxes(0, 1)
-    tiny = 1 / 4096
-    return np.asarray((spread[..., :3] + tiny * frame) / (spread[..., 3:] + tiny))
-
-
-def picture_of(look: Look, rgba: Image, mask: Floats) -> Doubles:
-    """What a look makes of a frame (H, W, 4) with a mask of its size: (H, W, 4) from 0 to 255."""
-    frame: Doubles = rgba[..., :3].astype(np.float64)
-    person: Doubles = mask[..., None].astype(np.float64)
-    color: Doubles = np.array(look.color, np.float64) * 255
-    radius = look.radius or max(4, 0.05 * rgba.shape[0])
-    behind = {
-        "replace": cover(BACKGROUND, (rgba.shape[1], rgba.shape[0]))[..., :3].astype(np.float64),
-        "color": np.broadcast_to(color, frame.shape),
-    }
-    if look.effect == "blur":
-        behind["blur"] = blurred(frame, person, radius)
-    colours = {
-        "tint": frame + person * 0.5 * (color - frame),
-        "cutout": frame,
-        "mask": 255 * np.repeat(person, 3, -1),
-    }
-    shown = colours[look.effect] if look.effect in colours else frame * person + behind[look.effect] * (1 - person)
-    alpha = 255 * person if look.effect == "cutout" else np.full_like(person, 255)
-    return np.concatenate([shown, alpha], -1)
-
-
-# A frame and its mask on the device
-
-
-class Bench:
-    """What a segmenter hands on: a frame's textures, and its mask as a plain tensor in a buffer."""
-
-    def __init__(self, context: Context, rgba: Image, mask: Floats) -> None:
-        self.context, self.size = context, (rgba.shape[1], rgba.shape[0])
-        self.frame = FrameTextures(context, rgba_format(self.size))
-        self.frame.upload(rgba_picture(rgba))
-        self.layout = MaskLayout((mask.shape[1], mask.shape[0]), stride=1)
-        self._buffer = context.mgl.buffer(mask.tobytes())
-        self.mask = BufferRange(self._buffer.glo, 0, mask.nbytes)
-
-    def read(self, target: OffscreenTarget) -> Image:
-        """The picture in a target, (H, W, 4), its top row first."""
-        ring = ReadbackRing[int](self.context, target.size[0] * target.size[1] * 4)
-        ring.request_picture(0, target.framebuffer, target.size)
-        ((_, data),) = ring.drain()
-        ring.release()
-        return data.reshape(target.size[1], target.size[0], 4)
-
-    def draw(self, look: Look, fit: Fit = "stretch") -> Image:
-        """One picture, by a compositor of its own."""
-        target = OffscreenTarget(self.context, self.size)
-        with Compositor(self.context, self.frame, self.layout, fit, look) as compositor:
-            if look.effect == "replace":
-                compositor.set_background(BACKGROUND)
-            compositor.draw(self.mask, target)
-            picture = self.read(target)
-        target.release()
-        return picture
-
-    def release(self) -> None:
-        self.frame.release()
-        self._buffer.release()
-
-
-def drawn(context: Context, look: Look, rgba: Image, mask: Floats, fit: Fit = "stretch") -> Image:
-    bench = Bench(context, rgba, mask)
-    picture = bench.draw(look, fit)
-    bench.release()
-    return picture
+EVERYTHING = Look(radius=9, light_wrap=0.7, threshold=0.4, softness=0.6, gamma=1.7, mirror=True)
 
 
 # Each effect is what it is defined as
@@ -254,6 +114,20 @@ def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context:
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
+@pytest.mark.parametrize("wrap", [0.0, 0.8])
+@pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "softness": 0.5, "gamma": 0.6}])
+@pytest.mark.parametrize("mirror", [False, True])
+@pytest.mark.parametrize("size", [SMALL, (65, 47)])
+def test_every_look_equals_its_definition(
+    context: Context, effect: Effect, wrap: float, shape: dict[str, float], mirror: bool, size: ImageSize
+) -> None:
+    look = Look(effect, radius=8, light_wrap=wrap, mirror=mirror, **shape)  # type: ignore[arg-type]
+    rgba, mask = noise(size), np.random.default_rng(3).random((size[1], size[0]), np.float32)
+    mask = np.maximum(mask * disc(size, 22), disc(size, 12))
+    assert np.abs(drawn(context, look, rgba, mask) - picture_of(look, rgba, mask)).max() <= 1
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
 def test_gives_the_same_bytes_every_time(context: Context, effect: Effect) -> None:
     rgba, mask = noise((161, 121)), disc((161, 121), 40)
     assert len({drawn(context, Look(effect), rgba, mask).tobytes() for _ in range(3)}) == 1
@@ -264,8 +138,9 @@ def draw_with_opengl_3_3() -> None:
     rgba, mask = noise((65, 47)), disc((65, 47), 15)
     with open_context(DRAWING) as context:
         assert not context.can_compute
-        for effect in EFFECTS:
-            look = Look(effect, radius=9)
+        for effect, full in product(EFFECTS, (False, True)):
+            look = EVERYTHING if full else Look(radius=9)
+            look = replace(look, effect=effect)
             assert np.abs(drawn(context, look, rgba, mask) - picture_of(look, rgba, mask)).max() <= 1
         context.check_errors("drawing with OpenGL 3.3")
 
@@ -279,9 +154,12 @@ def test_every_effect_is_drawn_by_opengl_3_3() -> None:
 
 @pytest.mark.skipif(shutil.which("glslangValidator") is None, reason="glslangValidator is not installed")
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
-    sources = {f"composite{number}": load("composite.frag", {"EFFECT": number}) for number in range(len(EFFECTS) + 1)}
-    for name in ("blur_shrink", "blur_smooth"):
-        sources[name] = load(f"{name}.frag")
+    sources = {
+        f"composite{number}{wraps}{shape}": load("composite.frag", {"EFFECT": number, "WRAPS": wraps, "SHAPED": shape})
+        for number, wraps, shape in product(range(len(EFFECTS)), (0, 1), (0, 1))
+    }
+    sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
+    sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover")}
     for name, source in sources.items():
         (tmp_path / f"{name}.frag").write_text(source)
     done = subprocess.run(
@@ -289,113 +167,3 @@ def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "WARNING" not in done.stdout
-
-
-# Effects switch while frames run
-
-
-def live_objects(context: Context) -> set[tuple[str, int]]:
-    """Kind and name of everything that lives in the context."""
-    context.gl.glUseProgram(0)  # one in use lives on after its end
-    kinds = ("Program", "Texture", "Buffer", "Framebuffer", "VertexArray", "Shader")
-    prototype = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)
-    tests = {kind: prototype(context._loader.load_opengl_function(f"glIs{kind}")) for kind in kinds}
-    return {(kind, name) for kind, is_one in tests.items() for name in range(1, 4096) if is_one(name)}
-
-
-class Segmented(Bench):
-    """A bench with a canvas, as a pipeline has it."""
-
-    def __init__(self, context: Context, rgba: Image, mask: Floats, choice: Choice) -> None:
-        super().__init__(context, rgba, mask)
-        self.target = OffscreenTarget(context, self.size)
-        self.canvas = Canvas(context, self, self.target, "stretch", choice)
-        self.frame_in_ram = VideoFrame(0, 0, 0.0, rgba_picture(rgba))
-
-    def show(self) -> None:
-        self.canvas.stage.run(self.frame_in_ram)
-
-    def release(self) -> None:
-        self.canvas.release()
-        self.target.release()
-        super().release()
-
-
-def test_effects_switch_between_any_two_frames(context: Context) -> None:
-    rgba, mask = noise((65, 47)), disc((65, 47), 15)
-    before = live_objects(context)
-    bench = Segmented(context, rgba, mask, Choice(Look(), BACKGROUND))
-    compiled = set[tuple[str, int]]()
-    for radius, colour in ((6, (0.9, 0.2, 0.4)), (40, (0.0, 0.5, 1.0)), (11, (1.0, 1.0, 0.0))):
-        bench.canvas.look = replace(bench.canvas.look, color=colour, radius=radius)
-        for _ in EFFECTS:
-            look = bench.canvas.look = next_effect(bench.canvas.look)
-            read_back = replace(context.readback)
-            bench.show()
-            bench.canvas.shown()
-            context.gl.glFinish()
-            assert context.readback == read_back
-            context.check_errors(f"switching to {look}")
-            assert np.abs(bench.read(bench.target) - picture_of(look, rgba, mask)).max() <= 1
-        assert look.effect == "tint"
-        compiled = compiled or live_objects(context)
-        assert live_objects(context) == compiled, "later rounds make nothing new"
-    bench.release()
-    assert live_objects(context) == before < compiled
-
-
-def test_replace_finds_a_background_when_it_is_first_seen(context: Context) -> None:
-    bench = Segmented(context, noise((160, 120)), np.zeros((2, 2), np.float32), choose_look("tint", None))
-    bench.canvas.look = next_effect(bench.canvas.look)
-    bench.show()
-    picture = bench.read(bench.target)
-    bench.release()
-    assert np.array_equal(picture, cover(default_background(), (160, 120)))
-
-
-def test_a_screen_shows_cutout_over_a_checkerboard(context: Context) -> None:
-    rgba, mask = noise((65, 47)), disc((65, 47), 15)
-    bench = Segmented(context, rgba, mask, Choice(Look("cutout")))
-    bench.show()
-    shown = bench.read(bench.canvas.shown())
-    squares = np.add.outer(np.arange(47) // 16, np.arange(65) // 16) % 2
-    grey = np.where(squares, 153, 204)[..., None]
-    assert np.array_equal(shown[..., :3], np.where(mask[..., None] > 0, rgba[..., :3], grey))
-    assert np.array_equal(bench.read(bench.target)[..., 3], 255 * mask)
-    bench.canvas.look = Look("tint")
-    assert bench.canvas.shown() is bench.target
-    bench.release()
-
-
-# Pictures in files
-
-
-@pytest.mark.parametrize("effect", ["cutout", "blur"])
-def test_pictures_become_png_files_named_by_their_frames(context: Context, effect: Effect, tmp_path: Path) -> None:
-    alpha = effect == "cutout"
-    bench = Segmented(context, noise((65, 47)), disc((65, 47), 15), Choice(Look(effect)))
-    output = PngOutput(context, bench.target, tmp_path, alpha)
-    expected = {}
-    for index in (7, 8, 9, 1000000):
-        bench.frame.upload(rgba_picture(noise((65, 47), index)))
-        bench.show()
-        output.stage.run(replace(bench.frame_in_ram, index=index))
-        expected[f"{index:06d}.png"] = bench.read(bench.target)[..., : 4 if alpha else 3]
-    output.finish()
-    output.release()
-    bench.release()
-    assert {path.name for path in tmp_path.iterdir()} == set(expected)
-    for name, picture in expected.items():
-        stored = np.asarray(cv2.imread(str(tmp_path / name), cv2.IMREAD_UNCHANGED))
-        assert np.array_equal(cv2.cvtColor(stored, cv2.COLOR_BGRA2RGBA if alpha else cv2.COLOR_BGR2RGB), picture)
-
-
-def test_a_folder_that_goes_away_is_told(context: Context, tmp_path: Path) -> None:
-    bench = Segmented(context, noise(SMALL), disc(SMALL, 15), Choice(Look("cutout")))
-    output = PngOutput(context, bench.target, tmp_path / "gone", alpha=True)
-    bench.show()
-    output.stage.run(bench.frame_in_ram)
-    with pytest.raises(MediaError, match="gone"):
-        output.finish()
-    output.release()
-    bench.release()

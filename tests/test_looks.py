@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.frame.looks import choose_look, next_effect
+from app.frame.looks import Choice, LookOptions, choose_look, look_of, next_effect
 from app.frame.outputs import wants_folder
 from app.frame.render import EFFECTS, Look
-from gpu_delegate.errors import UsageError
+from gpu_delegate.errors import MediaError, UsageError
 
 
 def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:
     ],
 )
 def test_options_choose_a_look(effect: str | None, background: str | None, blur: float | None, look: Look) -> None:
-    assert choose_look(effect, background, blur).look == look
+    assert choose_look(LookOptions(effect, background, blur)).look == look
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,47 @@ def test_options_that_mean_nothing_together_are_refused(
     effect: str | None, background: str | None, blur: float | None, complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):
-        choose_look(effect, background, blur)
+        choose_look(LookOptions(effect, background, blur))
 
 
 def test_effects_follow_each_other_round_and_round() -> None:
-    look, seen = Look("mask", radius=9), []
+    look, seen = Look("mask", radius=9), list[str]()
     for _ in EFFECTS:
         look = next_effect(look)
         seen.append(look.effect)
-    assert tuple(seen) == EFFECTS
+    assert seen == ["none", "checker", *EFFECTS[:6]]
     assert next_effect(look, -1) == Look("cutout", radius=9)
+
+
+def test_the_keys_of_the_first_effects_stay() -> None:
+    assert EFFECTS[:6] == ("tint", "replace", "color", "blur", "cutout", "mask")
+
+
+def test_a_look_has_all_that_was_said() -> None:
+    options = LookOptions("replace", None, None, 0.3, 0.4, 0.5, 0.6, True, True)
+    assert choose_look(options) == Choice(Look("replace", Look.color, None, 0.3, 0.4, 0.5, 0.6, True, True))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (LookOptions(light_wrap=1.01), "--light-wrap 1.01: a number from 0 to 1"),
+        (LookOptions(threshold=-0.1), "--threshold -0.1: a number from 0 to 1"),
+        (LookOptions(softness=float("nan")), "--softness nan: a number from 0 to 1"),
+        (LookOptions(gamma=0), "--gamma 0: a number from 0.1 to 10"),
+        (LookOptions("glow", "#3366ff", 8), "--effect glow: one of"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(options: LookOptions, complaint: str) -> None:
+    for choose in (choose_look, look_of):
+        with pytest.raises(UsageError, match=complaint):
+            choose(options)
+
+
+def test_settings_keep_what_another_effect_uses() -> None:
+    colour = (0.2, 0.4, 1.0)
+    assert look_of(LookOptions("blur", "#3366ff", 8)) == Choice(Look("blur", colour, 8))
+    assert look_of(LookOptions("replace", "#3366ff", 8)) == Choice(Look("color", colour, 8))
+    assert look_of(LookOptions("blur", "missing.mp4")) == Choice(Look("blur"), Path("missing.mp4"))
+    with pytest.raises(MediaError, match=r"missing\.mp4"):
+        choose_look(LookOptions(None, "missing.mp4"))

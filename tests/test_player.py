@@ -15,7 +15,7 @@ import pytest
 
 import assets
 from app.console import Console
-from app.frame.looks import choose_look
+from app.frame.looks import LookOptions, choose_look
 from app.frame.pipeline import FrameRecord
 from app.frame.render import EFFECTS
 from app.media.seeking import SeekableSource
@@ -35,7 +35,7 @@ GOLDEN = Path(__file__).parent / "data"
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24
 
 Script = Iterator[None]
-WISHES = Wishes("cpu", "stretch", "fp32", choose_look(None, None))
+WISHES = Wishes("cpu", "stretch", "fp32", choose_look())
 
 
 @pytest.fixture(scope="module")
@@ -481,7 +481,7 @@ class TestGolden:
             shown.append(display.picture()[: size[1], : size[0]])
 
         people = Path(assets.__file__).parent / "people.mp4"
-        run(display, model, people, script, replace(WISHES, choice=choose_look(effect, None)))
+        run(display, model, people, script, replace(WISHES, choice=choose_look(LookOptions(effect))))
         stored = GOLDEN / f"window_{effect}.png"
         if request.config.getoption("--update-snapshots"):
             cv2.imwrite(str(stored), shown[0][..., ::-1])

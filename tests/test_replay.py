@@ -22,7 +22,7 @@ from app.console import Console
 from app.frame.canvas import Canvas
 from app.frame.cpu_path import CpuPath
 from app.frame.gl_path import GlPath
-from app.frame.looks import choose_look
+from app.frame.looks import LookOptions, choose_look
 from app.frame.picture import PictureFormat, rgba_format, rgba_picture
 from app.frame.pipeline import Pipeline, Stage
 from app.frame.readback import read_buffer
@@ -79,7 +79,7 @@ def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
     path = GlPath(context, load_segmentation("selfie"), clip_format())
     target = OffscreenTarget(context, SIZE)
-    canvas = Canvas(context, path, target, "stretch", choose_look("tint", None))
+    canvas = Canvas(context, path, target, "stretch", choose_look())
     return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
 
 
@@ -136,7 +136,7 @@ def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
     frame = frame_60()
     expected = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(frame.rgba))
     for backend in ("gl", "cpu"):
-        options = ReplayOptions(CLIP, tmp_path / "x.mp4", "mask", first=60, last=62, backend=backend)
+        options = ReplayOptions(CLIP, tmp_path / "x.mp4", LookOptions("mask"), first=60, last=62, backend=backend)
         assert replay(options, Console(quiet=True))[1] == 0
         shown = frames_of(tmp_path / "x.mp4")[0][..., 1] / 255
         assert np.abs(shown - expected).mean() < 0.01

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.console import Console
+from app.frame.looks import LookOptions
 from app.media.sources import FileSource
 from app.verbs.demo import has_display
 from app.verbs.replay import replay
@@ -86,7 +87,7 @@ def test_sound_ends_where_the_person_had_seen_enough(display: Display, tmp_path:
 
 
 def test_frames_in_a_window_are_read_back_by_nobody(clip: Path, display: Display) -> None:
-    summary, code = replay(ReplayOptions(clip, effect="blur", backend="gl", window=True, closes=True), Console())
+    summary, code = replay(ReplayOptions(clip, look=LookOptions("blur"), backend="gl", window=True, closes=True), Console())
     assert code == 0
     assert summary["frames"] + summary["dropped"] == FRAMES
     assert summary["readback_bytes"] == 0

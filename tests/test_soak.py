@@ -12,7 +12,7 @@ import pytest
 
 from app.console import Console
 from app.frame.canvas import Canvas
-from app.frame.looks import choose_look
+from app.frame.looks import LookOptions, choose_look
 from app.frame.machine import machine_in
 from app.frame.pipeline import Pipeline
 from app.frame.segmenter import make_segmenter
@@ -87,7 +87,7 @@ def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, 
             stack.callback(segmenter.release)
             target = OffscreenTarget(context, source.format.upright_size)
             stack.callback(target.release)
-            canvas = Canvas(context, segmenter, target, "stretch", choose_look("blur", None))
+            canvas = Canvas(context, segmenter, target, "stretch", choose_look(LookOptions("blur")))
             stack.callback(canvas.release)
             outputs = open_outputs(options, source.info, context, segmenter, (target, canvas), stack)
             pipeline = Pipeline([*segmenter.stages, canvas.stage, *outputs.stages], context)

@@ -1,32 +1,35 @@
 """A frame and its mask on the device go in, its blurred background comes out, small and without the person.
 
-The definition, which tests/test_effects.py has in NumPy. The background is the frame weighted by (1 - mask) cubed, so
-that nothing of the person spreads into it, and little of pixels that are in part person, as at hair:
+The definition, which tests/pictures.py has in NumPy. The background is the frame weighted by (1 - mask) cubed, so that
+nothing of the person spreads into it, and little of pixels that are in part person, as at hair:
 
     shrink  cells of factor x factor pixels become their means of (red, green, blue, 1) * weight, as 4 x 4 of
             them tell that are evenly spread, or all 3 x 3; beyond its edges the frame repeats its last row and column
     smooth  a Gaussian along the rows, then one along the columns; the picture repeats its outermost pixels
     show    composite.frag interpolates bilinearly, and divides colour by weight
 
+For a light wrap the background is what the look puts behind the person, and what is shown of it is
+
+    spill   the person's colour p becomes p + l - p * l, where l is the strength times the blurred background's colour,
+            not divided by its weight: as much as is near of what is seen of it
+
+That is the light wrap of compositing (R. Brinkmann, The Art and Science of Digital Compositing): the background within
+the inverted matte, both blurred, screened onto the person.
+
 A radius is two standard deviations, in pixels of the frame. The factor grows with it, so that the Gaussian is about as
 wide in cells for any radius, and a large one costs less than a small one.
 """
 
 import ctypes
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, exp
 
 from app.frame.drawing import Drawing
-from app.frame.effects import LEAST_RADIUS as LEAST_RADIUS
-from app.frame.effects import MOST_RADIUS as MOST_RADIUS
+from app.frame.effects import LEAST_RADIUS, MOST_RADIUS
 from app.frame.preprocess import ImageSize
 from app.frame.targets import OffscreenTarget
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
-from gpu_delegate.shader import Value
-
-BLUR_UNIT = 5  # the texture unit at which the result is bound, and what is on its way to it
 
 _LEAST_FACTOR = 3
 _CELLS = 2.0  # the least standard deviation in cells: below, interpolating between cells shows
@@ -56,25 +59,19 @@ def gaussian(radius: float) -> Gaussian:
 class Blur:
     """Blurs frames of one size; another radius takes no time and no memory."""
 
-    def __init__(
-        self, context: Context, frame_size: ImageSize, defines: Mapping[str, Value], samplers: Mapping[str, int]
-    ) -> None:
-        """`defines` and `samplers` are those of frame.glsl and mask_over.glsl. Raises DeviceError."""
-        self._gl, self._frame_size = context.gl, frame_size
+    def __init__(self, context: Context, frame_size: ImageSize, unit: int) -> None:
+        """`unit` is the texture unit of the result, and of what is on its way to it. Raises DeviceError."""
+        self._gl, self._frame_size, self._unit = context.gl, frame_size, unit
         largest = _cells(frame_size, _LEAST_FACTOR)
         self._shrunk, self._smoothed = (OffscreenTarget(context, largest, "halves") for _ in range(2))
-        self._shrink = Drawing(context, "blur_shrink.frag", defines, samplers, "blur shrink")
-        self._smooth = Drawing(
-            context, "blur_smooth.frag", {"MOST_REACH": _MOST_REACH}, {"cells": BLUR_UNIT}, "blur smooth"
-        )
+        self._smooth = Drawing(context, "blur_smooth.frag", {"MOST_REACH": _MOST_REACH}, {"cells": unit}, "blur smooth")
 
-    def run(self, radius: float) -> int:
-        """Blur the frame and the mask that are bound; the factor, with the result bound to BLUR_UNIT."""
+    def run(self, radius: float, shrink: Drawing) -> int:
+        """Blur what is bound; the factor, with the result bound. `shrink` is blur_shrink.frag, in use, but for that."""
         plan = gaussian(radius)
         size = _cells(self._frame_size, plan.factor)
-        self._shrink.use()
-        self._gl.glUniform1i(self._shrink.place("factor"), plan.factor)
-        self._shrink.draw(self._shrunk.framebuffer, size)
+        self._gl.glUniform1i(shrink.place("factor"), plan.factor)
+        shrink.draw(self._shrunk.framebuffer, size)
         self._smooth.use()
         self._gl.glUniform2i(self._smooth.place("size"), *size)
         self._gl.glUniform1i(self._smooth.place("reach"), len(plan.weights) - 1)
@@ -91,12 +88,12 @@ class Blur:
         return plan.factor
 
     def _bind(self, target: OffscreenTarget) -> None:
-        self._gl.glActiveTexture(opengl.TEXTURE0 + BLUR_UNIT)
+        self._gl.glActiveTexture(opengl.TEXTURE0 + self._unit)
         self._gl.glBindTexture(opengl.TEXTURE_2D, target.texture)
 
     def release(self) -> None:
         """Delete shaders and pictures."""
-        for part in (self._shrink, self._smooth, self._shrunk, self._smoothed):
+        for part in (self._smooth, self._shrunk, self._smoothed):
             part.release()
 
 

@@ -1,12 +1,17 @@
 """A frame's textures and its mask on the device go in; a picture with an effect comes out in a target, as a stage."""
 
-from app.frame.looks import Choice, default_background
+from pathlib import Path
+
+from app.frame.backdrop import Backdrop
+from app.frame.effects import Effect
+from app.frame.looks import Choice
 from app.frame.pipeline import Stage
 from app.frame.preprocess import Fit
 from app.frame.render import Compositor, Look
 from app.frame.segmenter import DrawableMask
 from app.frame.targets import OffscreenTarget
 from app.media.sources import VideoFrame
+from gpu_delegate import opengl
 from gpu_delegate.context import Context
 
 
@@ -14,17 +19,28 @@ class Canvas:
     """Draws what a segmenter made of the last frame into a target. `look` may be set between any two frames."""
 
     def __init__(
-        self, context: Context, segmenter: DrawableMask, target: OffscreenTarget, fit: Fit, choice: Choice
+        self,
+        context: Context,
+        segmenter: DrawableMask,
+        target: OffscreenTarget,
+        fit: Fit,
+        choice: Choice,
+        *,
+        backdrop: Backdrop | None = None,
     ) -> None:
-        """Raises DeviceError if the shaders do not compile, MediaError if there is no background."""
+        """`backdrop` stays its maker's; without one the chosen background is opened, and waited for in each frame.
+
+        Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
+        """
         self.target = target
         self.stage = Stage("composite", self._draw)
         self._context, self._segmenter = context, segmenter
-        self._compositor = Compositor(context, segmenter.frame, segmenter.layout, fit, choice.look)
-        self._has_background = choice.background is not None
-        self._checkered: OffscreenTarget | None = None
-        if choice.background is not None:
-            self._compositor.set_background(choice.background)
+        frame = segmenter.frame
+        self._backdrop = backdrop or Backdrop(context, frame.format.upright_size, choice.background)
+        self._own_backdrop = None if backdrop else self._backdrop
+        self._compositor = Compositor(context, frame, segmenter.layout, fit, choice.look, self._backdrop)
+        self._drawn: dict[Effect, OffscreenTarget] = {}
+        self._wide: OffscreenTarget | None = None
 
     @property
     def look(self) -> Look:
@@ -35,23 +51,55 @@ class Canvas:
     def look(self, look: Look) -> None:
         self._compositor.look = look
 
+    @property
+    def message(self) -> str:
+        """One line about the background, for a person; '' while all is well."""
+        return self._backdrop.message
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of backgrounds, so far."""
+        return self._backdrop.uploaded_bytes
+
+    def set_background(self, background: Path) -> None:
+        """Show another file behind the person as soon as it is read; what is wrong with it will be in `message`."""
+        self._backdrop.change(background)
+
+    def drawn(self, effect: Effect) -> OffscreenTarget:
+        """The last frame with another effect, in a target of that effect's own, drawn now."""
+        if effect not in self._drawn:
+            self._drawn[effect] = OffscreenTarget(self._context, self.target.size)
+        self._compositor.draw(self._segmenter.mask, self._drawn[effect], effect)
+        return self._drawn[effect]
+
     def shown(self) -> OffscreenTarget:
-        """The last picture as a screen shows it: the target, or for `cutout` a copy over a checkerboard."""
-        if self.look.effect != "cutout":
-            return self.target
-        if self._checkered is None:
-            self._checkered = OffscreenTarget(self._context, self.target.size)
-        self._compositor.draw(self._segmenter.mask, self._checkered, for_screen=True)
-        return self._checkered
+        """The last picture as a screen shows it: the target, or for `cutout` a copy over a checkerboard.
+
+        Side by side it is twice as wide: the frame as it is, and that.
+        """
+        result = self.drawn("checker") if self.look.effect == "cutout" else self.target
+        return self._beside(result) if self.look.side_by_side else result
+
+    def _beside(self, result: OffscreenTarget) -> OffscreenTarget:
+        width, height = result.size
+        if self._wide is None:
+            self._wide = OffscreenTarget(self._context, (2 * width, height))
+        self._compositor.draw(self._segmenter.mask, self._wide, "none", result.size)
+        gl = self._context.gl
+        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, result.framebuffer)
+        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, self._wide.framebuffer)
+        gl.glBlitFramebuffer(
+            0, 0, width, height, width, 0, 2 * width, height, opengl.COLOR_BUFFER_BIT, opengl.NEAREST
+        )  # fmt: skip
+        return self._wide
 
     def _draw(self, frame: VideoFrame) -> None:
-        if self.look.effect == "replace" and not self._has_background:
-            self._compositor.set_background(default_background())
-            self._has_background = True
+        if self.look.effect == "replace":
+            self._backdrop.update(frame.time_ms)
         self._compositor.draw(self._segmenter.mask, self.target)
 
     def release(self) -> None:
-        """Free the compositor; the target is its maker's."""
-        self._compositor.release()
-        if self._checkered:
-            self._checkered.release()
+        """Free all but the target, and a backdrop that came from elsewhere."""
+        for part in (self._compositor, *self._drawn.values(), self._wide, self._own_backdrop):
+            if part:
+                part.release()

@@ -7,6 +7,8 @@ from gpu_delegate import opengl
 from gpu_delegate.context import Context, compile_program
 from gpu_delegate.shader import Value, load
 
+FRAME_SAMPLERS: Mapping[str, int] = {f"frame_{plane}": plane for plane in range(3)}  # of frame.glsl
+
 
 class Drawing:
     """One fragment shader, compiled."""
@@ -35,11 +37,11 @@ class Drawing:
         """Let uniforms be set."""
         self._gl.glUseProgram(self._name)
 
-    def draw(self, framebuffer: int, size: ImageSize) -> None:
-        """Draw over (width, height) of a framebuffer, from its row 0."""
+    def draw(self, framebuffer: int, size: ImageSize, first_row: int = 0) -> None:
+        """Draw over (width, height) of a framebuffer, from that row on."""
         gl = self._gl
         gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, framebuffer)
-        gl.glViewport(0, 0, *size)
+        gl.glViewport(0, first_row, *size)
         gl.glBindVertexArray(self._corners)
         gl.glDrawArrays(opengl.TRIANGLES, 0, 3)
 

@@ -1,53 +1,80 @@
-"""The options --effect, --background and --blur go in; what pictures look like comes out."""
+"""What is said of a look, by options or settings, goes in; what pictures look like comes out."""
 
 import re
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from app.frame.blur import LEAST_RADIUS, MOST_RADIUS
-from app.frame.render import EFFECTS, Look
-from app.media.background import read_image
+from app.frame.effects import LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS
+from app.frame.render import EFFECTS, Color, Look
+from app.media.moving_background import check_background
 from gpu_delegate.errors import UsageError
 
 _COLOUR = re.compile(r"#([0-9a-fA-F]{6})")
-DEFAULT_BACKGROUND = "background.jpg"  # among the assets
+
+
+@dataclass(frozen=True)
+class LookOptions:
+    """What a person may say of a look; None and what is given here: nothing was said.
+
+    `background` is a file, an image or a recording, or #rrggbb; `blur` a radius in pixels of the frame.
+    """
+
+    effect: str | None = None
+    background: str | None = None
+    blur: float | None = None
+    light_wrap: float = 0.0
+    threshold: float = 0.5
+    softness: float = 1.0
+    gamma: float = 1.0
+    mirror: bool = False
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A look, and the picture (H, W, 4) behind the person if one was chosen."""
+    """A look, and the file that is behind the person if one was chosen."""
 
     look: Look
-    background: npt.NDArray[np.uint8] | None = None
+    background: Path | None = None
 
 
-def choose_look(effect: str | None, background: str | None, blur: float | None = None) -> Choice:
-    """What the options mean together; what belongs to one effect alone chooses that effect.
+def choose_look(options: LookOptions = LookOptions()) -> Choice:
+    """What the options of one run mean together; what belongs to one effect alone chooses that effect.
 
-    `background` is a file or #rrggbb, `blur` a radius in pixels. Raises UsageError, MediaError.
+    Raises UsageError for what does not go together or is out of range, MediaError for a background that is no good.
     """
-    colour = _COLOUR.fullmatch(background) if background else None
-    if effect is None:
-        replaced = "color" if colour else "replace"
-        effect = replaced if background is not None else "tint" if blur is None else "blur"
+    effect = options.effect or _implied(options)
+    choice = look_of(replace(options, effect=effect))
+    if options.blur is not None and effect != "blur":
+        raise UsageError(f"--blur goes with --effect blur, not with {effect}")
+    if options.background is not None and effect not in ("replace", "color"):
+        raise UsageError(f"--background goes with --effect replace or color, not with {effect}")
+    if effect == "color" and choice.background:
+        raise UsageError(f"--background {options.background}: the effect color takes a colour such as #20c070")
+    if choice.background:
+        check_background(choice.background)
+    return choice
+
+
+def look_of(options: LookOptions) -> Choice:
+    """What settings mean that are kept whatever the effect is: those that it does not use are for another one.
+
+    Opens no file. Raises UsageError for what is out of range.
+    """
+    color, effect = _color(options.background), options.effect or "tint"
     if effect not in EFFECTS:
         raise UsageError(f"--effect {effect}: one of {', '.join(EFFECTS)} is needed")
-    if blur is not None and effect != "blur":
-        raise UsageError(f"--blur goes with --effect blur, not with {effect}")
-    if blur is not None and not LEAST_RADIUS <= blur <= MOST_RADIUS:
-        raise UsageError(f"--blur {blur:g}: a radius from {LEAST_RADIUS:g} to {MOST_RADIUS:g} pixels is needed")
-    if background is not None and effect not in ("replace", "color"):
-        raise UsageError(f"--background goes with --effect replace or color, not with {effect}")
-    if colour:
-        red, green, blue = bytes.fromhex(colour[1])
-        return Choice(Look("color", (red / 255, green / 255, blue / 255)))
-    if effect == "color" and background is not None:
-        raise UsageError(f"--background {background}: the effect color takes a colour such as #20c070")
-    return Choice(Look(effect, radius=blur), None if background is None else read_image(Path(background)))
+    if options.blur is not None:
+        _check("--blur", options.blur, LEAST_RADIUS, MOST_RADIUS, "a radius", " pixels")
+    for name in ("light_wrap", "threshold", "softness"):
+        _check("--" + name.replace("_", "-"), getattr(options, name), 0, 1)
+    _check("--gamma", options.gamma, LEAST_GAMMA, MOST_GAMMA)
+    look = Look(
+        "color" if color and effect == "replace" else effect,
+        color or Look.color, options.blur, options.light_wrap, options.threshold, options.softness, options.gamma,
+        options.mirror, options.side_by_side,
+    )  # fmt: skip
+    return Choice(look, None if color or options.background is None else Path(options.background))
 
 
 def next_effect(look: Look, steps: int = 1) -> Look:
@@ -55,7 +82,22 @@ def next_effect(look: Look, steps: int = 1) -> Look:
     return replace(look, effect=EFFECTS[(EFFECTS.index(look.effect) + steps) % len(EFFECTS)])
 
 
-def default_background() -> npt.NDArray[np.uint8]:
-    """The picture (H, W, 4) that replaces the background where none was chosen. Raises MediaError."""
-    with resources.as_file(resources.files("assets") / DEFAULT_BACKGROUND) as stored:
-        return read_image(stored)
+def _implied(options: LookOptions) -> str:
+    """The effect that is meant where none is named."""
+    if options.background is not None:
+        return "color" if _color(options.background) else "replace"
+    return "tint" if options.blur is None else "blur"
+
+
+def _color(background: str | None) -> Color | None:
+    """The colour that #rrggbb names; None for everything else."""
+    found = _COLOUR.fullmatch(background or "")
+    if found is None:
+        return None
+    red, green, blue = bytes.fromhex(found[1])
+    return red / 255, green / 255, blue / 255
+
+
+def _check(option: str, value: float, least: float, most: float, what: str = "a number", unit: str = "") -> None:
+    if not least <= value <= most:
+        raise UsageError(f"{option} {value:g}: {what} from {least:g} to {most:g}{unit} is needed")

@@ -1,21 +1,17 @@
 """A frame's textures and the network's output tensor go in, a picture with an effect comes out in a target."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
-import numpy as np
-import numpy.typing as npt
-
-from app.frame.blur import BLUR_UNIT, Blur
-from app.frame.drawing import Drawing
+from app.frame.backdrop import Backdrop
+from app.frame.blur import Blur
+from app.frame.drawing import FRAME_SAMPLERS, Drawing
 from app.frame.effects import EFFECTS as EFFECTS
 from app.frame.effects import Effect as Effect
-from app.frame.picture import rgba_format, rgba_picture
-from app.frame.preprocess import Fit, sampling
+from app.frame.preprocess import Fit, ImageSize, sampling
 from app.frame.resample import BufferTexture, MaskLayout, all_inside, axis_defines
 from app.frame.targets import OffscreenTarget
 from app.frame.upload import FrameTextures
-from app.media.background import cover
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.opengl import BufferSpan
@@ -23,31 +19,58 @@ from gpu_delegate.shader import Value
 
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
 
-_SHADERS = (*EFFECTS, "checker")  # in the order of composite.frag's numbers; the last is cutout for a screen
 _TINT_STRENGTH = 0.5
-_BLUR_RADIUS = 0.05  # of the frame's height
-_MASK_UNIT, _BACKGROUND_UNIT = 3, 4
+_BLUR_RADIUS, _WRAP_RADIUS = 0.05, 0.04  # of the frame's height
+_BEHIND: dict[Effect, int] = {"blur": 0, "replace": 1, "color": 2}  # blur_shrink.frag's numbers
+_LEAST_SOFTNESS = 1 / 256
+_MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT = 3, 4, 5, 6
 _SAMPLERS = {
-    **{f"frame_{plane}": plane for plane in range(3)},
+    **FRAME_SAMPLERS,
     "mask_tensor": _MASK_UNIT,
     "background": _BACKGROUND_UNIT,
-    "blurred": BLUR_UNIT,
+    "blurred": _BLUR_UNIT,
+    "light": _LIGHT_UNIT,
 }
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the picture looks like."""
+    """What the picture looks like.
+
+    The mask m is clamp((m - threshold) / softness + 0.5) ** gamma wherever it is used. mirror turns the camera around,
+    not the background. side_by_side is for windows: the frame as it is, and beside it the result.
+    """
 
     effect: Effect = "tint"
     color: Color = (0.1, 0.75, 0.45)
     radius: float | None = None  # of blur, in pixels of the frame; None goes by its height
+    light_wrap: float = 0.0  # from 0 to 1: how much light of what is behind the person spills over its edge
+    threshold: float = 0.5
+    softness: float = 1.0
+    gamma: float = 1.0
+    mirror: bool = False
+    side_by_side: bool = False
+
+    @property
+    def shapes_mask(self) -> bool:
+        """Whether the mask becomes another one."""
+        return (self.threshold, self.softness, self.gamma) != (0.5, 1.0, 1.0)
+
+    @property
+    def wraps(self) -> bool:
+        """Whether light spills: only from what is put behind the person."""
+        return self.light_wrap > 0 and self.effect in _BEHIND
+
+    @property
+    def needs_mask(self) -> bool:
+        """Whether the network has to run."""
+        return self.effect != "none"
 
 
 class Compositor:
     """Draws what is in a frame's textures with the mask of one output tensor.
 
-    `look` may be replaced between any two pictures; what an effect needs is made when it is first seen.
+    `look` may be replaced between any two pictures; what it needs is made when it is first seen.
     """
 
     def __init__(
@@ -57,71 +80,89 @@ class Compositor:
         layout: MaskLayout,
         fit: Fit = "stretch",
         look: Look = Look(),
+        backdrop: Backdrop | None = None,
     ) -> None:
-        """Raises DeviceError if the shaders do not compile."""
+        """`backdrop` is what the effect `replace` shows. Raises DeviceError if the shaders do not compile."""
         self.look = look
         self.frame_size = frame.format.upright_size
-        self._context, self._frame = context, frame
+        self._context, self._frame, self._backdrop = context, frame, backdrop
         back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
         self._defines: dict[str, Value] = {**sizes, **seen, **axis_defines(back), **layout.defines(), **frame.defines()}
-        self._drawings: dict[str, Drawing] = {}
+        self._drawings: dict[tuple[object, ...], Drawing] = {}
         self._mask = BufferTexture(context, layout.stride)
-        self._background: FrameTextures | None = None
-        self._blur: Blur | None = None
-        self._drawing(look.effect)
+        self._blurs: dict[int, Blur] = {}  # by texture unit
+        self._picture(look)
 
-    def set_background(self, rgba: npt.NDArray[np.uint8]) -> None:
-        """The picture (H, W, 4) behind the person of the effect `replace`; it is cut to cover the frame."""
-        if self._background is None:
-            self._background = FrameTextures(self._context, rgba_format(self.frame_size))
-        self._background.upload(rgba_picture(cover(rgba, self.frame_size)))
+    def draw(
+        self, tensor: BufferSpan, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None
+    ) -> None:
+        """Draw the frame; with another effect than the look's, or to (width, height) at the target's lower left alone.
 
-    def draw(self, tensor: BufferSpan, target: OffscreenTarget, for_screen: bool = False) -> None:
-        """Draw the frame; `for_screen` shows what is transparent as a checkerboard.
-
-        Raises ValueError if the look needs a background and there is none.
+        Raises ValueError if the effect needs a background and there is none.
         """
-        look = self.look
-        if look.effect == "replace" and self._background is None:
-            raise ValueError("the effect replace needs a background")
-        self._bind(tensor)
-        factor = self._blurred() if look.effect == "blur" else 1
-        drawing = self._drawing("checker" if for_screen and look.effect == "cutout" else look.effect)
-        drawing.use()
-        self._context.gl.glUniform4f(drawing.place("color"), *look.color, _TINT_STRENGTH)
-        self._context.gl.glUniform1i(drawing.place("factor"), factor)
-        self._context.gl.glUniform1i(drawing.place("height"), target.size[1])
-        drawing.draw(target.framebuffer, target.size)
+        look = replace(self.look, effect=effect or self.look.effect)
+        size = size or target.size
+        self._bind(tensor, look)
+        factor = self._blurred(look) if look.effect == "blur" else 1
+        light_factor = self._light(look) if look.wraps else 1
+        drawing = self._picture(look)
+        gl = self._context.gl
+        gl.glUniform1i(drawing.place("factor"), factor)
+        gl.glUniform1i(drawing.place("light_factor"), light_factor)
+        gl.glUniform1f(drawing.place("light_wrap"), look.light_wrap)
+        gl.glUniform1i(drawing.place("height"), size[1])
+        drawing.draw(target.framebuffer, size)
 
-    def _bind(self, tensor: BufferSpan) -> None:
+    def _bind(self, tensor: BufferSpan, look: Look) -> None:
         """Everything to its texture unit, to be seen by fragment shaders."""
         self._frame.bind()
         self._mask.bind(_MASK_UNIT, tensor)
-        if self._background:
-            self._background.bind(_BACKGROUND_UNIT)
+        shown = self._backdrop is not None and self._backdrop.bind(_BACKGROUND_UNIT)
+        if look.effect == "replace" and not shown:
+            raise ValueError("the effect replace needs a background")
         if self._context.can_compute:
             self._context.gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
 
-    def _blurred(self) -> int:
-        """Blur the background; the factor by which it is smaller than the frame."""
-        if self._blur is None:
-            self._blur = Blur(self._context, self.frame_size, self._defines, _SAMPLERS)
-        return self._blur.run(self.look.radius or _BLUR_RADIUS * self.frame_size[1])
+    def _blurred(self, look: Look) -> int:
+        """Blur the frame's background; the factor by which it is smaller than the frame."""
+        return self._blur(_BLUR_UNIT, look.radius or _BLUR_RADIUS * self.frame_size[1], look, behind=0)
 
-    def _drawing(self, effect: str) -> Drawing:
-        """The shader of an effect, compiled when it is first seen."""
-        if effect not in self._drawings:
-            defines = {**self._defines, "EFFECT": _SHADERS.index(effect)}
-            self._drawings[effect] = Drawing(self._context, "composite.frag", defines, _SAMPLERS, f"composite {effect}")
-        return self._drawings[effect]
+    def _light(self, look: Look) -> int:
+        """Blur what is shown of what is behind the person; the factor likewise."""
+        return self._blur(_LIGHT_UNIT, _WRAP_RADIUS * self.frame_size[1], look, _BEHIND[look.effect])
+
+    def _blur(self, unit: int, radius: float, look: Look, behind: int) -> int:
+        if unit not in self._blurs:
+            self._blurs[unit] = Blur(self._context, self.frame_size, unit)
+        return self._blurs[unit].run(radius, self._prepared("blur_shrink.frag", look, BEHIND=behind))
+
+    def _picture(self, look: Look) -> Drawing:
+        return self._prepared("composite.frag", look, EFFECT=EFFECTS.index(look.effect), WRAPS=int(look.wraps))
+
+    def _prepared(self, shader: str, look: Look, **variant: int) -> Drawing:
+        """A shader, compiled when it is first seen, in use and with the look in its uniforms, but for its own."""
+        variant["SHAPED"] = int(look.shapes_mask)
+        key = (shader, *variant.items())
+        if key not in self._drawings:
+            label = " ".join(map(str, (shader.removesuffix(".frag"), *variant.values())))
+            self._drawings[key] = Drawing(self._context, shader, {**self._defines, **variant}, _SAMPLERS, label)
+        drawing, gl = self._drawings[key], self._context.gl
+        drawing.use()
+        softness = max(look.softness, _LEAST_SOFTNESS)
+        gl.glUniform3f(drawing.place("curve"), 1 / softness, 0.5 - look.threshold / softness, look.gamma)
+        gl.glUniform2i(drawing.place("mirror"), *((self.frame_size[0] - 1, -1) if look.mirror else (0, 1)))
+        gl.glUniform4f(drawing.place("color"), *look.color, _TINT_STRENGTH)
+        return drawing
 
     def release(self) -> None:
-        """Delete what was made here; frames, tensors and targets stay."""
-        for part in (*self._drawings.values(), self._mask, self._background, self._blur):
-            if part:
-                part.release()
+        """Delete what was made here; frames, tensors, targets and the backdrop stay."""
+        for drawing in self._drawings.values():
+            drawing.release()
+        for blur in self._blurs.values():
+            blur.release()
+        self._mask.release()
 
     def __enter__(self) -> "Compositor":
         return self

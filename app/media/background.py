@@ -19,6 +19,17 @@ _JPEG = b"\xff\xd8\xff"
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers of segments that hold the size
 
 
+def is_image(path: Path) -> bool:
+    """Whether a file begins as a PNG or JPEG file does. Raises MediaError if it is missing or cannot be read."""
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a device may never end
+            raise MediaError(f"cannot read background {path}: not a regular file; use an image or a recording")
+        with path.open("rb") as file:
+            return file.read(len(_PNG)).startswith((_PNG, _JPEG))
+    except OSError as error:
+        raise MediaError(f"cannot read background {path}: {error.strerror}") from None
+
+
 def read_image(path: Path) -> Image:
     """A PNG or JPEG file as RGBA (H, W, 4), A = 255.
 

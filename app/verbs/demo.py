@@ -16,6 +16,7 @@ import numpy as np
 from app.console import Console
 from app.frame.cpu_path import CpuPath
 from app.frame.frame_job import GlFrameJob
+from app.frame.looks import LookOptions
 from app.frame.masks import MaskDifference, compare_masks
 from app.frame.outputs import make_folder
 from app.frame.preprocess import Floats
@@ -41,7 +42,9 @@ def demo(folder: Path, model_name: str, console: Console) -> tuple[dict[str, Any
         model = load_segmentation(model_name, progress=progress)
     with resources.as_file(resources.files("assets") / "people.mp4") as clip:
         video = folder / "demo.mp4"
-        options = ReplayOptions(clip, video, effect="replace", log=folder / "demo.json", model=model_name, backend="gl")
+        options = ReplayOptions(
+            clip, video, look=LookOptions("replace"), log=folder / "demo.json", model=model_name, backend="gl"
+        )
         summary, code = replay(options, console)
         if code:
             return summary, code
@@ -66,7 +69,7 @@ def watch_demo(model_name: str, console: Console) -> int:
     """
     console.note("the clip in a window: ? lists its keys, q closes it")
     with resources.as_file(resources.files("assets") / "people.mp4") as clip:
-        options = ReplayOptions(clip, effect="replace", model=model_name, window=True, closes=True)
+        options = ReplayOptions(clip, look=LookOptions("replace"), model=model_name, window=True, closes=True)
         try:
             _, code = replay(options, console)
         except DeviceError as error:

@@ -9,7 +9,7 @@ from app.frame.canvas import Canvas
 from app.frame.looks import Choice
 from app.frame.machine import open_machine
 from app.frame.pipeline import DECODE, FrameRecord, Pipeline
-from app.frame.segmenter import make_segmenter
+from app.frame.segmenter import Segmenter, make_segmenter
 from app.frame.targets import OffscreenTarget
 from app.media.sources import FileSource
 from app.media.threads import ahead
@@ -67,7 +67,7 @@ def _open(
     machine = stack.enter_context(open_machine(options.backend, options.needs_picture, console))
     segmenter = make_segmenter(machine, model, source.format, fit, console, options.precision)
     stack.callback(segmenter.release)
-    stages, picture, context, shown = [*segmenter.stages], None, machine.context, None
+    stages, canvas, picture, context, shown = [*segmenter.stages], None, None, machine.context, None
     if context:
         target = OffscreenTarget(context, source.format.upright_size)
         stack.callback(target.release)
@@ -83,9 +83,14 @@ def _open(
             stages.append(overlay.stage)
             shown = overlay.add
     outputs = open_outputs(options, source.info, context, segmenter, picture, stack)
-    pipeline = Pipeline([*stages, *outputs.stages], context, lambda: segmenter.uploaded_bytes)
+    pipeline = Pipeline([*stages, *outputs.stages], context, lambda: _uploaded_bytes(segmenter, canvas))
     stack.callback(pipeline.release)
-    return Opened(options, source, machine, model, segmenter, outputs, pipeline), shown
+    return Opened(options, source, machine, model, segmenter, canvas, outputs, pipeline), shown
+
+
+def _uploaded_bytes(segmenter: Segmenter, canvas: Canvas | None) -> int:
+    """Of frames, masks and backgrounds."""
+    return segmenter.uploaded_bytes + (canvas.uploaded_bytes if canvas else 0)
 
 
 def _run(opened: Opened, source: FileSource, records: Records, stopped: StopFlag, console: Console) -> None:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.frame.looks import Choice, choose_look
+from app.frame.looks import Choice, LookOptions, choose_look
 from app.frame.outputs import wants_folder
 from app.media.recorder import check_output
 from app.media.sources import Position
@@ -24,9 +24,7 @@ class ReplayOptions:
 
     file: Path
     out: Path | None = None
-    effect: str | None = None
-    background: str | None = None
-    blur: float | None = None
+    look: LookOptions = field(default_factory=LookOptions)
     masks: Path | None = None
     first: Position = 0
     last: Position | None = None
@@ -66,7 +64,7 @@ def check_options(options: ReplayOptions) -> Choice:
         raise UsageError(f"--speed {options.speed:g}: a factor from {SLOWEST:g} to {FASTEST:g} is needed")
     if options.loop and options.keeps_all:
         raise UsageError("--loop does not go with --out or --masks: there would be no end to them")
-    choice = choose_look(options.effect, options.background, options.blur)
+    choice = choose_look(options.look)
     _check_distinct(options)
     if options.out and not wants_folder(options.out, choice.look.effect):
         check_output(options.out, options.file)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from app.frame.canvas import Canvas
 from app.frame.gl_path import GlPath
 from app.frame.gpu_timer import timer_health
 from app.frame.machine import Machine
@@ -30,6 +31,7 @@ class Opened:
     machine: Machine
     model: SegmentationModel
     segmenter: GlPath | CpuSegmenter
+    canvas: Canvas | None  # None where nothing is drawn
     outputs: Outputs
     pipeline: Pipeline
 
@@ -89,6 +91,8 @@ def _rounded(summaries: Mapping[str, Summary]) -> dict[str, dict[str, float]]:
 def _warnings(opened: Opened) -> list[str]:
     source, recorder, name = opened.source, opened.outputs.recorder, opened.options.file
     lines = list(recorder.warnings) if recorder else []
+    if opened.canvas and opened.canvas.message:
+        lines.append(opened.canvas.message)
     if opened.segmenter.precision != opened.options.precision:
         lines.append(f"--precision {opened.options.precision} is for the GPU: the CPU computed in fp32")
     if isinstance(source, FileSource):  # what is watched in any order has no such numbers

@@ -36,7 +36,7 @@ def replay_in_window(options: ReplayOptions, choice: Choice, console: Console) -
         outputs = open_outputs(options, source.info, machine.context, segmenter, (show.target, show.canvas), stack)
         pipeline = show.pipeline(outputs.stages)
         stack.callback(pipeline.release)
-        opened = Opened(options, source, machine, model, segmenter, outputs, pipeline)
+        opened = Opened(options, source, machine, model, segmenter, show.canvas, outputs, pipeline)
         records = stack.enter_context(
             Records(options, (DECODE, *pipeline.names), opened.dispatches, outputs, figures.add)
         )

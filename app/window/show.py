@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from app.console import Console
+from app.frame.backdrop import Backdrop
 from app.frame.canvas import Canvas
 from app.frame.gl_path import GlPath
 from app.frame.looks import Choice
@@ -64,7 +65,9 @@ class Show:
         self.machine, self.segmenter = machine, segmenter
         self.target = OffscreenTarget(context, size)
         stack.callback(self.target.release)
-        self.canvas = Canvas(context, segmenter, self.target, wishes.fit, wishes.choice)
+        backdrop = Backdrop(context, size, wishes.choice.background, waits=wishes.recorded)
+        stack.callback(backdrop.release)
+        self.canvas = Canvas(context, segmenter, self.target, wishes.fit, wishes.choice, backdrop=backdrop)
         stack.callback(self.canvas.release)
         self.source, self.window = source, window
         self._feed, self._wishes = feed, wishes
@@ -73,7 +76,7 @@ class Show:
     def pipeline(self, outputs: Sequence[Stage] = ()) -> Pipeline:
         """The way of a frame to the screen; outputs take its picture before it is drawn there."""
         stages = [*self.segmenter.stages, self.canvas.stage, *outputs, *self._screen.stages]
-        return Pipeline(stages, self.window.context, lambda: self.segmenter.uploaded_bytes)
+        return Pipeline(stages, self.window.context, lambda: self.segmenter.uploaded_bytes + self.canvas.uploaded_bytes)
 
     @contextlib.contextmanager
     def player(self, pipeline: Pipeline, figures: Part, observe: Callable[[FrameRecord], None]) -> Iterator[Player]:

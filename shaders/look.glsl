@@ -1,0 +1,18 @@
+// What a look does to the mask, and to places of the frame.
+// Whether the mask goes through a curve.
+#define SHAPED 0
+
+uniform vec3 curve;  // a factor, what is added then, and a power
+uniform ivec2 mirror;  // what column x of the picture shows of the frame: column mirror.x + mirror.y * x
+
+float shaped(float mask) {
+#if SHAPED
+    return pow(clamp(mask * curve.x + curve.y, 0.0, 1.0), curve.z);
+#else
+    return mask;
+#endif
+}
+
+ivec2 mirrored(ivec2 at) {
+    return ivec2(mirror.x + mirror.y * at.x, at.y);
+}

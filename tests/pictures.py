@@ -1,0 +1,192 @@
+"""Frames, masks and looks go in; what must be drawn comes out of NumPy in double precision, and a bench to draw it."""
+
+import numpy as np
+import numpy.typing as npt
+
+from app.frame.backdrop import Backdrop
+from app.frame.canvas import Canvas
+from app.frame.looks import Choice
+from app.frame.picture import rgba_format, rgba_picture
+from app.frame.preprocess import Fit, ImageSize
+from app.frame.readback import ReadbackRing
+from app.frame.render import Compositor, Look
+from app.frame.resample import MaskLayout
+from app.frame.targets import OffscreenTarget
+from app.frame.upload import FrameTextures
+from app.media.background import cover
+from app.media.sources import VideoFrame
+from gpu_delegate.context import Context
+from gpu_delegate.opengl import BufferRange
+
+Image = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+
+SMALL = (64, 48)
+BACKGROUND = np.random.default_rng(7).integers(0, 256, (47, 65, 4), np.uint8)
+
+
+def noise(size: ImageSize, seed: int = 0) -> Image:
+    rgba = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 4), np.uint8)
+    rgba[..., 3] = 255
+    return rgba
+
+
+def disc(size: ImageSize, radius: float) -> Floats:
+    """A mask whose person is a disc in the middle, with a sharp edge."""
+    y, x = np.mgrid[: size[1], : size[0]]
+    return np.asarray(np.hypot(x - size[0] / 2, y - size[1] / 2) < radius, np.float32)
+
+
+# The definitions, from the docstring of app/frame/blur.py
+
+
+def gaussian(radius: float) -> tuple[int, Doubles]:
+    """The factor, and the weights of cells as far away as three standard deviations, in either direction."""
+    factor = max(3, int(radius / 4))
+    variance = (radius / 2 / factor) ** 2 - 0.25
+    reach = int(np.ceil(3 * np.sqrt(variance)))
+    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * variance))
+    return factor, weights / weights.sum()
+
+
+def smooth_rows(cells: Doubles, weights: Doubles) -> Doubles:
+    reach = len(weights) // 2
+    padded = np.pad(cells, ((reach, reach), (0, 0), (0, 0)), "edge")
+    return sum((weight * padded[i : i + len(cells)] for i, weight in enumerate(weights)), np.zeros_like(cells))
+
+
+def interpolate_rows(cells: Doubles, factor: int, count: int) -> Doubles:
+    at = (np.arange(count) + 0.5) / factor - 0.5
+    first = np.floor(at).astype(int)
+    part = (at - first)[:, None, None]
+    above, below = (cells[np.clip(first + i, 0, len(cells) - 1)] for i in (0, 1))
+    return np.asarray(above + (below - above) * part)
+
+
+def spread(behind: Doubles, person: Doubles, radius: float) -> Doubles:
+    """What is seen of (H, W, 3) behind a person (H, W, 1), blurred: premultiplied, with the mean weight (H, W, 4)."""
+    factor, weights = gaussian(radius)
+    height, width, _ = behind.shape
+    weighted = np.concatenate([behind, np.ones_like(person)], -1) * (1 - person) ** 3
+    taps = min(4, factor)
+    within = [(2 * i + 1) * factor // (2 * taps) for i in range(taps)]
+    rows, columns = (
+        np.minimum(np.arange(-(-side // factor))[:, None] * factor + within, side - 1) for side in (height, width)
+    )
+    cells = weighted[rows][:, :, columns].mean((1, 3))
+    for _ in range(2):
+        cells = smooth_rows(cells, weights).swapaxes(0, 1)
+    between = interpolate_rows(cells, factor, height).swapaxes(0, 1)
+    return interpolate_rows(between, factor, width).swapaxes(0, 1)
+
+
+def blurred(frame: Doubles, person: Doubles, radius: float) -> Doubles:
+    """The background behind a frame (H, W, 3) with a person (H, W, 1), which the person does not spread into."""
+    sums, tiny = spread(frame, person, radius), 1 / 4096
+    return np.asarray((sums[..., :3] + tiny * frame) / (sums[..., 3:] + tiny))
+
+
+def checkered(size: ImageSize) -> Doubles:
+    """Squares of two greys."""
+    squares = np.add.outer(np.arange(size[1]) // 16, np.arange(size[0]) // 16) % 2
+    return np.repeat(np.where(squares, 153.0, 204.0)[..., None], 3, -1)
+
+
+def picture_of(look: Look, rgba: Image, mask: Floats) -> Doubles:
+    """What a look makes of a frame (H, W, 4) with a mask of its size: (H, W, 4) from 0 to 255."""
+    frame, height, width = rgba[..., :3].astype(np.float64), *mask.shape
+    curved = (mask[..., None].astype(np.float64) - look.threshold) / max(look.softness, 1 / 256) + 0.5
+    person = np.clip(curved, 0, 1) ** look.gamma
+    turn = slice(None, None, -1 if look.mirror else 1)
+    color: Doubles = np.broadcast_to(np.array(look.color, np.float64) * 255, frame.shape)
+    behind = {
+        "replace": cover(BACKGROUND, (width, height))[:, turn, :3].astype(np.float64),
+        "color": color,
+        "checker": checkered((width, height))[:, turn],
+    }
+    if look.effect == "blur":
+        behind["blur"] = blurred(frame, person, look.radius or max(4, 0.05 * height))
+    lit = frame
+    if look.light_wrap and look.effect in ("replace", "color", "blur"):
+        seen = frame if look.effect == "blur" else behind[look.effect]
+        light = look.light_wrap * spread(seen, person, max(4, 0.04 * height))[..., :3]
+        lit = frame + light - frame * light / 255
+    colours = {
+        "tint": frame + person * 0.5 * (color - frame),
+        "cutout": frame,
+        "none": frame,
+        "mask": 255 * np.repeat(person, 3, -1),
+    }
+    shown = colours[look.effect] if look.effect in colours else lit * person + behind[look.effect] * (1 - person)
+    alpha = 255 * person if look.effect == "cutout" else np.full_like(person, 255)
+    return np.asarray(np.concatenate([shown, alpha], -1)[:, turn])
+
+
+# A frame and its mask on the device
+
+
+class Bench:
+    """What a segmenter hands on: a frame's textures, and its mask as a plain tensor in a buffer."""
+
+    def __init__(self, context: Context, rgba: Image, mask: Floats) -> None:
+        self.context, self.size = context, (rgba.shape[1], rgba.shape[0])
+        self.frame = FrameTextures(context, rgba_format(self.size))
+        self.frame.upload(rgba_picture(rgba))
+        self.layout = MaskLayout((mask.shape[1], mask.shape[0]), stride=1)
+        self._buffer = context.mgl.buffer(mask.tobytes())
+        self.mask = BufferRange(self._buffer.glo, 0, mask.nbytes)
+
+    def read(self, target: OffscreenTarget) -> Image:
+        """The picture in a target, (H, W, 4), its top row first."""
+        ring = ReadbackRing[int](self.context, target.size[0] * target.size[1] * 4)
+        ring.request_picture(0, target.framebuffer, target.size)
+        ((_, data),) = ring.drain()
+        ring.release()
+        return data.reshape(target.size[1], target.size[0], 4)
+
+    def draw(self, look: Look, fit: Fit = "stretch") -> Image:
+        """One picture, by a compositor of its own."""
+        target, backdrop = OffscreenTarget(self.context, self.size), self.backdrop()
+        with Compositor(self.context, self.frame, self.layout, fit, look, backdrop) as compositor:
+            compositor.draw(self.mask, target)
+            picture = self.read(target)
+        target.release()
+        backdrop.release()
+        return picture
+
+    def backdrop(self) -> Backdrop:
+        """With the picture that all definitions have."""
+        backdrop = Backdrop(self.context, self.size)
+        backdrop.show(rgba_picture(cover(BACKGROUND, self.size)))
+        return backdrop
+
+    def release(self) -> None:
+        self.frame.release()
+        self._buffer.release()
+
+
+def drawn(context: Context, look: Look, rgba: Image, mask: Floats, fit: Fit = "stretch") -> Image:
+    bench = Bench(context, rgba, mask)
+    picture = bench.draw(look, fit)
+    bench.release()
+    return picture
+
+
+class Segmented(Bench):
+    """A bench with a canvas, as a pipeline has it."""
+
+    def __init__(self, context: Context, rgba: Image, mask: Floats, look: Look) -> None:
+        super().__init__(context, rgba, mask)
+        self.target, self._backdrop = OffscreenTarget(context, self.size), self.backdrop()
+        self.canvas = Canvas(context, self, self.target, "stretch", Choice(look), backdrop=self._backdrop)
+        self.frame_in_ram = VideoFrame(0, 0, 0.0, rgba_picture(rgba))
+
+    def show(self) -> None:
+        self.canvas.stage.run(self.frame_in_ram)
+
+    def release(self) -> None:
+        self.canvas.release()
+        self._backdrop.release()
+        self.target.release()
+        super().release()

@@ -1,0 +1,87 @@
+"""A canvas while frames run: looks switch, screens and outputs get what is theirs, and nothing is left behind."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from app.frame.looks import next_effect
+from app.frame.outputs import PngOutput
+from app.frame.picture import rgba_picture
+from app.frame.render import EFFECTS, Effect, Look
+from gpu_delegate.context import Context
+from gpu_delegate.errors import MediaError
+from tests.living import living
+from tests.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
+
+
+def test_effects_switch_between_any_two_frames(context: Context) -> None:
+    rgba, mask = noise((65, 47)), disc((65, 47), 15)
+    before = living(context)
+    bench = Segmented(context, rgba, mask, Look())
+    compiled: dict[str, set[int]] = {}
+    for radius, colour in ((6, (0.9, 0.2, 0.4)), (40, (0.0, 0.5, 1.0)), (11, (1.0, 1.0, 0.0))):
+        bench.canvas.look = replace(bench.canvas.look, color=colour, radius=radius)
+        for _ in EFFECTS:
+            look = bench.canvas.look = next_effect(bench.canvas.look)
+            read_back = replace(context.readback)
+            bench.show()
+            bench.canvas.shown()
+            context.gl.glFinish()
+            assert context.readback == read_back
+            context.check_errors(f"switching to {look}")
+            assert np.abs(bench.read(bench.target) - picture_of(look, rgba, mask)).max() <= 1
+        assert look.effect == "tint"
+        compiled = compiled or living(context)
+        assert living(context) == compiled, "later rounds make nothing new"
+    bench.release()
+    assert living(context) == before
+    assert len(compiled["Program"]) > len(before["Program"])
+
+
+def test_a_screen_shows_cutout_over_a_checkerboard(context: Context) -> None:
+    rgba, mask = noise((65, 47)), disc((65, 47), 15)
+    bench = Segmented(context, rgba, mask, Look("cutout"))
+    bench.show()
+    shown = bench.read(bench.canvas.shown())
+    assert np.array_equal(shown[..., :3], np.where(mask[..., None] > 0, rgba[..., :3], checkered((65, 47))))
+    assert np.array_equal(bench.read(bench.target)[..., 3], 255 * mask)
+    bench.canvas.look = Look("tint")
+    assert bench.canvas.shown() is bench.target
+    bench.release()
+
+
+# Pictures in files
+
+
+@pytest.mark.parametrize("effect", ["cutout", "blur"])
+def test_pictures_become_png_files_named_by_their_frames(context: Context, effect: Effect, tmp_path: Path) -> None:
+    alpha = effect == "cutout"
+    bench = Segmented(context, noise((65, 47)), disc((65, 47), 15), Look(effect))
+    output = PngOutput(context, bench.target, tmp_path, alpha)
+    expected = {}
+    for index in (7, 8, 9, 1000000):
+        bench.frame.upload(rgba_picture(noise((65, 47), index)))
+        bench.show()
+        output.stage.run(replace(bench.frame_in_ram, index=index))
+        expected[f"{index:06d}.png"] = bench.read(bench.target)[..., : 4 if alpha else 3]
+    output.finish()
+    output.release()
+    bench.release()
+    assert {path.name for path in tmp_path.iterdir()} == set(expected)
+    for name, picture in expected.items():
+        stored = np.asarray(cv2.imread(str(tmp_path / name), cv2.IMREAD_UNCHANGED))
+        assert np.array_equal(cv2.cvtColor(stored, cv2.COLOR_BGRA2RGBA if alpha else cv2.COLOR_BGR2RGB), picture)
+
+
+def test_a_folder_that_goes_away_is_told(context: Context, tmp_path: Path) -> None:
+    bench = Segmented(context, noise(SMALL), disc(SMALL, 15), Look("cutout"))
+    output = PngOutput(context, bench.target, tmp_path / "gone", alpha=True)
+    bench.show()
+    output.stage.run(bench.frame_in_ram)
+    with pytest.raises(MediaError, match="gone"):
+        output.finish()
+    output.release()
+    bench.release()

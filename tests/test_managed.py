@@ -10,7 +10,6 @@ from tests.clips import Recipe, moving, write_clip
 from tests.display import SCREEN, ManagedDisplay
 from tests.test_player import Script, Stage, opened, run
 
-
 POINTER = 0.01  # more of the screen than its arrow takes
 
 

@@ -32,29 +32,29 @@ class Still:
         """Of the picture to the one that is kept; None if there is none, or one of another format."""
         if self._kept is None or picture.format != self._format:
             return None
-        differences = _luma(picture) - self._kept
+        differences = luma(picture) - self._kept
         rows, columns = (_means(side) for side in differences.shape)
         worst = float((rows @ (differences * differences) @ columns.T).max()) / _ALLOWED
         return 10 * log10(_PEAK**2 / worst) if worst > 0 else inf
 
     def keep(self, picture: Picture) -> None:
         """This is what the network saw last."""
-        self._kept, self._format = _luma(picture), picture.format
+        self._kept, self._format = luma(picture), picture.format
 
     def forget(self) -> None:
         """The network has seen nothing yet."""
         self._kept = None
 
 
-def _luma(picture: Picture) -> Floats:
+def luma(picture: Picture) -> Floats:
     """Samples (rows, columns) from 0 to 255, as far apart along x and y."""
     form, plane = picture.format, picture.planes[0]
     step = max(1, round((form.size[0] * form.size[1] / _SAMPLES) ** 0.5))
     samples: Plane = plane[::step, ::step]
     if samples.ndim == 3:
         samples = samples[..., _LUMA[form.layout]]
-    luma: Floats = np.multiply(samples, _PEAK / ((1 << form.bits) - 1), dtype=np.float32)
-    return luma
+    scaled: Floats = np.multiply(samples, _PEAK / ((1 << form.bits) - 1), dtype=np.float32)
+    return scaled
 
 
 @lru_cache(maxsize=8)

@@ -4,16 +4,19 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from app.console import one_line
 from app.frame.preprocess import ImageSize
+from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
 
 FONT_PX = 13.0  # at scale 1
 SMALLEST_FONT_PX = 9.0
+_SHORTEST_S, _LONGEST_S = 1e-3, 0.1  # between two pictures, as Dear ImGui is told
 _LINES = 36  # of text that fit into a frame at least, unless that would be too small to read
 _GLSL = "#version 330"
 _FONT = ("assets", "fonts", "Inconsolata-Medium.ttf")
@@ -27,16 +30,24 @@ def font_px(size: ImageSize, scale: float) -> int:
 
 
 class Gui:
-    """One Dear ImGui with its own OpenGL 3 backend: no window, no input, no settings file. Call release() at the end.
+    """One Dear ImGui with its own OpenGL 3 backend: no window, no settings file. Call release() at the end.
 
-    Belongs to the thread of the context; several may live side by side.
+    Belongs to the thread of the context; several may live side by side. It needs no input, and takes what it is fed.
+    takes_mouse: whether what was drawn last has anything to be clicked; takes_keys: whether text is typed into it.
     """
 
     def __init__(self, context: Context) -> None:
         """Raises DeviceError if imgui-bundle cannot be loaded or cannot draw here."""
         self._imgui, self._gl, self._renderer = load_imgui(), context.gl, context.renderer
+        self.takes_mouse = self.takes_keys = False
         self._gui: Any = None
         self._font_px = 0
+        self._inputs: list[Input] = []
+        self._drawn_s = perf_counter()
+
+    def feed(self, inputs: Sequence[Input]) -> None:
+        """What a person has done, for what is drawn next."""
+        self._inputs += inputs
 
     def draw(
         self, framebuffer: int, size: ImageSize, scale: float = 1.0, parts: Sequence[Callable[[], None]] = ()
@@ -46,10 +57,13 @@ class Gui:
         Draws nothing where there is no pixel. Raises DeviceError if Dear ImGui fails.
         """
         if min(size) < 1 or not parts:
+            self.takes_mouse = self.takes_keys = False
             return
         self._prepare(font_px(size, scale))
         imgui = self._imgui
-        imgui.get_io().display_size = imgui.ImVec2(*size)
+        io = imgui.get_io()
+        io.display_size = imgui.ImVec2(*size)
+        self._tell(io)
         with self._failures_told(), _restored(self._gl):
             self._gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, framebuffer)
             imgui.backends.opengl3_new_frame()
@@ -62,6 +76,7 @@ class Gui:
                 raise
             imgui.render()
             imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
+        self.takes_mouse, self.takes_keys = io.metrics_render_windows > 0, io.want_text_input
 
     def release(self) -> None:
         """Free everything; harmless when repeated."""
@@ -87,10 +102,30 @@ class Gui:
             io = imgui.get_io()
             io.set_ini_filename("")
             io.set_log_filename("")
-            io.delta_time = 1 / 60
+            self._imgui.get_style().scale_all_sizes(px / FONT_PX)
             io.fonts.add_font_from_file_ttf(str(Path(imgui_folder()).joinpath(*_FONT)), px)
             if not imgui.backends.opengl3_init(_GLSL):
                 raise RuntimeError("its backend does not start")
+
+    def _tell(self, io: Any) -> None:
+        """What has been done since the last picture, and how long ago that was."""
+        last_s, self._drawn_s = self._drawn_s, perf_counter()
+        io.delta_time = min(max(self._drawn_s - last_s, _SHORTEST_S), _LONGEST_S)
+        inputs, self._inputs = self._inputs, []
+        for done in inputs:
+            match done:
+                case Moved(x, y):
+                    io.add_mouse_pos_event(x, y)
+                case Button(number, down):
+                    io.add_mouse_button_event(number, down)
+                case Wheel(across, up):
+                    io.add_mouse_wheel_event(across, up)
+                case Held(name, down):
+                    io.add_key_event(getattr(self._imgui.Key, name), down)
+                case Typed(text):
+                    io.add_input_character(ord(text))
+                case Left():
+                    io.add_focus_event(False)
 
     @contextlib.contextmanager
     def _failures_told(self) -> Iterator[None]:

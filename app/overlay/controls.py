@@ -1,0 +1,145 @@
+"""Settings go in; a panel to change them is drawn, and the settings come out as the person has left them.
+
+Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's memory until Enter is pressed.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from app.overlay.gui import load_imgui
+from app.settings.settings import Settings, Spec, Value, meaning, shown, specs, with_values
+from gpu_delegate.errors import UsageError
+
+_WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
+_LABELS = 0.36  # of its width
+_FILL = -1e-6  # a width: all that there is
+_UNFOLDED = ("picture", "mask")  # the sections that are seen at once
+_TITLE = "Settings###settings"
+_SIZES = ("320x240", "640x360", "640x480", "1280x720", "1920x1080", "3840x2160")
+
+
+def controls(settings: Settings) -> Settings:
+    """The settings with what was changed in this picture of the panel; the cross in its corner is the setting panel."""
+    imgui = load_imgui()
+    em = imgui.get_font_size()
+    screen = imgui.get_io().display_size
+    gap, wide = _GAP * em, min(_WIDE * em, screen.x)
+    imgui.set_next_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap), imgui.Cond_.appearing)
+    imgui.set_next_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)), imgui.Cond_.appearing)
+    imgui.set_next_window_bg_alpha(0.85)
+    unfolded, is_open = imgui.begin(_TITLE, True, imgui.WindowFlags_.no_saved_settings)
+    if unfolded:
+        for section in dict.fromkeys(spec.section for spec in specs()):
+            unfolds = imgui.TreeNodeFlags_.default_open if section in _UNFOLDED else 0
+            if imgui.collapsing_header(section.capitalize(), unfolds):
+                settings = _section(imgui, settings, section)
+    imgui.end()
+    return settings if is_open else replace(settings, panel=False)
+
+
+def _section(imgui: Any, settings: Settings, section: str) -> Settings:
+    """The settings of one section, a row each: the name, what changes it, and the way back to its default."""
+    columns = imgui.TableColumnFlags_
+    if imgui.begin_table(section, 3, imgui.TableFlags_.sizing_stretch_prop):
+        imgui.table_setup_column("name", columns.width_stretch, _LABELS)
+        imgui.table_setup_column("value", columns.width_stretch, 1 - _LABELS)
+        imgui.table_setup_column("default", columns.width_fixed, imgui.get_frame_height())
+        for spec in specs():
+            if spec.section == section:
+                imgui.push_id(spec.name)
+                settings = _row(imgui, settings, spec)
+                imgui.pop_id()
+        imgui.end_table()
+    return settings
+
+
+def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
+    """One of them; a value that cannot be is as if nothing had been done."""
+    before = getattr(settings, spec.name)
+    imgui.begin_disabled(spec.changes == "restart")
+    imgui.table_next_column()
+    imgui.align_text_to_frame_padding()
+    imgui.text(spec.name.replace("_", " "))
+    _explain(imgui, spec)
+    imgui.table_next_column()
+    imgui.set_next_item_width(_FILL)
+    value = _widget(imgui, spec, before)
+    _explain(imgui, spec)
+    imgui.table_next_column()
+    if before != spec.default:
+        value = spec.default if imgui.arrow_button("default", imgui.Dir.left) else value
+        imgui.set_item_tooltip(f"Back to {shown(spec.default) or 'none'}.")
+    imgui.end_disabled()
+    if value == before:
+        return settings
+    try:
+        return with_values(settings, {spec.name: value})
+    except UsageError:
+        return settings
+
+
+def _widget(imgui: Any, spec: Spec, value: Any) -> Value:
+    """What changes a setting of that kind."""
+    if spec.kind == "bool":
+        return bool(imgui.checkbox("##value", value)[1])
+    if spec.kind == "choice":
+        return _chosen(imgui, spec.choices, value)
+    if spec.kind in ("int", "float"):
+        return _number(imgui, spec, value)
+    return _text(imgui, spec, value)
+
+
+def _number(imgui: Any, spec: Spec, value: Any) -> Value:
+    """A slider; or a field where each value costs a while. Dear ImGui rounds floats: only what was changed counts."""
+    if spec.changes != "running":
+        entered, found = imgui.input_float(
+            "##value", value, format="%g", flags=imgui.InputTextFlags_.enter_returns_true
+        )
+        return round(float(found), 3) if entered else value
+    flags = imgui.SliderFlags_.always_clamp
+    if spec.kind == "int":
+        return int(imgui.slider_int("##value", value, int(spec.low), int(spec.high), flags=flags)[1])
+    least, wide = 0.0 if spec.zero else spec.low, spec.high >= 10
+    words = spec.zero if spec.zero and not value else "%.1f" if wide else "%.2f"
+    flags |= imgui.SliderFlags_.logarithmic if wide else 0
+    moved, found = imgui.slider_float("##value", value, least, spec.high, words, flags)
+    if moved and spec.zero and found < spec.low:
+        return 0.0 if found < value else spec.low
+    return round(float(found), 3) if moved else value
+
+
+def _text(imgui: Any, spec: Spec, value: str) -> str:
+    """A field whose text counts once Enter is pressed, and what is proposed."""
+    proposed = _SIZES if spec.kind == "size" else spec.choices
+    room = imgui.calc_item_width()
+    if proposed:
+        imgui.set_next_item_width(room - imgui.get_frame_height())
+    entered, typed = imgui.input_text_with_hint("##value", "none", value, imgui.InputTextFlags_.enter_returns_true)
+    text = str(typed) if entered else value
+    if proposed:
+        _explain(imgui, spec)
+        imgui.same_line(0, 0)
+        text = _chosen(imgui, proposed, text, imgui.ComboFlags_.no_preview)
+    return text
+
+
+def _chosen(imgui: Any, choices: tuple[str, ...], value: str, flags: int = 0) -> str:
+    """One of several."""
+    picked = value
+    if imgui.begin_combo("##choice", value, flags):
+        for choice in choices:
+            if imgui.selectable(choice, choice == value)[0]:
+                picked = choice
+        imgui.end_combo()
+    return picked
+
+
+def _explain(imgui: Any, spec: Spec) -> None:
+    """What the setting is for, where the mouse rests on it."""
+    takes = {
+        "running": "",
+        "reopens camera": "\nThe camera is opened again.",
+        "restart": "\nOnly when live is started.",
+    }
+    if imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip | imgui.HoveredFlags_.allow_when_disabled):
+        imgui.set_tooltip(f"{spec.help}\n{spec.flag}: {meaning(spec)}{takes[spec.changes]}")

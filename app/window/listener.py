@@ -1,0 +1,100 @@
+"""A window goes in; all that a person does in it with mouse and keys comes out, as long as somebody listens."""
+
+from typing import Any
+
+from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+
+_MOST = 1000  # inputs kept; only a window that draws no more lets so many come together
+_LETTERS = "acvxyz"  # that do something together with Ctrl, in the keyboard's own layout
+
+
+class Listener:
+    """Gathers inputs of one window of glfw. Switched off, it costs nothing: glfw calls nobody for the mouse."""
+
+    def __init__(self, glfw: Any, handle: Any) -> None:
+        """Switched off."""
+        self._glfw, self._handle = glfw, handle
+        self._names = _names(glfw)
+        self._inputs: list[Input] = []
+        self._on = False
+
+    @property
+    def on(self) -> bool:
+        """Whether it listens."""
+        return self._on
+
+    @on.setter
+    def on(self, on: bool) -> None:
+        if on == self._on:
+            return
+        self._on, glfw, handle = on, self._glfw, self._handle
+        self._inputs = [] if on else [Left()]
+        glfw.set_cursor_pos_callback(handle, self._on_move if on else None)
+        glfw.set_mouse_button_callback(handle, self._on_button if on else None)
+        glfw.set_scroll_callback(handle, self._on_wheel if on else None)
+        glfw.set_cursor_enter_callback(handle, self._on_enter if on else None)
+        glfw.set_window_focus_callback(handle, self._on_focus if on else None)
+        if on:
+            self._on_move(handle, *glfw.get_cursor_pos(handle))
+
+    def take(self) -> list[Input]:
+        """What has been done since the last call."""
+        inputs, self._inputs = self._inputs, []
+        return inputs
+
+    def key(self, key: int, scancode: int, action: int) -> None:
+        """To be called for each key of the window; what is held down is repeated by whoever listens."""
+        if not self._on or action == self._glfw.REPEAT:
+            return
+        name = self._names.get(key, "")
+        if not name and self._glfw.KEY_A <= key <= self._glfw.KEY_Z:
+            name = (self._glfw.get_key_name(key, scancode) or "").lower()
+            name = name if name and name in _LETTERS else ""
+        if name:
+            self._add(Held(name, action == self._glfw.PRESS))
+
+    def text(self, codepoint: int) -> None:
+        """To be called for each character that is typed in the window."""
+        if self._on:
+            self._add(Typed(chr(codepoint)))
+
+    def _on_move(self, _: object, x: float, y: float) -> None:
+        """From units of the screen to pixels, which are not the same on all screens."""
+        glfw, handle = self._glfw, self._handle
+        window, pixels = glfw.get_window_size(handle), glfw.get_framebuffer_size(handle)
+        if min(window) > 0:
+            self._add(Moved(x * pixels[0] / window[0], y * pixels[1] / window[1]))
+
+    def _on_button(self, _: object, button: int, action: int, modifiers: int) -> None:
+        if button <= self._glfw.MOUSE_BUTTON_MIDDLE:
+            self._add(Button(button, action == self._glfw.PRESS))
+
+    def _on_wheel(self, _: object, across: float, up: float) -> None:
+        self._add(Wheel(across, up))
+
+    def _on_enter(self, _: object, entered: int) -> None:
+        """A mouse that has left is nowhere near anything, unless it drags something."""
+        if not entered and not self._glfw.get_mouse_button(self._handle, self._glfw.MOUSE_BUTTON_LEFT):
+            self._add(Moved(-1e6, -1e6))
+
+    def _on_focus(self, _: object, focused: int) -> None:
+        if not focused:
+            self._add(Left())
+
+    def _add(self, found: Input) -> None:
+        if self._inputs and isinstance(found, Moved) and isinstance(self._inputs[-1], Moved):
+            self._inputs[-1] = found
+        elif len(self._inputs) < _MOST:
+            self._inputs.append(found)
+
+
+def _names(glfw: Any) -> dict[int, str]:
+    """What keys are called that do something in a field of text, or to the mouse."""
+    names = {
+        "TAB": "tab", "LEFT": "left_arrow", "RIGHT": "right_arrow", "UP": "up_arrow", "DOWN": "down_arrow",
+        "HOME": "home", "END": "end", "PAGE_UP": "page_up", "PAGE_DOWN": "page_down", "INSERT": "insert",
+        "DELETE": "delete", "BACKSPACE": "backspace", "ENTER": "enter", "KP_ENTER": "keypad_enter",
+        "ESCAPE": "escape", "LEFT_CONTROL": "mod_ctrl", "RIGHT_CONTROL": "mod_ctrl", "LEFT_SHIFT": "mod_shift",
+        "RIGHT_SHIFT": "mod_shift", "LEFT_SUPER": "mod_super", "RIGHT_SUPER": "mod_super",
+    }  # fmt: skip
+    return {getattr(glfw, f"KEY_{key}"): name for key, name in names.items()}

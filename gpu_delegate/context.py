@@ -8,7 +8,8 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -115,9 +116,13 @@ class Context:
 
         What else the driver had to say becomes an OpenGLWarning, each text once.
         """
+        code = self.gl.glGetError()
+        if not code and not self._messages.waiting:  # as for each stage of each frame
+            return
         names: list[str] = []
-        while len(names) < 8 and (code := self.gl.glGetError()):
+        while code and len(names) < 8:
             names.append(_ERROR_NAMES.get(code, hex(code)))
+            code = self.gl.glGetError()
         errors = self._messages.take_errors()
         if names or errors:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
@@ -130,18 +135,9 @@ class Context:
         if self._messages.waiting:
             self.check_errors(where)
 
-    @contextlib.contextmanager
-    def scope(self, name: str) -> Iterator[None]:
+    def scope(self, name: str) -> contextlib.AbstractContextManager[None]:
         """What is issued inside belongs together under this name, for debuggers of OpenGL."""
-        if not self.gl.khr_debug:
-            yield
-            return
-        text = label_text(name)
-        self.gl.glPushDebugGroup(opengl.DEBUG_SOURCE_APPLICATION, 0, len(text), text)
-        try:
-            yield
-        finally:
-            self.gl.glPopDebugGroup()
+        return _Scope(self.gl, label_text(name)) if self.gl.khr_debug else contextlib.nullcontext()
 
     def label(self, kind: int, name: int, text: str) -> None:
         """Name an object for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER. It has been bound."""
@@ -240,6 +236,20 @@ def _check_log(get: Any, get_log: Any, name: int, status: int, source: str, labe
     raise DeviceError(f"shader {label} does not compile: {explain_log(log.value.decode(errors='replace'), source)}")
 
 
+class _Scope:
+    """A named group of commands: a class, since a generator takes thrice as long, for each stage of each frame."""
+
+    def __init__(self, gl: GL, text: bytes) -> None:
+        self._gl, self._text = gl, text
+
+    def __enter__(self) -> None:
+        self._gl.glPushDebugGroup(opengl.DEBUG_SOURCE_APPLICATION, 0, len(self._text), self._text)
+
+    def __exit__(self, *_: object) -> None:
+        self._gl.glPopDebugGroup()
+
+
+@lru_cache(maxsize=256)
 def label_text(name: str) -> bytes:
     """A name as OpenGL takes it: valid UTF-8 without zero bytes, cut at MOST_LABEL_BYTES between two characters."""
     text = name.replace("\0", " ").encode(errors="replace")[:MOST_LABEL_BYTES]

@@ -73,7 +73,7 @@ class _Step:
     grid: tuple[int, int, int]
     barrier: int
     units: ctypes.Array[ctypes.c_uint]
-    weights: int
+    weights: ctypes.Array[ctypes.c_uint] | None
     buffers: ctypes.Array[ctypes.c_uint]
     offsets: ctypes.Array[ctypes.c_ssize_t]
     sizes: ctypes.Array[ctypes.c_ssize_t]
@@ -135,6 +135,8 @@ class Program:
         gl.glUseProgram(step.program)
         if gl.multi_bind:
             gl.glBindTextures(0, len(step.units), step.units)
+            if step.weights:
+                gl.glBindTextures(WEIGHTS_UNIT, 1, step.weights)
             gl.glBindBuffersRange(
                 opengl.SHADER_STORAGE_BUFFER, 0, len(step.buffers), step.buffers, step.offsets, step.sizes
             )
@@ -144,9 +146,9 @@ class Program:
                 gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
             for k, buffer in enumerate(step.buffers):
                 gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, k, buffer, step.offsets[k], step.sizes[k])
-        if step.weights:
-            gl.glActiveTexture(opengl.TEXTURE0 + WEIGHTS_UNIT)
-            gl.glBindTexture(opengl.TEXTURE_BUFFER, step.weights)
+            if step.weights:
+                gl.glActiveTexture(opengl.TEXTURE0 + WEIGHTS_UNIT)
+                gl.glBindTexture(opengl.TEXTURE_BUFFER, step.weights[0])
 
     def profile(self, runs: int = 10) -> tuple[float, ...]:
         """Milliseconds of each dispatch, the least of several runs, waiting for the GPU after each one."""
@@ -313,7 +315,8 @@ class Program:
         count = len(bound)
         return _Step(
             self._programs[kernel.source], kernel.grid, self.blueprint.barriers[number],
-            (ctypes.c_uint * len(units))(*units), self._weights[number],
+            (ctypes.c_uint * len(units))(*units),
+            (ctypes.c_uint * 1)(weights) if (weights := self._weights[number]) else None,
             (ctypes.c_uint * count)(*(place.buffer for place in bound)),
             (ctypes.c_ssize_t * count)(*(place.offset_bytes for place in bound)),
             (ctypes.c_ssize_t * count)(*(place.size_bytes for place in bound)),

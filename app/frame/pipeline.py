@@ -167,22 +167,23 @@ class Pipeline:
         self._records.clear()
 
     def _run(self, stage: Stage, frame: VideoFrame) -> StageRecord:
-        if self._context is None:
+        context = self._context
+        if context is None:
             start_ns = perf_counter_ns()
             stage.run(frame)
             return StageRecord(stage.name, start_ns, (perf_counter_ns() - start_ns) / 1e6)
-        before, start_ns = self.readback_bytes, perf_counter_ns()
-        with self._context.scope(stage.name):
+        before, start_ns = context.readback.bytes, perf_counter_ns()
+        with context.scope(stage.name):
             stage.run(frame)
         if self._timer:
             self._timer.mark()
         else:
-            self._context.gl.glFinish()
+            context.gl.glFinish()
         cpu_ms = (perf_counter_ns() - start_ns) / 1e6
         # glGetError makes threaded drivers wait: after glFinish they have nothing to wait for, else messages must do.
-        check = self._context.check_messages if self._timer else self._context.check_errors
+        check = context.check_messages if self._timer else context.check_errors
         check(f"running stage {stage.name} of frame {frame.index}")
-        return StageRecord(stage.name, start_ns, cpu_ms, readback_bytes=self.readback_bytes - before)
+        return StageRecord(stage.name, start_ns, cpu_ms, readback_bytes=context.readback.bytes - before)
 
     def _limit_frames_in_flight(self, index: int) -> None:
         """Wait for the frame before this one: without that, a fast source would queue frames without end."""

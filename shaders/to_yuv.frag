@@ -4,8 +4,9 @@
 // repeats its last row and column.
 #define WIDTH 640
 #define HEIGHT 480
-// 1 luma alone; 2 a plane of Cb, then one of Cr; 3 one plane with Cb and Cr in turn (numbers of frame.glsl).
-#define LAYOUT 2
+// 0 luma; 1 a plane of Cb, then one of Cr; 2 one plane with Cb and Cr in turn. Each is drawn over its own rows: where all
+// is in one shader, software GL works out all for each pixel.
+#define PART 0
 // Luma, Cb and Cr are TO_YUV * rgb + OFFSET.
 #define TO_YUV mat3(1.0)
 #define OFFSET vec3(0.0)
@@ -19,25 +20,27 @@ vec3 samples_at(int x, int y) {
     return TO_YUV * (pixel.rgb * pixel.a) + OFFSET;
 }
 
+#if PART > 0
 // Chroma lies amid the four pixels whose mean it is.
 vec2 chroma_at(int x, int y) {
     vec3 above = samples_at(2 * x, 2 * y) + samples_at(2 * x + 1, 2 * y);
     vec3 below = samples_at(2 * x, 2 * y + 1) + samples_at(2 * x + 1, 2 * y + 1);
     return (above.yz + below.yz) / 4.0;
 }
+#endif
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy);
-    float value;
-    if (LAYOUT == 1 || at.y < HEIGHT) {
-        value = samples_at(at.x, at.y).x;
-    } else if (LAYOUT == 3) {
-        vec2 chroma = chroma_at(at.x / 2, at.y - HEIGHT);
-        value = at.x % 2 == 0 ? chroma.x : chroma.y;
-    } else {
-        int index = (at.y - HEIGHT) * WIDTH + at.x, plane = WIDTH * HEIGHT / 4, rest = index % plane;
-        vec2 chroma = chroma_at(rest % (WIDTH / 2), rest / (WIDTH / 2));
-        value = index < plane ? chroma.x : chroma.y;
-    }
+#if PART == 0
+    float value = samples_at(at.x, at.y).x;
+#elif PART == 1
+    const int PLANE = WIDTH * HEIGHT / 4;
+    int index = (at.y - HEIGHT) * WIDTH + at.x, rest = index % PLANE;
+    vec2 chroma = chroma_at(rest % (WIDTH / 2), rest / (WIDTH / 2));
+    float value = index < PLANE ? chroma.x : chroma.y;
+#else
+    vec2 chroma = chroma_at(at.x / 2, at.y - HEIGHT);
+    float value = at.x % 2 == 0 ? chroma.x : chroma.y;
+#endif
     code = floor(clamp(value, 0.0, 1.0) * 255.0 + 0.5) / 255.0;  // halves go up
 }

@@ -16,7 +16,7 @@ from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.shader import Value
 
-_LAYOUTS: dict[Layout, int] = {"gray": 1, "yuv": 2, "nv12": 3}  # to_yuv.frag's numbers
+_CHROMA: dict[Layout, int] = {"yuv": 1, "nv12": 2}  # to_yuv.frag's numbers; 0 is luma
 
 
 def i420(size: ImageSize, matrix: Matrix = "bt709") -> PictureFormat:
@@ -57,7 +57,6 @@ class YuvPicture:
         defines: dict[str, Value] = {
             "WIDTH": width,
             "HEIGHT": height,
-            "LAYOUT": _LAYOUTS[format.layout],
             "TO_YUV": f"mat3({', '.join(map(repr, to_yuv.T.ravel().tolist()))})",
             "OFFSET": f"vec3({', '.join(map(repr, (-to_yuv @ offset).tolist()))})",
         }
@@ -65,7 +64,12 @@ class YuvPicture:
         self.size: ImageSize = (width, size_bytes(format) // width)
         self._gl = context.gl
         self._target = OffscreenTarget(context, self.size, "codes")
-        self._drawing = Drawing(context, "to_yuv.frag", defines, {"picture": 0}, f"to {format.layout}")
+        self._parts = tuple(
+            Drawing(
+                context, "to_yuv.frag", {**defines, "PART": part}, {"picture": 0}, f"to {format.layout}, part {part}"
+            )
+            for part in (0, *([_CHROMA[format.layout]] if format.layout in _CHROMA else []))
+        )
 
     @property
     def framebuffer(self) -> int:
@@ -76,12 +80,15 @@ class YuvPicture:
         """Convert a picture, which is at most one pixel smaller than the format each way."""
         self._gl.glActiveTexture(opengl.TEXTURE0)
         self._gl.glBindTexture(opengl.TEXTURE_2D, picture.texture)
-        self._drawing.use()
-        self._drawing.draw(self.framebuffer, self.size)
+        (width, height), rows = self.format.size, self.size[1]
+        for part, first, last in zip(self._parts, (0, height), (height, rows), strict=False):
+            part.use()
+            part.draw(self.framebuffer, (width, last - first), first)
 
     def release(self) -> None:
         """Delete the shader and the target; the pictures are their makers'."""
-        self._drawing.release()
+        for part in self._parts:
+            part.release()
         self._target.release()
 
 

@@ -53,6 +53,36 @@ def test_a_screen_shows_cutout_over_a_checkerboard(context: Context) -> None:
     bench.release()
 
 
+def test_side_by_side_is_the_frame_and_what_a_screen_shows_of_it(context: Context) -> None:
+    rgba, mask = noise((65, 47)), disc((65, 47), 15)
+    bench = Segmented(context, rgba, mask, Look("blur", radius=9, mirror=True, side_by_side=True))
+    for effect in EFFECTS:
+        bench.canvas.look = replace(bench.canvas.look, effect=effect)
+        bench.show()
+        both = bench.read(bench.canvas.shown())
+        assert both.shape == (47, 130, 4)
+        assert np.array_equal(both[:, :65], rgba[:, ::-1])
+        seen = picture_of(replace(bench.canvas.look, effect="checker" if effect == "cutout" else effect), rgba, mask)
+        assert np.abs(both[:, 65:] - seen).max() <= 1
+        assert bench.target.size == (65, 47), "what is recorded is the result alone"
+    bench.release()
+
+
+def test_another_effect_of_the_same_frame_has_a_target_of_its_own(context: Context) -> None:
+    rgba, mask = noise((65, 47)), disc((65, 47), 15)
+    look = Look("tint", light_wrap=0.5, threshold=0.6, softness=0.5, gamma=2.0, mirror=True)
+    bench = Segmented(context, rgba, mask, look)
+    bench.show()
+    targets = {effect: bench.canvas.drawn(effect) for effect in EFFECTS}
+    assert len({bench.target, *targets.values()}) == 1 + len(EFFECTS)
+    for effect, target in targets.items():
+        assert np.abs(bench.read(target) - picture_of(replace(look, effect=effect), rgba, mask)).max() <= 1
+        assert bench.canvas.drawn(effect) is target
+    assert np.abs(bench.read(bench.target) - picture_of(look, rgba, mask)).max() <= 1
+    assert bench.canvas.look is look
+    bench.release()
+
+
 # Pictures in files
 
 

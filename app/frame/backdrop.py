@@ -54,7 +54,7 @@ class Backdrop:
 
     def change(self, background: Path) -> None:
         """Read another file, and show it as soon as that is done; what is wrong with it will be in `message`."""
-        if background == self.path:
+        if background == self.path and not self.message:
             return
         if self._coming:
             self._coming.close()
@@ -70,7 +70,7 @@ class Backdrop:
             elif self._feed:
                 self._go_on(self._feed)
         except TexelflowError as error:
-            self.message = f"{error}; the background before it stays"
+            self.message = f"{error}; the background stays as it is"
             if self._coming:
                 self._coming.close()
                 self._coming = None

@@ -52,13 +52,12 @@ class BackgroundFeed:
         Raises MediaError, once all that was decoded before has been given out.
         """
         due = None
-        while head := self._head(wait):
-            if head[0] + self._late_ms > time_ms:
-                break
-            due = head
-            with self._changed:
-                self._ready.popleft()
+        with self._changed:
+            while self._is_due(time_ms, wait):
+                due = self._ready.popleft()
                 self._changed.notify_all()
+            if due is None and self._error is not None and not self._ready:
+                raise self._error
         if due is None:
             return None
         if not wait and time_ms - due[0] - self._late_ms > _MOST_LATE_MS:
@@ -73,16 +72,11 @@ class BackgroundFeed:
         if wait:
             self._thread.join()
 
-    def _head(self, wait: bool) -> Timed | None:
-        """The next picture, not taken out; None at the end, or while it is not there yet."""
-        with self._changed:
-            if wait:
-                self._changed.wait_for(lambda: self._ready or self._ended)
-            if self._ready:
-                return self._ready[0]
-            if self._error is not None:
-                raise self._error
-            return None
+    def _is_due(self, time_ms: float, wait: bool) -> bool:
+        """Whether the next picture is there, and its time has come."""
+        if wait:
+            self._changed.wait_for(lambda: self._ready or self._ended)
+        return bool(self._ready) and self._ready[0][0] + self._late_ms <= time_ms
 
     def _run(self) -> None:
         try:

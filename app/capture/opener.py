@@ -1,0 +1,33 @@
+"""What a person calls a camera goes in; a function that opens it, again and again if need be, comes out."""
+
+import re
+from functools import partial
+
+from app.capture.camera import open_camera
+from app.capture.clip import open_clip
+from app.capture.network import SCHEMES, open_network
+from app.capture.pattern import open_pattern
+from app.capture.source import Opener, Wanted
+from gpu_delegate.errors import UsageError
+
+PATTERN = "pattern"
+_CAMERA = re.compile(r"[0-9]{1,3}|/dev/.+")
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: C:/ is a drive
+
+
+def opener(camera: str, wanted: Wanted) -> Opener:
+    """ "0" and "/dev/video0" are cameras, "http://..." and its like streams, "pattern" the test pattern, else a file.
+
+    Raises UsageError where it is none of them.
+    """
+    if not camera.strip():
+        raise UsageError("no camera is named; give its number, an address, a video file or 'pattern'")
+    if camera == PATTERN:
+        return partial(open_pattern, wanted)
+    if _CAMERA.fullmatch(camera):
+        return partial(open_camera, camera, wanted)
+    if (address := _ADDRESS.match(camera)) is None:
+        return partial(open_clip, camera, wanted)
+    if address[1].lower() not in SCHEMES:
+        raise UsageError(f"{address[0][:20]} is no address that can be opened; known are {', '.join(SCHEMES)}")
+    return partial(open_network, camera, wanted)

@@ -1,0 +1,52 @@
+"""When pictures came and when they say that they were taken go in; times that can be relied on come out."""
+
+from collections import deque
+
+SANE_AGE_NS = 5_000_000_000
+_WINDOW_NS = 1_000_000_000
+
+
+def sane_stamp(captured_ns: int | None, arrival_ns: int) -> tuple[int, bool]:
+    """When a picture was taken, and whether its own stamp says so: not if it is missing, of the future or very old."""
+    if captured_ns is not None and 0 <= arrival_ns - captured_ns <= SANE_AGE_NS:
+        return captured_ns, True
+    return arrival_ns, False
+
+
+class Timeline:
+    """Numbers pictures, and gives them times in microseconds since the first, which always grow."""
+
+    def __init__(self) -> None:
+        self._start_ns: int | None = None
+        self._last_us = -1
+        self.count = 0
+
+    def place(self, captured_ns: int, skipped: int = 0) -> tuple[int, int]:
+        """The number and the time in microseconds of the next picture, before which some were skipped."""
+        if self._start_ns is None:
+            self._start_ns = captured_ns
+        self._last_us = max((captured_ns - self._start_ns) // 1000, self._last_us + 1)
+        index = self.count + skipped
+        self.count = index + 1
+        return index, self._last_us
+
+
+class Rate:
+    """Measures how many pictures a second arrive, over the last second."""
+
+    def __init__(self) -> None:
+        self._arrivals_ns: deque[int] = deque(maxlen=600)
+
+    def add(self, arrival_ns: int, pictures: int = 1) -> None:
+        """So many pictures arrived at once."""
+        self._arrivals_ns.extend([arrival_ns] * pictures)
+
+    def fps(self, now_ns: int) -> float:
+        """0 without two pictures of late; slow sources are measured over their last two pictures."""
+        recent = [arrival for arrival in self._arrivals_ns if now_ns - arrival <= _WINDOW_NS]
+        if len(recent) < 3:
+            recent = list(self._arrivals_ns)[-2:]
+            if len(recent) < 2 or now_ns - recent[-1] > 2 * max(recent[-1] - recent[0], _WINDOW_NS):
+                return 0.0
+        span_ns = recent[-1] - recent[0]
+        return (len(recent) - 1) / span_ns * 1e9 if span_ns > 0 else 0.0

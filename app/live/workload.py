@@ -18,7 +18,7 @@ from app.frame.pipeline import DECODE, FrameRecord
 Reason = Literal["fresh", "still", "every", "budget"]  # "fresh": the network runs; else why it does not
 
 LONGEST_MS = 1000.0  # without a new mask while the picture is still
-MOST_EVERY = 30  # frames to a new mask, whatever is asked for
+MOST_EVERY = 60  # frames to a new mask, whatever is asked for
 MOST_UNDER_WAY = 64  # frames decided on whose cost was not told
 
 _SETTLING = 2  # still frames that get a mask nevertheless: what is smoothed over time comes to rest

@@ -191,15 +191,13 @@ def test_outputs_begin_and_end_at_any_time(opened: Open, tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == list(spans)
 
 
-def test_pictures_of_another_size_end_the_outputs(context: Context, opened: Open, tmp_path: Path) -> None:
-    outputs, _ = opened((64, 48))
-    _, alike = opened((64, 48))
+def test_pictures_of_another_size_end_the_outputs(opened: Open, tmp_path: Path) -> None:
+    outputs, easel = opened((64, 48))
     _, larger = opened((66, 48))
     outputs.begin_recording(tmp_path / "a.mp4")
     pass_by(outputs, 0)
-    outputs.show(alike, 25.0)
     pass_by(outputs, 1)
-    outputs.show(larger, 25.0)
+    easel.target, larger.target = larger.target, easel.target
     pass_by(outputs, 2)
     lines = finished(outputs)
     assert f"{tmp_path}/a.mp4 ends here: pictures have another size from now on" in lines
@@ -281,12 +279,22 @@ def test_no_name_is_used_twice(tmp_path: Path) -> None:
     assert next_name(tmp_path, "live", ".mp4") == tmp_path / "live-2.mp4"
     assert free_name(tmp_path / "live.mp4") == tmp_path / "live.mp4"
     assert free_name(tmp_path / "live-3.mp4") == tmp_path / "live-3-1.mp4"
+    assert free_name(tmp_path / "new.mp4", {tmp_path / "new.mp4"}) == tmp_path / "new-1.mp4"
     (tmp_path / "empty").mkdir()
     assert free_name(tmp_path / "empty") == tmp_path / "empty"
     (tmp_path / "empty" / "000000.png").touch()
     assert free_name(tmp_path / "empty") == tmp_path / "empty-1"
     (tmp_path / "nowhere.mp4").symlink_to(tmp_path / "missing")
     assert free_name(tmp_path / "nowhere.mp4") == tmp_path / "nowhere-1.mp4"
+
+
+def test_names_that_no_file_system_takes_are_one_line(opened: Open, tmp_path: Path) -> None:
+    outputs, _ = opened((64, 48))
+    outputs.begin_recording(tmp_path / ("x" * 300 + ".mp4"))
+    pass_by(outputs, 0)
+    assert "too long" in finished(outputs)[-1]
+    with pytest.raises(MediaError, match="too long"):
+        outputs.begin_mattes(tmp_path / ("x" * 300))
 
 
 def test_files_of_before_are_kept(opened: Open, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def wants_folder(out: Path, effect: Effect) -> bool:
 
     Raises UsageError for a video of a transparent effect.
     """
-    if out.is_dir() or not out.suffix:
+    if os.path.isdir(out) or not out.suffix:  # unlike Path.is_dir, never raises
         return True
     if effect == "cutout":
         folder = out.with_suffix("")

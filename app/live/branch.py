@@ -67,12 +67,12 @@ class Branch:
         Raises DeviceError for want of memory.
         """
         frame_bytes = size[0] * size[1] * 4 if yuv is None else size_bytes(yuv.format)
-        self.sink = sink
+        self.size, self.sink = size, sink
         self._taken = self._dropped = 0
         self._picture, self._yuv = picture, yuv
         self._most = most_waiting(frame_bytes)
         self._ring: ReadbackRing[Stamp] = ReadbackRing(context, frame_bytes, _RING)
-        self._closing = ""
+        self.last_words = ""  # what the sink said at the end; empty before, and after a failure
         self._worker: Worker[tuple[Stamp, Bytes]] = Worker(
             lambda item: sink.write(*item), depth=self._most + _RING, close=self._close
         )
@@ -82,11 +82,6 @@ class Branch:
     def counts(self) -> Counts:
         """So far."""
         return Counts(self._taken, self._dropped)
-
-    @property
-    def active(self) -> bool:
-        """Whether it takes frames."""
-        return not self._ending
 
     @property
     def ended(self) -> bool:
@@ -124,10 +119,6 @@ class Branch:
             return error
         return None
 
-    def last_words(self) -> str:
-        """What the sink said at the end; empty before, and after a failure."""
-        return self._closing
-
     def _request(self, stamp: Stamp) -> None:
         picture = self._picture()
         if self._yuv is None:
@@ -147,7 +138,7 @@ class Branch:
             self._worker.put(item)
 
     def _close(self) -> None:
-        self._closing = self.sink.close()
+        self.last_words = self.sink.close()
 
 
 def most_waiting(frame_bytes: int) -> int:

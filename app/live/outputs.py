@@ -49,6 +49,7 @@ class LiveOutputs:
         self._active: dict[Kind, Branch] = {}
         self._ending: list[tuple[Kind, Branch]] = []
         self._yuv: dict[PictureFormat, YuvPicture] = {}  # kept, so that only the first beginning takes its time
+        self._given: set[Path] = set()  # names, which may not be seen on the disk before a frame comes
         self._lines: list[str] = []
         self._said: dict[Kind, tuple[int, float]] = {}  # dropped frames that were told of, and when
 
@@ -62,33 +63,27 @@ class LiveOutputs:
         """Of the active ones."""
         return {kind: branch.counts for kind, branch in self._active.items()}
 
-    def show(self, pictures: Pictures, fps: float) -> None:
-        """Take what comes from elsewhere from now on; outputs end if it has another size."""
-        if pictures.target.size != self._pictures.target.size:
-            for kind in self.active:
-                self._lines.append(f"{self._active[kind].sink.name} ends here: pictures have another size from now on")
-                self.end(kind)
-        self._pictures, self._fps = pictures, fps
-
     def begin_recording(self, path: Path | None = None) -> None:
         """Begin a video of the picture, by default under the next free name. Raises MediaError, DeviceError."""
         if path is not None:
             check_output(path)
-        path = next_name(self._folder, STEM, ".mp4") if path is None else free_name(path)
+            path = free_name(path, self._given)
+        else:
+            path = next_name(self._folder, STEM, ".mp4", self._given)
         self._begin_video("recording", path, lambda: self._pictures.target)
 
     def begin_mattes(self, path: Path) -> None:
         """Begin a grey video of the mask, or PNG files of 8-bit grey in a folder. Raises MediaError, DeviceError."""
         if not wants_folder(path, "mask"):
             check_output(path)
-            self._begin_video("mattes", free_name(path), self._mattes)
+            self._begin_video("mattes", free_name(path, self._given), self._mattes)
             return
-        sink = PngSink(free_name(path), self._size, channels=1)
+        sink = self._png(path, channels=1)
         self._begin("mattes", sink, self._mattes, grey(self._size), f"mattes go to {sink.name}")
 
     def begin_cutouts(self, folder: Path) -> None:
         """Begin PNG files of the person with a transparent background. Raises MediaError, DeviceError."""
-        sink = PngSink(free_name(folder), self._size, channels=4)
+        sink = self._png(folder, channels=4)
         self._begin("cutouts", sink, self._cutouts, None, f"cut-outs go to {sink.name}")
 
     def begin_virtual_camera(self) -> None:
@@ -118,8 +113,7 @@ class LiveOutputs:
         """What a person should know since the last call."""
         for kind, branch in self._active.items():
             self._tell_of_drops(kind, branch)
-        self._lines += [_epitaph(kind, branch) for kind, branch in self._ending if branch.ended]
-        self._ending = [(kind, branch) for kind, branch in self._ending if not branch.ended]
+        self._bury()
         lines, self._lines = self._lines, []
         return lines
 
@@ -129,10 +123,11 @@ class LiveOutputs:
             self.end(kind)
         deadline = perf_counter() + _END_S
         for _, branch in self._ending:
-            if not branch.wait(max(0.0, deadline - perf_counter())):
-                self._lines.append(
-                    f"{branch.sink.name} could not be finished in {_END_S:.0f} s; it ends a little early"
-                )
+            branch.wait(max(0.0, deadline - perf_counter()))
+        self._bury()
+        for _, branch in self._ending:
+            self._lines.append(f"{branch.sink.name} could not be finished in {_END_S:.0f} s; it ends a little early")
+        self._ending = []
 
     def release(self) -> None:
         """Free what is on the device, after finishing."""
@@ -151,26 +146,46 @@ class LiveOutputs:
     def _cutouts(self) -> OffscreenTarget:
         return self._pictures.drawn("cutout")
 
+    def _png(self, folder: Path, channels: Literal[1, 4]) -> PngSink:
+        path = free_name(folder, self._given)
+        sink = PngSink(path, self._size, channels)
+        self._given.add(path)
+        return sink
+
     def _begin_video(self, kind: Kind, path: Path, picture: Callable[[], OffscreenTarget]) -> None:
         sink = VideoSink(path, self._size, self._fps)
+        self._given.add(path)
         self._begin(kind, sink, picture, i420(self._size), f"{kind} to {sink.name}")
 
     def _begin(
         self, kind: Kind, sink: Sink, picture: Callable[[], OffscreenTarget], format: PictureFormat | None, line: str
     ) -> None:
         self.end(kind)
-        if format and format not in self._yuv:
-            self._yuv[format] = YuvPicture(self._context, format)
-        yuv = self._yuv[format] if format else None
-        self._active[kind] = Branch(self._context, self._size, picture, yuv, sink)
+        try:
+            if format and format not in self._yuv:
+                self._yuv[format] = YuvPicture(self._context, format)
+            yuv = self._yuv[format] if format else None
+            self._active[kind] = Branch(self._context, self._size, picture, yuv, sink)
+        except BaseException:
+            sink.close()
+            raise
         self._said.pop(kind, None)
         self._lines.append(line)
 
     def _take(self, frame: VideoFrame) -> None:
         for kind, branch in list(self._active.items()):
-            branch.take(frame)
-            if branch.failure():
+            if branch.size != self._size:
+                self._lines.append(f"{branch.sink.name} ends here: pictures have another size from now on")
                 self.end(kind)
+            else:
+                branch.take(frame)
+                if branch.failure():
+                    self.end(kind)
+
+    def _bury(self) -> None:
+        """Tell of those that have ended."""
+        self._lines += [_epitaph(kind, branch) for kind, branch in self._ending if branch.ended]
+        self._ending = [(kind, branch) for kind, branch in self._ending if not branch.ended]
 
     def _tell_of_drops(self, kind: Kind, branch: Branch) -> None:
         said, when = self._said.get(kind, (0, -_QUIET_S))
@@ -188,7 +203,7 @@ def _epitaph(kind: Kind, branch: Branch) -> str:
     if failure:
         return f"{kind} has ended: {failure}"
     lost = f", {_frames(dropped)} dropped" if dropped and not branch.sink.newest_wins else ""
-    return f"{branch.last_words()}{lost}"
+    return f"{branch.last_words}{lost}"
 
 
 def _frames(number: int) -> str:

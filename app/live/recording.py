@@ -1,6 +1,7 @@
 """Frames' codes or pixels go in, on a thread of their own; a video, or a folder of PNG files, comes out."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -74,23 +75,23 @@ def nominal_rate(fps: float) -> Fraction:
     return max(Fraction(fps).limit_denominator(1001), Fraction(1, 1001))
 
 
-def next_name(folder: Path, stem: str, suffix: str) -> Path:
-    """The first of stem-1, stem-2 and so on that is not there yet; a suffix begins with its dot."""
-    return next(path for path in _numbered(folder, stem, suffix) if not taken(path))
+def next_name(folder: Path, stem: str, suffix: str, given: Collection[Path] = ()) -> Path:
+    """The first of stem-1, stem-2 and so on that is neither there nor given; a suffix begins with its dot."""
+    paths = (folder / f"{stem}-{number}{suffix}" for number in count(1))
+    return next(path for path in paths if not (path in given or _taken(path)))
 
 
-def free_name(path: Path) -> Path:
-    """The path itself, or with the first number after it that is free if there is something already."""
-    return next_name(path.parent, path.stem, path.suffix) if taken(path) else path
+def free_name(path: Path, given: Collection[Path] = ()) -> Path:
+    """The path itself, or with the first number after it that is free if it is given, or something is there."""
+    return next_name(path.parent, path.stem, path.suffix, given) if path in given or _taken(path) else path
 
 
-def taken(path: Path) -> bool:
+def _taken(path: Path) -> bool:
     """Whether something is there that must not be written over: all but an empty folder."""
-    return path.is_symlink() or (any(path.iterdir()) if path.is_dir() else path.exists())
-
-
-def _numbered(folder: Path, stem: str, suffix: str) -> Iterator[Path]:
-    return (folder / f"{stem}-{number}{suffix}" for number in count(1))
+    try:
+        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
+    except OSError:  # a folder that cannot be looked into
+        return True
 
 
 def _frames(number: int) -> str:

@@ -21,7 +21,7 @@ from app.frame.picture import Picture
 from app.media.convert import Rgba
 
 FIRST_PICTURE_NS = 6_000_000_000  # cameras that adjust themselves first take seconds
-PATIENCE_NS = 1_000_000_000  # with damaged pictures, one after the other
+PATIENCE_NS = 900_000_000  # with damaged pictures, one after the other, and with none
 STAMP_AGE_NS = 1_000_000_000
 _PAUSE_S = 0.05
 _MOST_FPS = 1000.0
@@ -86,17 +86,15 @@ class Camera:
         if self._first is not None:
             first, self._first = self._first, None
             return first
-        start_ns = perf_counter_ns()
-        while True:
+        start_ns, reason = perf_counter_ns(), "gives no more pictures"
+        while not self._is_gone() and perf_counter_ns() - start_ns < PATIENCE_NS:
             try:
-                shot = self._take()
+                if shot := self._take():
+                    return shot
+                sleep(_PAUSE_S)
             except BadBufferError as error:
-                if perf_counter_ns() - start_ns > PATIENCE_NS:
-                    raise SourceLostError(f"{self._name} sends nothing that can be read: {error}") from error
-                continue
-            if shot is None:
-                raise SourceLostError(self._why_lost())
-            return shot
+                reason = f"sends nothing that can be read: {error}"
+        raise SourceLostError(f"{self._name} {'was unplugged' if self._is_gone() else reason}")
 
     def close(self) -> None:
         """Give the camera back; harmless when repeated. Waits for the driver."""
@@ -143,9 +141,6 @@ class Camera:
 
     def _is_gone(self) -> bool:
         return self._node is not None and not Path(self._node).exists()
-
-    def _why_lost(self) -> str:
-        return f"{self._name} was unplugged" if self._is_gone() else f"{self._name} gives no more pictures"
 
     def _describe(self, wanted: Wanted) -> str:
         pixels = self._raw.pixels if self._raw else "as BGR"

@@ -28,12 +28,15 @@ class GlPath:
         fit: Fit = "stretch",
         progress: Progress | None = None,
         precision: Precision = "fp32",
+        kept: int = 1,
     ) -> None:
         """Compiles the model; `progress` gets (shaders ready, shaders in all). `precision` is its tensors'.
 
+        The last `kept` frames stay on the device.
+
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
-        for done in self._made(context, model, frame_format, fit, precision):
+        for done in self._made(context, model, frame_format, fit, precision, kept):
             if progress:
                 progress(*done)
 
@@ -45,10 +48,11 @@ class GlPath:
         frame_format: PictureFormat,
         fit: Fit = "stretch",
         precision: Precision = "fp32",
+        kept: int = 1,
     ) -> "Generator[tuple[int, int], None, GlPath]":
-        """The same shader by shader, as Program.in_steps has it."""
+        """The same shader by shader, as Program.in_steps has it; `kept` is FrameTextures'."""
         path = cls.__new__(cls)
-        yield from path._made(context, model, frame_format, fit, precision)
+        yield from path._made(context, model, frame_format, fit, precision, kept)
         return path
 
     def _made(
@@ -58,12 +62,13 @@ class GlPath:
         frame_format: PictureFormat,
         fit: Fit,
         precision: Precision,
+        kept: int = 1,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
         self.model, self.fit, self.precision = model, fit, precision
         blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
         with contextlib.ExitStack() as stack:
-            self.frame = FrameTextures(context, frame_format, choose_path(context, frame_format))
+            self.frame = FrameTextures(context, frame_format, choose_path(context, frame_format), kept)
             stack.callback(self.frame.release)
             self._to_tensor = ImageToTensor(context, self.frame, model.input_size, fit, model.spec.input_range)
             stack.callback(self._to_tensor.release)

@@ -60,10 +60,12 @@ class CpuSegmenter:
     dispatches = 0
     precision: Precision = "fp32"
 
-    def __init__(self, context: Context | None, model: SegmentationModel, frame: PictureFormat, fit: Fit) -> None:
+    def __init__(
+        self, context: Context | None, model: SegmentationModel, frame: PictureFormat, fit: Fit, kept: int = 1
+    ) -> None:
         self._path = CpuPath(model, frame, fit)
         self._context = context
-        self._textures = FrameTextures(context, frame, choose_path(context, frame)) if context else None
+        self._textures = FrameTextures(context, frame, choose_path(context, frame), kept) if context else None
         width, height = model.output_size
         size_bytes = width * height * 4
         self._buffer = mask_buffer(context, (width, height), size_bytes, computed=False) if context else _NO_BUFFER
@@ -120,16 +122,21 @@ class CpuSegmenter:
 
 
 def segmenter_in_steps(
-    machine: Machine, model: SegmentationModel, frame: PictureFormat, fit: Fit, precision: Precision = "fp32"
+    machine: Machine,
+    model: SegmentationModel,
+    frame: PictureFormat,
+    fit: Fit,
+    precision: Precision = "fp32",
+    kept: int = 1,
 ) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
     """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
 
-    precision is that of tensors on the GPU; the CPU keeps float32.
+    precision is that of tensors on the GPU; the CPU keeps float32. `kept` is how many pictures stay in the textures.
     """
     if machine.backend == "cpu" or machine.context is None:
-        return CpuSegmenter(machine.context, model, frame, fit)
+        return CpuSegmenter(machine.context, model, frame, fit, kept)
     try:
-        path: GlPath = yield from GlPath.in_steps(machine.context, model, frame, fit, precision)
+        path: GlPath = yield from GlPath.in_steps(machine.context, model, frame, fit, precision, kept)
         return path
     except UnsupportedError as error:
         raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None

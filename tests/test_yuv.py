@@ -1,5 +1,11 @@
 """Pictures on the device become I420, NV12 and grey, and are compared with a definition in NumPy, code by code."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -8,7 +14,8 @@ from app.frame.picture import Matrix, PictureFormat
 from app.frame.preprocess import Preprocessor
 from app.frame.readback import ReadbackRing
 from app.frame.yuv import YuvPicture, grey, i420, nv12, size_bytes, split
-from gpu_delegate.context import Context
+from gpu_delegate.context import DRAWING, Context, open_context
+from gpu_delegate.shader import load
 from tests.on_device import target_of
 
 Bytes = npt.NDArray[np.uint8]
@@ -127,3 +134,34 @@ def test_a_row_that_is_no_multiple_of_four_bytes_does_not_shift_the_next(context
     assert np.array_equal(found[1].reshape(5, 9, 4), noise((9, 5)))
     ring.release()
     picture.release()
+
+
+def convert_with_opengl_3_3() -> None:
+    """In a process whose OpenGL is that old."""
+    with open_context(DRAWING) as context:
+        assert not context.can_compute
+        for format in (i420((10, 6)), nv12((10, 6))):
+            luma, cb, cr = by_definition(noise((10, 6)), format)
+            first, *rest = split(convert(context, noise((10, 6)), format), format).planes
+            chroma = np.stack(rest, 2) if len(rest) == 2 else rest[0]
+            assert max(off_by(first, luma), off_by(chroma, np.stack([cb, cr], 2))) <= 1
+        context.check_errors("converting with OpenGL 3.3")
+
+
+def test_opengl_3_3_converts_as_well() -> None:
+    command = (sys.executable, "-c", "from tests import test_yuv; test_yuv.convert_with_opengl_3_3()")
+    old = {**os.environ, "MESA_GL_VERSION_OVERRIDE": "3.3"}
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, env=old, cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("glslangValidator") is None, reason="glslangValidator is not installed")
+def test_all_parts_are_valid_glsl(tmp_path: Path) -> None:
+    files = [tmp_path / f"part{part}.frag" for part in range(3)]
+    for part, file in enumerate(files):
+        file.write_text(load("to_yuv.frag", {"PART": part}))
+    command = ["glslangValidator", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    assert "WARNING" not in done.stdout

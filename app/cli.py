@@ -10,12 +10,28 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.bench_cli import bench
+from app.options import (
+    Activation,
+    Backend,
+    Channel,
+    First,
+    Fit,
+    InputRange,
+    Json,
+    Last,
+    Model,
+    PrecisionOption,
+    output_option,
+    picture_option,
+    window_option,
+)  # fmt: skip
+from app.settings.flags import with_settings
 from app.signals import Ended, StopFlag, exit_code, raising
 from gpu_delegate import debug
 from gpu_delegate.errors import OpenGLWarning, TexelflowError
@@ -27,47 +43,17 @@ if TYPE_CHECKING:
 DEFECT = 70
 INTERRUPTED = "interrupted"
 
-# Options by the panel of the help in which they stand; all others stand under Options.
-_picture, _output, _window, _model, _meaning = (
-    partial(typer.Option, rich_help_panel=panel)
-    for panel in (
-        "Picture",
-        "Output",
-        "Window",
-        "Model",
-        "What the model's numbers mean, where neither it nor the catalogue says so",
-    )
-)
-
 app = typer.Typer(
     name="texelflow",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Segment people in recorded video on any OpenGL 4.3 GPU, and on the CPU where there is none.",
+    help="Segment people in live and recorded video on any OpenGL 4.3 GPU, and on the CPU where there is none.",
 )
 models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
 app.add_typer(models, name="models")
-bench = typer.Typer(no_args_is_help=True, help="Measure speed: the frame job, or one model dispatch by dispatch.")
 app.add_typer(bench, name="bench")
-
-Model = Annotated[str, _model("--model", "-m", metavar="NAME|FILE", help="A name of the catalogue or a .tflite.")]
-Backend = Annotated[str, _model(metavar="auto|gl|cpu", help="Where the network runs.")]
-Fit = Annotated[str, _model(metavar="stretch|crop|letterbox", help="How frames get the network's aspect.")]
-First = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
-Last = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
-InputRange = Annotated[str | None, _meaning(metavar="LO,HI", help="What black and white are for the network.")]
-Activation = Annotated[
-    str | None,
-    _meaning(metavar="none|sigmoid|softmax", help="What its output still needs."),
-]
-Channel = Annotated[int | None, _meaning(metavar="N", help="The class to show.")]
-PrecisionOption = Annotated[
-    str,
-    _model("--precision", metavar="fp32|fp16", help="Of what the GPU keeps between kernels; it computes in fp32."),
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -92,38 +78,51 @@ def replay_verb(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording: mp4, mkv, webm, mov, avi and others.")],
     out: Annotated[
         Path | None,
-        _output(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
+        output_option(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
     ] = None,
     effect: Annotated[
         str | None,
-        _picture(metavar="tint|replace|color|blur|cutout|mask|none|checker", help="What is drawn; tint by default."),
+        picture_option(
+            metavar="tint|replace|color|blur|cutout|mask|none|checker", help="What is drawn; tint by default."
+        ),
     ] = None,
     background: Annotated[
         str | None,
-        _picture(metavar="IMAGE|VIDEO|#rrggbb", help="What replaces the background; by default a picture of ours."),
+        picture_option(
+            metavar="IMAGE|VIDEO|#rrggbb", help="What replaces the background; by default a picture of ours."
+        ),
     ] = None,
     blur: Annotated[
-        float | None, _picture(metavar="RADIUS", help="Blur the background, by so many pixels of the frame.")
+        float | None, picture_option(metavar="RADIUS", help="Blur the background, by so many pixels of the frame.")
     ] = None,
     light_wrap: Annotated[
-        float, _picture(metavar="0-1", help="Light of what is put behind people spills over their edges.")
+        float, picture_option(metavar="0-1", help="Light of what is put behind people spills over their edges.")
     ] = 0.0,
-    threshold: Annotated[float, _picture(metavar="0-1", help="The mask's value at which a person begins.")] = 0.5,
-    softness: Annotated[float, _picture(metavar="0-1", help="Of the edges around that value; 0 is a hard cut.")] = 1.0,
-    gamma: Annotated[float, _picture(metavar="POWER", help="Of the mask: below 1 keeps more of a soft edge.")] = 1.0,
+    threshold: Annotated[float, picture_option(metavar="0-1", help="The mask's value at which a person begins.")] = 0.5,
+    softness: Annotated[
+        float, picture_option(metavar="0-1", help="Of the edges around that value; 0 is a hard cut.")
+    ] = 1.0,
+    gamma: Annotated[
+        float, picture_option(metavar="POWER", help="Of the mask: below 1 keeps more of a soft edge.")
+    ] = 1.0,
     mirror: Annotated[
-        bool, _picture("--mirror", help="Turn the picture around, but not what is behind people.")
+        bool, picture_option("--mirror", help="Turn the picture around, but not what is behind people.")
     ] = False,
-    masks: Annotated[Path | None, _output(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
+    masks: Annotated[Path | None, output_option(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
     first: First = "0",
     last: Last = None,
-    log: Annotated[Path | None, _output(metavar="FILE", help="Times and bytes of each frame: .json or .csv.")] = None,
-    trace: Annotated[Path | None, _output(metavar="FILE", help="A time line for Perfetto or Chrome: .json.")] = None,
-    window: Annotated[bool, _window("--window", help="Play it in a window; ? there lists the keys.")] = False,
-    speed: Annotated[float | None, _window(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
-    loop: Annotated[bool, _window("--loop", help="A window begins again at the end.")] = False,
+    log: Annotated[
+        Path | None, output_option(metavar="FILE", help="Times and bytes of each frame: .json or .csv.")
+    ] = None,
+    trace: Annotated[
+        Path | None, output_option(metavar="FILE", help="A time line for Perfetto or Chrome: .json.")
+    ] = None,
+    window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
+    speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
+    loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
     overlay: Annotated[
-        bool | None, _picture("--overlay/--no-overlay", help="Figures on the picture; by default in windows only.")
+        bool | None,
+        picture_option("--overlay/--no-overlay", help="Figures on the picture; by default in windows only."),
     ] = None,
     model: Model = "selfie",
     backend: Backend = "auto",
@@ -154,6 +153,47 @@ def replay_verb(
     )  # fmt: skip
     summary, code = replay(options, console)
     show_replay(summary, console)
+    if json:
+        console.json(summary)
+    return code
+
+
+@app.command("live")
+@with_settings
+def live_verb(
+    flags: dict[str, object],
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file of settings; saved while live runs, it counts at once.")
+    ] = None,
+    dump_config: Annotated[bool, typer.Option("--dump-config", help="Print such a file, and stop.")] = False,
+    cameras: Annotated[bool, typer.Option("--list", help="List cameras and what they deliver, and stop.")] = False,
+    latency: Annotated[
+        bool, typer.Option("--latency-test", help="Flash the window, and measure when the camera sees it.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Show a camera, a stream or a recording as it comes, in a window with the background blurred or replaced.
+
+    Every setting is an option here, a line of the file, and a row of the window's panel; ? there lists the keys.
+    """
+    from app.console import Console
+    from app.settings.config import dump
+    from app.settings.watch import Watch
+
+    console = Console(quiet=json)
+    if cameras:
+        from app.capture.listing import show_cameras
+
+        return show_cameras(console, json)
+    watch = Watch(config, flags)
+    if dump_config:
+        print(dump(watch.settings), end="")
+        return 0
+    from app.verbs.live import live
+    from app.verbs.report import show_live
+
+    summary, code = live(watch, console)
+    show_live(summary, console)
     if json:
         console.json(summary)
     return code
@@ -207,60 +247,6 @@ def fetch_verb(
     console.say(str(path))
     if json:
         console.json({"name": name, "path": str(path)})
-    return 0
-
-
-@bench.command("frame")
-def bench_frame_verb(
-    model: Model = "selfie",
-    size: Annotated[
-        str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
-    ] = None,
-    frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
-    masks: Annotated[Path | None, typer.Option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
-    warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
-    runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
-    backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
-    precision: PrecisionOption = "fp32",
-    json: Json = False,
-) -> int:
-    """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
-
-    Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
-    """
-    from app.console import Console
-    from app.verbs.bench import FrameBench, bench_frame
-    from app.verbs.precision import parse_precision
-
-    console = Console(quiet=json)
-    options = FrameBench(model, size, frames, masks, warmup, runs, backend, parse_precision(precision))
-    figures, code = bench_frame(options, console)
-    console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
-    if code:
-        console.warn(f"the mask's mean is {figures['mask_mean_error']:.2g} away from the CPU path's")
-    if json:
-        console.json(figures)
-    return code
-
-
-@bench.command("model")
-def bench_model_verb(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
-    runs: Annotated[int, typer.Option(help="Runs; the least time of each dispatch counts.")] = 30,
-    unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
-    precision: PrecisionOption = "fp32",
-    json: Json = False,
-) -> int:
-    """Time each dispatch of a model on the GPU."""
-    from app.console import Console
-    from app.verbs.bench_model import bench_model, show_model
-    from app.verbs.precision import parse_precision
-
-    console = Console(quiet=json)
-    figures = bench_model(model, runs, not unfused, console, parse_precision(precision))
-    show_model(figures, console)
-    if json:
-        console.json(figures)
     return 0
 
 

@@ -36,6 +36,21 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
         console.say(f"no GPU times: {summary['timer_note'] or 'none had come'}")
 
 
+def show_live(summary: Mapping[str, Any], console: Console) -> None:
+    """Times of each stage, how old pictures were when they were shown, and what became of the camera's."""
+    frames = summary["frames"]
+    if not frames:
+        console.say("no frame was shown")
+        return
+    rows = [(name, *(times[key] for key in _PERCENTILES)) for name, times in summary["stages"].items()]
+    if age := summary["age_at_swap"]:
+        rows.append(("age at swap", *(age[key] for key in _PERCENTILES)))
+    title = f"{frames} frames in {summary['seconds']:.0f} s, {summary['frames_per_second']} frames/s"
+    title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
+    console.table(title, ("stage, ms", "p50", "p95", "p99", "max"), rows)
+    console.say(f"{summary['readback_bytes']} bytes read back")
+
+
 def show_models(console: Console, as_json: bool) -> int:
     """The catalogue, and what of it is here."""
     found = list_models()

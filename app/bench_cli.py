@@ -1,0 +1,64 @@
+"""Arguments of `texelflow bench` go in; what was measured comes out, as a table and as JSON."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.options import Json, Model, PrecisionOption
+
+bench = typer.Typer(no_args_is_help=True, help="Measure speed: the frame job, or one model dispatch by dispatch.")
+
+
+@bench.command("frame")
+def bench_frame_verb(
+    model: Model = "selfie",
+    size: Annotated[
+        str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
+    ] = None,
+    frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
+    masks: Annotated[Path | None, typer.Option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
+    warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
+    runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
+    backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
+    precision: PrecisionOption = "fp32",
+    json: Json = False,
+) -> int:
+    """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
+
+    Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
+    """
+    from app.console import Console
+    from app.verbs.bench import FrameBench, bench_frame
+    from app.verbs.precision import parse_precision
+
+    console = Console(quiet=json)
+    options = FrameBench(model, size, frames, masks, warmup, runs, backend, parse_precision(precision))
+    figures, code = bench_frame(options, console)
+    console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
+    if code:
+        console.warn(f"the mask's mean is {figures['mask_mean_error']:.2g} away from the CPU path's")
+    if json:
+        console.json(figures)
+    return code
+
+
+@bench.command("model")
+def bench_model_verb(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
+    runs: Annotated[int, typer.Option(help="Runs; the least time of each dispatch counts.")] = 30,
+    unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
+    precision: PrecisionOption = "fp32",
+    json: Json = False,
+) -> int:
+    """Time each dispatch of a model on the GPU."""
+    from app.console import Console
+    from app.verbs.bench_model import bench_model, show_model
+    from app.verbs.precision import parse_precision
+
+    console = Console(quiet=json)
+    figures = bench_model(model, runs, not unfused, console, parse_precision(precision))
+    show_model(figures, console)
+    if json:
+        console.json(figures)
+    return 0

@@ -1,0 +1,182 @@
+"""Work that draws frames goes in; what it takes outside OpenGL, which is Python's own, comes out.
+
+Entry points of OpenGL, the swap and the look for events, and Dear ImGui's drawing are wrapped by a function that looks
+at a clock before and after. What wrapping adds is measured on a function that does nothing, and taken off again. What a
+call takes by itself (ctypes turns its arguments, lets go of the interpreter's lock and takes it again) is measured too,
+and counts as Python's.
+
+By the wall clock that is what Python costs. By the clock that counts a thread's own CPU time, without Dear ImGui, which
+keeps the lock while it draws, it is how long the thread holds the lock: waiting for it is no time of its own.
+"""
+
+import contextlib
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.overlay.gui import load_imgui
+from gpu_delegate.context import Context
+
+Clock = Callable[[], int]  # nanoseconds, of which only differences mean anything
+
+_OF_GLFW = ("swap_buffers", "poll_events")
+_OF_IMGUI = ("opengl3_new_frame", "opengl3_render_draw_data")
+_ROUNDS, _CALLS = 9, 1000
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of a call that does nothing, in ns: what wrapping adds, what of that does not look like the call, and its own."""
+
+    wrapping_ns: float = 0.0
+    outside_ns: float = 0.0
+    call_ns: float = 0.0
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What something took in all but for waiting, and of Python's own, in ms; and how many calls there were."""
+
+    all_ms: float
+    own_ms: float
+    calls: int
+
+
+class Spending:
+    """Tells what one thread spends, by a clock."""
+
+    def __init__(self, clock: Clock = time.perf_counter_ns) -> None:
+        self._clock = clock
+        self._inside_ns = self._waited_ns = self._calls = 0
+        self.costs = Costs()
+        self.costs = self._measured_costs()
+
+    @contextlib.contextmanager
+    def watching(self, context: Context, imgui: bool = True) -> Iterator[None]:
+        """Wraps what draws in this context's window. Without `imgui` Dear ImGui's drawing counts as Python's own."""
+        import glfw  # only windows need it
+
+        wrapped: list[tuple[Any, str]] = [(context.gl, name) for name in vars(context.gl) if name.startswith("gl")]
+        wrapped += [(glfw, name) for name in _OF_GLFW]
+        wrapped += [(load_imgui().backends, name) for name in _OF_IMGUI] if imgui else []
+        with contextlib.ExitStack() as stack:
+            for owner, name in wrapped:
+                _replace(stack, owner, name, self.wrap)
+            _replace(stack, glfw, "wait_events_timeout", self.wrap_waiting)
+            yield
+
+    @contextlib.contextmanager
+    def watching_scopes(self, context: Context) -> Iterator[dict[str, list[Spent]]]:
+        """What each scope of the context takes, by name: such are the stages of a pipeline."""
+        found: dict[str, list[Spent]] = {}
+
+        def told(scope: Callable[..., Any]) -> Callable[[str], Any]:
+            return lambda name: _Told(scope(name), self, found.setdefault(name, []))
+
+        with contextlib.ExitStack() as stack:
+            _replace(stack, context, "scope", told)
+            yield found
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, its time counted as spent inside."""
+        clock = self._clock
+
+        def counting(*arguments: Any) -> Any:
+            start_ns = clock()
+            result = function(*arguments)
+            self._inside_ns += clock() - start_ns
+            self._calls += 1
+            return result
+
+        return counting
+
+    def wrap_waiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, its time not counted at all."""
+
+        def waiting(*arguments: Any) -> Any:
+            start_ns = self._clock()
+            result = function(*arguments)
+            self._waited_ns += self._clock() - start_ns
+            return result
+
+        return waiting
+
+    def begin(self) -> Callable[[], Spent]:
+        """What tells, when it is called, what was spent from now on until then."""
+        inside_ns, waited_ns, calls_before = self._inside_ns, self._waited_ns, self._calls
+        start_ns = self._clock()
+
+        def end() -> Spent:
+            all_ns = self._clock() - start_ns - (self._waited_ns - waited_ns)
+            calls, costs = self._calls - calls_before, self.costs
+            own_ns = all_ns - (self._inside_ns - inside_ns) + calls * (costs.call_ns - costs.outside_ns)
+            return Spent((all_ns - calls * costs.wrapping_ns) / 1e6, own_ns / 1e6, calls)
+
+        return end
+
+    def of(self, work: Callable[[], object]) -> Spent:
+        """Do it, and tell what it took."""
+        end = self.begin()
+        work()
+        return end()
+
+    def _measured_costs(self) -> Costs:
+        """By a function of the interpreter that does nothing, called as OpenGL's are: the least of some rounds."""
+        address = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
+        nothing = ctypes.CFUNCTYPE(ctypes.c_uint, *[ctypes.c_uint] * 3)(address or 0)
+
+        def least(function: Callable[..., Any]) -> Spent:
+            def call() -> None:
+                for _ in range(_CALLS):
+                    function(1, 2, 3)
+
+            return min((self.of(call) for _ in range(_ROUNDS)), key=lambda spent: spent.all_ms)
+
+        bare, wrapped = least(nothing), least(self.wrap(nothing))
+        per_call = 1e6 / _CALLS
+        return Costs((wrapped.all_ms - bare.all_ms) * per_call, wrapped.own_ms * per_call, bare.all_ms * per_call)
+
+
+class _Told:
+    """A scope that tells what was spent in it."""
+
+    def __init__(self, scope: contextlib.AbstractContextManager[None], spending: Spending, found: list[Spent]) -> None:
+        self._scope, self._spending, self._found = scope, spending, found
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+        self._end = self._spending.begin()
+
+    def __exit__(self, *error: Any) -> None:
+        self._found.append(self._end())
+        self._scope.__exit__(*error)
+
+
+def _replace(stack: contextlib.ExitStack, owner: Any, name: str, wrap: Callable[..., Any]) -> None:
+    """Have a function wrapped until the stack ends."""
+    real, own = getattr(owner, name), name in vars(owner)
+    setattr(owner, name, wrap(real))
+    stack.callback(setattr, owner, name, real) if own else stack.callback(delattr, owner, name)
+
+
+@contextlib.contextmanager
+def another_thread() -> Iterator[None]:
+    """One that computes in Python meanwhile, in the smallest steps, and wants the interpreter's lock for each."""
+    ended = threading.Event()
+
+    def run() -> None:
+        steps = 0
+        while not ended.is_set():
+            steps += 1
+            time.sleep(0)  # lets go of the lock
+
+    thread = threading.Thread(target=run, name="another", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

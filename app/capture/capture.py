@@ -225,10 +225,12 @@ class Capture:
         )
 
     def _note(self, found: PictureFormat) -> str:
-        wanted = self.format
+        wanted, name = self.format, self._watch.name
         if found == wanted:
-            return f"{self._watch.name} sends {_in_words(found)} again"
-        return f"{self._watch.name} now sends {_in_words(found)}, converted to {_in_words(wanted)}"
+            return f"{name} sends {_size(found)} again"
+        if found.size != wanted.size:
+            return f"{name} now sends {_size(found)}, fitted into {_size(wanted)}"
+        return f"{name} now sends {pixel_format_name(found)}, converted to {pixel_format_name(wanted)}"
 
     def _supervise(self) -> None:
         while not self._closed.wait(_TICK_S):
@@ -265,5 +267,5 @@ def same(one: Picture, other: Picture) -> bool:
     return all(np.array_equal(a[::step], b[::step]) for step in (_ROWS, 1) for a, b in pairs)
 
 
-def _in_words(format: PictureFormat) -> str:
-    return f"{format.size[0]}x{format.size[1]} {pixel_format_name(format)}"
+def _size(format: PictureFormat) -> str:
+    return "{}x{}".format(*format.upright_size)

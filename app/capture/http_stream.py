@@ -91,11 +91,11 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ConnectionRefusedError):
-        return "the connection is refused; is it switched on, and the port right?"
+        return "the connection is refused, so check the port, and that it is switched on"
     if isinstance(error, socket.gaierror):
-        return "no such host is known; check the spelling"
+        return "no such host is known, so check the spelling"
     if isinstance(error, ssl.SSLError):
-        return "its certificate or encryption cannot be trusted; use http:// in a network of your own"
+        return "its certificate or encryption cannot be trusted"
     if isinstance(error, http.client.HTTPException):
         return "its answer is not HTTP"
     if isinstance(error, OSError):

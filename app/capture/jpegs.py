@@ -8,8 +8,7 @@ import re
 
 MOST_BYTES = 32 << 20  # of one picture
 _START = b"\xff\xd8\xff"
-_END, _SCAN = 0xD9, 0xDA
-_ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a length
+_END, _SCAN = b"\xd9", 0xDA
 _NEXT_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # in a scan: 0 is stuffing, D0 to D7 begin anew in its middle
 
 
@@ -26,10 +25,10 @@ class JpegSplitter:
         """Pictures that are complete now, each with when its first bytes came."""
         self._data += data
         found = []
-        while self._find_start(now_ns) and (end := self._find_end()) is not None:
-            if end > 0:
-                found.append((bytes(self._data[:end]), self._began_ns))
-            self._drop(max(end, 2))
+        while self._find_start(now_ns) and (whole := self._walk()) is not None:
+            if whole:
+                found.append((bytes(self._data[: self._at]), self._began_ns))
+            self._drop(self._at)
         return found
 
     def _find_start(self, now_ns: int) -> bool:
@@ -44,32 +43,30 @@ class JpegSplitter:
         self._at, self._began_ns = 2, now_ns
         return True
 
-    def _find_end(self) -> int | None:
-        """Where the picture ends; 0 if it is none; None if not all of it is there yet."""
-        while True:
-            if self._at > MOST_BYTES:
-                return 0
+    def _walk(self) -> bool | None:
+        """Go on to the picture's end; False where it turns out to be none, None where more is needed."""
+        while self._at <= MOST_BYTES:
             if self._in_scan:
                 marker = _NEXT_MARKER.search(self._data, self._at)
                 if marker is None:
                     self._at = max(self._at, len(self._data) - 1)
                     return None
                 self._at, self._in_scan = marker.start(), False
-            if len(self._data) < self._at + 4 and self._data[self._at + 1 : self._at + 2] != bytes([_END]):
+            head = self._data[self._at : self._at + 4]
+            if head[1:2] == _END and head[0] == 0xFF:
+                self._at += 2
+                return True
+            if len(head) < 4:
                 return None
-            if self._data[self._at] != 0xFF:
-                return 0
-            code = self._data[self._at + 1]
-            if code == _END:
-                return self._at + 2
-            if code == 0xFF or code in _ALONE:  # any number of FF may come before a marker
-                self._at += 1 if code == 0xFF else 2
+            length = int.from_bytes(head[2:], "big")
+            if head[0] != 0xFF or head[1] < 0xC0 or head[1:2] == _START[1:2] or length < 2:
+                return False
+            if head[1] == 0xFF:  # any number of them may come before a marker
+                self._at += 1
                 continue
-            length = int.from_bytes(self._data[self._at + 2 : self._at + 4], "big")
-            if code < 0xC0 or code == 0xD8 or length < 2:
-                return 0
             self._at += 2 + length
-            self._in_scan = code == _SCAN
+            self._in_scan = head[1] == _SCAN
+        return False
 
     def _drop(self, count: int) -> None:
         del self._data[:count]

@@ -42,11 +42,10 @@ class Rate:
         self._arrivals_ns.extend([arrival_ns] * pictures)
 
     def fps(self, now_ns: int) -> float:
-        """0 without two pictures of late; slow sources are measured over their last two pictures."""
+        """0 while none come; slow sources are measured over their last two pictures, of the last four seconds."""
         recent = [arrival for arrival in self._arrivals_ns if now_ns - arrival <= _WINDOW_NS]
-        if len(recent) < 3:
-            recent = list(self._arrivals_ns)[-2:]
-            if len(recent) < 2 or now_ns - recent[-1] > 2 * max(recent[-1] - recent[0], _WINDOW_NS):
-                return 0.0
-        span_ns = recent[-1] - recent[0]
-        return (len(recent) - 1) / span_ns * 1e9 if span_ns > 0 else 0.0
+        if len(recent) < 2:
+            recent = [arrival for arrival in self._arrivals_ns if now_ns - arrival <= 4 * _WINDOW_NS][-2:]
+        if len(recent) < 2 or recent[-1] == recent[0] or recent[-1] - recent[-2] > 2 * _WINDOW_NS:
+            return 0.0
+        return (len(recent) - 1) / (recent[-1] - recent[0]) * 1e9

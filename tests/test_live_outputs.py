@@ -3,6 +3,7 @@
 import fcntl
 import os
 import resource
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from app.media.video_frame import VideoFrame
 from gpu_delegate.context import Context
 from gpu_delegate.errors import MediaError
 from tests.clips import moving, number_of, numbered
+from tests.living import living
 from tests.on_device import Easel
 
 Bytes = npt.NDArray[np.uint8]
@@ -209,6 +211,25 @@ def test_a_recording_without_frames_leaves_no_file(opened: Open, tmp_path: Path)
     outputs.begin_recording()
     assert finished(outputs)[-1].startswith("nothing was recorded")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_many_beginnings_and_ends_leave_no_objects_and_no_threads(context: Context, tmp_path: Path) -> None:
+    before, threads = living(context), threading.active_count()
+    easel = Easel(context, (33, 21))
+    outputs = LiveOutputs(context, easel, 30.0, tmp_path)
+    for index in range(12):
+        outputs.begin_recording()
+        outputs.begin_mattes(tmp_path / "mattes")
+        outputs.begin_cutouts(tmp_path / "cutouts")
+        pass_by(outputs, index)
+        if index == 6:
+            during = {kind: len(names) for kind, names in living(context).items()}
+    assert {kind: len(names) for kind, names in living(context).items()} == during
+    outputs.release()
+    easel.release()
+    assert living(context) == before
+    assert threading.active_count() == threads
+    assert len(list(tmp_path.iterdir())) == 36
 
 
 # Too slow, too full

@@ -1,7 +1,7 @@
 """Figures and words go in; they are drawn over the picture, readable whatever it shows. Called within Gui.draw."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app.console import one_line
@@ -53,7 +53,6 @@ class Texts:
 
     header: str
     short_header: str
-    late: bool  # whether the source is not kept up with
     blocks: tuple[Block, ...]
     columns: int
     lines: int
@@ -62,10 +61,12 @@ class Texts:
 def performance(figures: Figures, facts: Facts) -> None:
     """The panel at the top left: header, graph of frame times, table, camera, facts; less of it in small pictures."""
     pen = Pen()
+    summary = figures.summary
+    late = 0 < LATE_SHARE * facts.budget_ms < summary.frame_ms
     letters = int((pen.width / pen.em - 2 * (_MARGIN + PADDING)) * pen.em / pen.letter)
     room = pen.height / pen.em - 2 * (_MARGIN + PADDING)
     head, graph = 1.0, _GRAPH + 2 * _GAP
-    choices = _choices(figures.summary, facts, letters)
+    choices = _choices(summary, replace(facts, budget_ms=0.0), letters)  # a camera's budget is another in each frame
     fitting = (texts for texts in choices if texts.columns <= letters and head + graph + texts.lines <= room)
     texts = next(fitting, choices[-1])
     has_graph = head + graph <= room
@@ -73,7 +74,7 @@ def performance(figures: Figures, facts: Facts) -> None:
     columns = max(len(header), texts.columns)
     height = head + (graph if has_graph else 0) + texts.lines
     x, y = pen.box(_MARGIN, _MARGIN, columns * pen.letter / pen.em, height)
-    pen.text(x, y, LATE if texts.late else BRIGHT, header)
+    pen.text(x, y, LATE if late else BRIGHT, header)
     y += pen.em * (1 + _GAP)
     if has_graph:
         pen.graph(x, y, columns * pen.letter, _GRAPH * pen.em, figures.intervals_ms, figures.window, facts.budget_ms)
@@ -146,7 +147,6 @@ def _choices(summary: Summary, facts: Facts, letters: int) -> tuple[Texts, ...]:
 
     `letters` is the width of the picture in them, for lines that must be broken.
     """
-    late = 0 < LATE_SHARE * facts.budget_ms < summary.frame_ms
     short = f"{summary.frames_per_s:.1f} fps  {summary.frame_ms:.1f} ms"
     header = short if summary.camera else f"{short}   dropped {summary.dropped}  repeated {summary.repeated}"
     table, columns = _table(summary)
@@ -158,7 +158,7 @@ def _choices(summary: Summary, facts: Facts, letters: int) -> tuple[Texts, ...]:
     below = _stacked([*_camera(summary, wide), moment, still], table_lines)
     brief = _stacked(_camera(summary, camera_wide))
     choices = [((*table, *below), max(columns, _width(below))), (brief, _width(brief)), ((), 0)]
-    return tuple(Texts(header, short, late, blocks, columns, _height(blocks)) for blocks, columns in choices)
+    return tuple(Texts(header, short, blocks, columns, _height(blocks)) for blocks, columns in choices)
 
 
 def _camera(summary: Summary, wide: int) -> list[Paragraph]:

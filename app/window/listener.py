@@ -9,14 +9,14 @@ _LETTERS = "acvxyz"  # that do something together with Ctrl, in the keyboard's o
 
 
 class Listener:
-    """Gathers inputs of one window of glfw. Switched off, it costs nothing: glfw calls nobody for the mouse."""
+    """Gathers inputs of one window of glfw, while it is switched on."""
 
     def __init__(self, glfw: Any, handle: Any) -> None:
         """Switched off."""
         self._glfw, self._handle = glfw, handle
         self._names = _names(glfw)
         self._inputs: list[Input] = []
-        self._on = False
+        self._on = self._begun = False
 
     @property
     def on(self) -> bool:
@@ -27,15 +27,9 @@ class Listener:
     def on(self, on: bool) -> None:
         if on == self._on:
             return
-        self._on, glfw, handle = on, self._glfw, self._handle
-        self._inputs = [] if on else [Left()]
-        glfw.set_cursor_pos_callback(handle, self._on_move if on else None)
-        glfw.set_mouse_button_callback(handle, self._on_button if on else None)
-        glfw.set_scroll_callback(handle, self._on_wheel if on else None)
-        glfw.set_cursor_enter_callback(handle, self._on_enter if on else None)
-        glfw.set_window_focus_callback(handle, self._on_focus if on else None)
+        self._on, self._inputs = on, [] if on else [Left()]
         if on:
-            self._on_move(handle, *glfw.get_cursor_pos(handle))
+            self._begin()
 
     def take(self) -> list[Input]:
         """What has been done since the last call."""
@@ -44,7 +38,7 @@ class Listener:
 
     def key(self, key: int, scancode: int, action: int) -> None:
         """To be called for each key of the window; what is held down is repeated by whoever listens."""
-        if not self._on or action == self._glfw.REPEAT:
+        if action == self._glfw.REPEAT:
             return
         name = self._names.get(key, "")
         if not name and self._glfw.KEY_A <= key <= self._glfw.KEY_Z:
@@ -55,8 +49,19 @@ class Listener:
 
     def text(self, codepoint: int) -> None:
         """To be called for each character that is typed in the window."""
-        if self._on:
-            self._add(Typed(chr(codepoint)))
+        self._add(Typed(chr(codepoint)))
+
+    def _begin(self) -> None:
+        """Callbacks stay for good: glfw's Python module cannot take one back."""
+        glfw, handle = self._glfw, self._handle
+        if not self._begun:
+            self._begun = True
+            glfw.set_cursor_pos_callback(handle, self._on_move)
+            glfw.set_mouse_button_callback(handle, self._on_button)
+            glfw.set_scroll_callback(handle, self._on_wheel)
+            glfw.set_cursor_enter_callback(handle, self._on_enter)
+            glfw.set_window_focus_callback(handle, self._on_focus)
+        self._on_move(handle, *glfw.get_cursor_pos(handle))
 
     def _on_move(self, _: object, x: float, y: float) -> None:
         """From units of the screen to pixels, which are not the same on all screens."""
@@ -82,6 +87,8 @@ class Listener:
             self._add(Left())
 
     def _add(self, found: Input) -> None:
+        if not self._on:
+            return
         if self._inputs and isinstance(found, Moved) and isinstance(self._inputs[-1], Moved):
             self._inputs[-1] = found
         elif len(self._inputs) < _MOST:

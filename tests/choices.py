@@ -1,0 +1,29 @@
+"""Nothing goes in; settings as a person may have them come out, for property tests."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from app.settings.settings import Settings, Spec, specs
+
+_LETTERS = st.characters(codec="utf-8", categories=("L", "M", "N", "P", "S"))
+_TEXTS = st.text(st.one_of(_LETTERS, st.sampled_from("\"'#\\ [=]")), max_size=20)
+
+
+def values_of(spec: Spec) -> st.SearchStrategy[Any]:
+    """Values that a setting may have."""
+    if spec.kind == "bool":
+        return st.booleans()
+    if spec.kind == "choice":
+        return st.sampled_from(spec.choices)
+    if spec.kind == "size":
+        return st.tuples(st.integers(1, 16384), st.integers(1, 16384)).map(lambda size: f"{size[0]}x{size[1]}")
+    if spec.kind in ("int", "float"):
+        numbers: st.SearchStrategy[Any] = (
+            st.integers(int(spec.low), int(spec.high)) if spec.kind == "int" else st.floats(spec.low, spec.high)
+        )
+        return st.one_of(numbers, st.just(type(spec.default)(0))) if spec.zero else numbers
+    return _TEXTS
+
+
+any_settings = st.builds(Settings, **{spec.name: values_of(spec) for spec in specs()})

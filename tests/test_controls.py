@@ -1,0 +1,284 @@
+"""The panel of settings: real clicks and keys in a real window change settings, and what is typed is no command."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from importlib.util import find_spec
+from time import monotonic
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+
+from app.frame.preprocess import ImageSize
+from app.frame.targets import OffscreenTarget
+from app.overlay.controls import controls
+from app.overlay.gui import Gui
+from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from app.settings.settings import Settings, changed
+from app.window.keys import Key
+from app.window.screen import Screen
+from app.window.window import Window
+from gpu_delegate.context import DRAWING, Context, open_context
+from tests.choices import any_settings
+from tests.display import Display
+from tests.living import living
+
+if find_spec("imgui_bundle") is None:
+    pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
+
+SIZE = (640, 480)
+PLAIN = Settings()
+PATIENCE_S = 20.0
+BOXES, SLIDERS, WAYS_BACK = 392.0, 560.0, 600.0  # pixels from the left: where rows can be clicked
+PRESS, RELEASE = Button(0, True), Button(0, False)
+ROW = 23.0
+
+
+class Panel:
+    """The panel without any window: what is done to it is fed."""
+
+    def __init__(self, context: Context, settings: Settings = PLAIN, size: ImageSize = SIZE) -> None:
+        self.settings = settings
+        self.gui, self._target = Gui(context), OffscreenTarget(context, size)
+        self.do(Left())
+
+    def do(self, *inputs: Input) -> Settings:
+        """One after the other, with pictures after each; the settings then."""
+        for done in inputs:
+            self.gui.feed([done])
+            for _ in range(2):
+                self.gui.draw(self._target.framebuffer, self._target.size, 1.0, [self._part])
+        return self.settings
+
+    def click(self, x: float, y: float) -> Settings:
+        return self.do(Moved(x, y), PRESS, RELEASE)
+
+    def enter(self, text: str) -> Settings:
+        """Type into the field that has the keyboard, in place of what is there."""
+        keys = Held("mod_ctrl", True), Held("a", True), Held("a", False), Held("mod_ctrl", False)
+        return self.do(*keys, *map(Typed, text), Held("enter", True), Held("enter", False))
+
+    def _part(self) -> None:
+        self.settings = controls(self.settings)
+
+    def release(self) -> None:
+        self.gui.release()
+        self._target.release()
+
+
+@contextmanager
+def panel(context: Context, settings: Settings = PLAIN, size: ImageSize = SIZE) -> Iterator[Panel]:
+    made = Panel(context, settings, size)
+    try:
+        yield made
+    finally:
+        made.release()
+
+
+def place(context: Context, is_there: Callable[[Panel, float], bool]) -> float:
+    """How far from the top of a fresh panel something is, found by trying."""
+    for y in range(30, SIZE[1], 8):
+        with panel(context) as tried:
+            if is_there(tried, y):
+                return y + 4.0  # not at its very edge
+    raise AssertionError("it is nowhere")
+
+
+def row(context: Context, name: str, x: float) -> float:
+    """How far from the top a setting is that a click at x changes."""
+    return place(context, lambda tried, y: name in changed(PLAIN, tried.click(x, y)))
+
+
+class TestWithoutWindow:
+    @hypothesis_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(any_settings)
+    def test_what_nobody_touches_stays(self, context: Context, settings: Settings) -> None:
+        with panel(context, settings) as untouched:
+            for y in range(30, SIZE[1], 12):
+                untouched.do(Moved(SLIDERS, y))
+            assert untouched.settings == settings
+
+    def test_the_way_back_to_the_default(self, context: Context) -> None:
+        y = row(context, "light_wrap", SLIDERS)
+        with panel(context, Settings(light_wrap=0.25, smooth=0.25)) as clicked:
+            assert clicked.click(WAYS_BACK, y) == Settings(smooth=0.25)
+
+    def test_a_radius_is_none_or_one_that_there_is(self, context: Context) -> None:
+        y = row(context, "blur", SLIDERS)
+        with panel(context) as slid:
+            slid.do(Moved(BOXES, y), PRESS)
+            found = {slid.do(Moved(x, y)).blur for x in range(int(BOXES), 580, 3)}
+            found |= {slid.do(Moved(x, y)).blur for x in range(580, int(BOXES) - 20, -3)}
+        assert min(found) == 0
+        assert max(found) == 500
+        assert min(found - {0}) >= 4
+
+    def test_what_waits_for_the_next_start_cannot_be_changed(self, context: Context) -> None:
+        with panel(context) as clicked:
+            clicked.click(500, 67)  # unfolds Model
+            for y in range(74, 180, 6):
+                for below in (0, ROW):
+                    clicked.click(BOXES, y + below)
+                assert not {"backend", "precision", "fit"} & {*changed(PLAIN, clicked.settings)}
+        assert changed(PLAIN, clicked.settings), "others of this section can be"
+
+    def test_texts_count_with_enter_if_they_can_be(self, context: Context) -> None:
+        with panel(context) as typed:
+            typed.click(500, 44)  # unfolds Camera
+            typed.click(BOXES + 20, 44 + 2 * ROW + 4)
+            assert typed.gui.takes_keys
+            assert typed.enter("99") == PLAIN
+            typed.click(BOXES + 20, 44 + 2 * ROW + 4)
+            assert typed.enter("320x200") == Settings(size="320x200")
+            assert not typed.gui.takes_keys
+
+    def test_it_scrolls(self, context: Context) -> None:
+        """The last section is reached, and its box clicked."""
+        with panel(context) as scrolled:
+            scrolled.click(500, 464)  # unfolds Window
+            scrolled.do(Moved(500, 300), *[Wheel(0, -5)] * 8)
+            for y in range(400, 470, 6):
+                scrolled.click(BOXES, y)
+            assert {"overlay", "fullscreen"} & {*changed(PLAIN, scrolled.settings)}
+
+    @pytest.mark.parametrize("size", [(1, 1), (64, 400), (256, 144), (2000, 300)])
+    def test_every_size(self, context: Context, size: ImageSize) -> None:
+        with panel(context, size=size) as small:
+            assert small.do(Moved(1, 1), PRESS, RELEASE) in (PLAIN, Settings(panel=False))
+
+    def test_opengl_3_3_will_do_and_no_objects_are_left(self, context: Context) -> None:
+        try:
+            with open_context(DRAWING) as older:
+                before = living(older)
+                with panel(older) as drawn:
+                    drawn.click(SLIDERS, 300)
+                assert living(older) == before
+                older.check_errors("drawing the panel")
+        finally:
+            context.make_current()
+
+
+class Picture:
+    """What is behind the panel."""
+
+    def __init__(self, context: Context) -> None:
+        self.target = OffscreenTarget(context, (64, 48))
+
+    def shown(self) -> OffscreenTarget:
+        return self.target
+
+
+class Room:
+    """A real window with the panel in it, and somebody at its mouse."""
+
+    def __init__(self, display: Display, window: Window, settings: Settings) -> None:
+        self.settings, self.window = settings, window
+        self.gui = Gui(window.context)
+        self._picture = Picture(window.context)
+        self.screen = Screen(window, self.gui, self._picture, Fraction(4, 3))
+        self.screen.parts = (self._part,)
+        self.keys: list[Key] = []
+        self._display, self._number = display, display.window("panel")
+        self.until(lambda: window.listening)
+
+    def _part(self) -> None:
+        self.settings = controls(self.settings)
+
+    def until(self, true: Callable[[], bool]) -> None:
+        end = monotonic() + PATIENCE_S
+        while not true():
+            assert monotonic() < end, "it did not happen"
+            self.step()
+
+    def step(self) -> None:
+        self.keys += self.screen.keys(0.005)
+        self.screen.redraw()
+
+    def click(self, x: float, y: float) -> None:
+        """As a person does, who sees what the mouse is over before pressing."""
+        self._display.xdotool("mousemove", "--window", self._number, int(x), int(y))
+        for _ in range(3):
+            self.step()
+        self._display.xdotool("click", 1)
+
+    def press(self, *keys: str) -> None:
+        self._display.press(*keys)
+
+    def release(self) -> None:
+        self.gui.release()
+        self._picture.target.release()
+
+
+@contextmanager
+def room(display: Display) -> Iterator[Room]:
+    with Window(SIZE, "panel") as window:
+        made = Room(display, window, replace(PLAIN, panel=True))
+        try:
+            yield made
+        finally:
+            made.release()
+            window.context.check_errors("the panel in a window")
+
+
+class TestInWindow:
+    def test_a_box_a_slider_and_a_list(self, display: Display, context: Context) -> None:
+        box, slider = row(context, "mirror", BOXES), row(context, "smooth", SLIDERS)
+        arrow = place(context, lambda tried, y: "effect" in picked(tried, SLIDERS, y))
+        context.check_errors("finding places")
+        with room(display) as used:
+            used.click(BOXES, box)
+            used.until(lambda: used.settings.mirror)
+            used.click(BOXES, box)
+            used.until(lambda: not used.settings.mirror)
+            used.click(SLIDERS, slider)
+            used.until(lambda: used.settings.smooth > 0.8)
+            used.click(SLIDERS, arrow)
+            used.until(lambda: True)
+            used.click(BOXES + 10, arrow + ROW)
+            used.until(lambda: used.settings.effect != "blur")
+            names = changed(Settings(panel=True), used.settings)
+            assert set(names) == {"smooth", "effect"}
+        context.make_current()
+
+    def test_typing_is_no_command(self, display: Display, context: Context) -> None:
+        field = place(context, lambda tried, y: tried.click(BOXES + 30, y) is None or tried.gui.takes_keys)
+        with room(display) as used:
+            used.press("e")
+            used.until(lambda: [key.text for key in used.keys] == ["e"])
+            used.click(BOXES + 30, field)
+            used.until(lambda: used.gui.takes_keys)
+            used.press("q", "numbersign", "0", "0", "f", "f", "0", "0", "Home", "Delete")
+            for _ in range(20):
+                used.step()
+            assert used.settings.background == "", "not before Enter"
+            used.press("Return")
+            used.until(lambda: used.settings.background == "#00ff00")
+            used.until(lambda: not used.gui.takes_keys)
+            used.press("q")
+            used.until(lambda: len(used.keys) > 1)
+            assert [key.text for key in used.keys] == ["e", "q"]
+        context.make_current()
+
+    def test_once_it_is_closed_nobody_listens(self, display: Display, context: Context) -> None:
+        with room(display) as used:
+            used.click(620, 17)
+            used.until(lambda: not used.settings.panel)
+            used.screen.parts = ()
+            used.until(lambda: not used.window.listening)
+            used.window.inputs()
+            used.click(SLIDERS, 300)
+            used.press("x")
+            used.until(lambda: bool(used.keys))
+            assert used.window.inputs() == []
+            used.screen.parts = (lambda: None,)
+            used.until(lambda: not used.window.damaged)
+            assert not used.window.listening
+        context.make_current()
+
+
+def picked(tried: Panel, x: float, y: float) -> tuple[str, ...]:
+    """What changes with a click, and one below."""
+    tried.click(x, y)
+    return changed(PLAIN, tried.click(x, y + ROW))

@@ -7,6 +7,7 @@ from app.frame.effects import Effect
 from app.frame.looks import Choice
 from app.frame.pipeline import Stage
 from app.frame.preprocess import Fit
+from app.frame.refine import Refiner
 from app.frame.render import Compositor, Look
 from app.frame.segmenter import DrawableMask
 from app.frame.targets import OffscreenTarget
@@ -27,6 +28,7 @@ class Canvas:
         choice: Choice,
         *,
         backdrop: Backdrop | None = None,
+        refiner: Refiner | None = None,
     ) -> None:
         """`backdrop` stays its maker's; without one the chosen background is opened, and waited for in each frame.
 
@@ -38,7 +40,7 @@ class Canvas:
         frame = segmenter.frame
         self._backdrop = backdrop or Backdrop(context, frame.format.upright_size, choice.background)
         self._own_backdrop = None if backdrop else self._backdrop
-        self._compositor = Compositor(context, frame, segmenter.layout, fit, choice.look, self._backdrop)
+        self._compositor = Compositor(context, frame, segmenter.layout, fit, choice.look, self._backdrop, refiner)
         self._drawn: dict[Effect, OffscreenTarget] = {}
         self._wide: OffscreenTarget | None = None
 

@@ -9,6 +9,7 @@ from app.frame.drawing import FRAME_SAMPLERS, Drawing
 from app.frame.effects import EFFECTS as EFFECTS
 from app.frame.effects import Effect as Effect
 from app.frame.preprocess import Fit, ImageSize, sampling
+from app.frame.refine import Refiner
 from app.frame.resample import BufferTexture, MaskLayout, all_inside, axis_defines
 from app.frame.targets import OffscreenTarget
 from app.frame.upload import FrameTextures
@@ -23,13 +24,14 @@ _TINT_STRENGTH = 0.5
 _BLUR_RADIUS, _WRAP_RADIUS = 0.05, 0.04  # of the frame's height
 _BEHIND: dict[Effect, int] = {"blur": 0, "replace": 1, "color": 2}  # blur_shrink.frag's numbers
 _LEAST_SOFTNESS = 1 / 256
-_MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT = 3, 4, 5, 6
+_MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT, _COEFFICIENTS_UNIT = 3, 4, 5, 6, 7
 _SAMPLERS = {
     **FRAME_SAMPLERS,
     "mask_tensor": _MASK_UNIT,
     "background": _BACKGROUND_UNIT,
     "blurred": _BLUR_UNIT,
     "light": _LIGHT_UNIT,
+    "coefficients": _COEFFICIENTS_UNIT,
 }
 
 
@@ -81,15 +83,21 @@ class Compositor:
         fit: Fit = "stretch",
         look: Look = Look(),
         backdrop: Backdrop | None = None,
+        refiner: Refiner | None = None,
     ) -> None:
-        """`backdrop` is what the effect `replace` shows. Raises DeviceError if the shaders do not compile."""
+        """`backdrop` is what the effect `replace` shows; a refiner's mask is drawn instead of the tensor's.
+
+        Raises DeviceError if the shaders do not compile.
+        """
         self.look = look
         self.frame_size = frame.format.upright_size
-        self._context, self._frame, self._backdrop = context, frame, backdrop
+        self._context, self._frame, self._backdrop, self._refiner = context, frame, backdrop, refiner
         back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
         self._defines: dict[str, Value] = {**sizes, **seen, **axis_defines(back), **layout.defines(), **frame.defines()}
+        if refiner:
+            self._defines |= refiner.defines()
         self._drawings: dict[tuple[object, ...], Drawing] = {}
         self._mask = BufferTexture(context, layout.stride)
         self._blurs: dict[int, Blur] = {}  # by texture unit
@@ -117,8 +125,11 @@ class Compositor:
 
     def _bind(self, tensor: BufferSpan, look: Look) -> None:
         """Everything to its texture unit, to be seen by fragment shaders."""
-        self._frame.bind()
-        self._mask.bind(_MASK_UNIT, tensor)
+        self._frame.bind(age=self._refiner.age if self._refiner else 0)
+        if self._refiner:
+            self._refiner.bind(_COEFFICIENTS_UNIT)
+        else:
+            self._mask.bind(_MASK_UNIT, tensor)
         shown = self._backdrop is not None and self._backdrop.bind(_BACKGROUND_UNIT)
         if look.effect == "replace" and not shown:
             raise ValueError("the effect replace needs a background")

@@ -1,5 +1,7 @@
 """A size goes in, a place in the device's memory that pictures are drawn into comes out."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import moderngl
@@ -9,14 +11,18 @@ from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
 
+Kind = Literal["bytes", "halves", "floats", "codes"]
+
+_SAMPLES: Mapping[Kind, str] = MappingProxyType({"bytes": "f1", "halves": "f2", "floats": "f4", "codes": "f1"})
+
 
 class OffscreenTarget:
-    """A picture in the device's memory, RGBA8, RGBA16F or codes, R8; row 0 is the bottom row, as in all framebuffers.
+    """A picture in the device's memory, RGBA8, 16F, 32F or codes, R8; row 0 is the bottom row, as in all framebuffers.
 
     It may be larger than the frame, for even sizes.
     """
 
-    def __init__(self, context: Context, size: ImageSize, kind: Literal["bytes", "halves", "codes"] = "bytes") -> None:
+    def __init__(self, context: Context, size: ImageSize, kind: Kind = "bytes") -> None:
         """Raises DeviceError if the device does not draw pictures of that size."""
         limit = (min(side, context.limits.texture_size) for side in context.limits.viewport_size)
         widest, highest = limit
@@ -25,8 +31,7 @@ class OffscreenTarget:
             raise DeviceError(f"{size[0]}x{size[1]} pixels are too many for {context.renderer}: {most}")
         self.size = size
         try:
-            channels, samples = (1 if kind == "codes" else 4), ("f2" if kind == "halves" else "f1")
-            self._texture = context.mgl.texture(size, channels, dtype=samples)
+            self._texture = context.mgl.texture(size, 1 if kind == "codes" else 4, dtype=_SAMPLES[kind])
             self._framebuffer = context.mgl.framebuffer([self._texture])
         except moderngl.Error as error:
             raise DeviceError(f"{context.renderer} cannot draw {size[0]}x{size[1]} pixels: {error}") from None

@@ -45,9 +45,12 @@ DIRECT, RING, ORPHANED = UploadPath(), UploadPath("ring", DEPTH), UploadPath("or
 
 
 class FrameTextures:
-    """Textures for pictures of one format, and a count of what went up. `path` is the way that was chosen."""
+    """Textures for pictures of one format, and a count of what went up. `path` is the way that was chosen.
 
-    def __init__(self, context: Context, format: PictureFormat, path: UploadPath = DIRECT) -> None:
+    The last `kept` pictures stay: their age is 0 for the newest, 1 for the one before, and so on.
+    """
+
+    def __init__(self, context: Context, format: PictureFormat, path: UploadPath = DIRECT, kept: int = 1) -> None:
         """Raises DeviceError if the device has no textures of that size, or no memory for them."""
         size, limit = format.size, context.limits.texture_size
         if max(size) > limit:
@@ -57,13 +60,22 @@ class FrameTextures:
         self.format, self.path = format, path
         self.uploaded_bytes = 0
         self._context = context
-        self._planes = tuple(_PlaneTexture(context, shape, format.sample_bytes, path) for shape in format.plane_shapes)
+        self._sets = tuple(
+            tuple(_PlaneTexture(context, shape, format.sample_bytes, path) for shape in format.plane_shapes)
+            for _ in range(kept)
+        )
+        self._newest = 0
         context.check_errors(f"making textures for {size[0]}x{size[1]} pixels")
 
     @property
     def textures(self) -> tuple[int, ...]:
-        """OpenGL's names, in the order of the planes."""
-        return tuple(plane.texture for plane in self._planes)
+        """OpenGL's names for the newest picture, in the order of the planes."""
+        return tuple(plane.texture for plane in self._sets[self._newest])
+
+    @property
+    def kept(self) -> int:
+        """How many pictures stay."""
+        return len(self._sets)
 
     def upload(self, picture: Picture) -> None:
         """Put a picture into the textures. Raises ValueError for planes of another shape."""
@@ -71,13 +83,19 @@ class FrameTextures:
         if shapes != self.format.plane_shapes or any(p.itemsize != self.format.sample_bytes for p in picture.planes):
             (width, height), layout = self.format.size, self.format.layout
             raise ValueError(f"a frame of {width}x{height} {layout} pixels is expected, not planes of {shapes}")
-        for texture, plane in zip(self._planes, picture.planes, strict=True):
+        self._newest = (self._newest + 1) % self.kept
+        for texture, plane in zip(self._sets[self._newest], picture.planes, strict=True):
             texture.upload(plane)
             self.uploaded_bytes += plane.nbytes
 
-    def bind(self, first_unit: int = 0) -> None:
-        """Bind the planes to texture units from `first_unit` on; frame.glsl reads units 0, 1 and 2."""
-        for unit, plane in enumerate(self._planes, first_unit):
+    def bind(self, first_unit: int = 0, age: int = 0) -> None:
+        """Bind the planes to texture units from `first_unit` on; frame.glsl reads units 0, 1 and 2.
+
+        Raises ValueError for a picture that is not kept.
+        """
+        if not 0 <= age < self.kept:
+            raise ValueError(f"the picture {age} frames ago is not kept, the last {self.kept} are")
+        for unit, plane in enumerate(self._sets[self._newest - age], first_unit):
             plane.bind(unit)
 
     def defines(self) -> dict[str, Value]:
@@ -100,7 +118,7 @@ class FrameTextures:
 
     def release(self) -> None:
         """Delete the textures."""
-        for plane in self._planes:
+        for plane in (plane for planes in self._sets for plane in planes):
             plane.release()
 
     def __enter__(self) -> "FrameTextures":

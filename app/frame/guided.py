@@ -1,0 +1,64 @@
+"""A frame's textures and its mask on the network's grid go in; how colours tell the mask comes out, cell by cell.
+
+It is the fast guided filter (He and Sun, "Fast Guided Filter", arXiv 1505.00996) with a colour guide, whose pixels
+count by how sure the network is of them (as in Liba and others, "Sky Optimization", CVPR workshops 2020): an edge of
+the mask that is a little off is then drawn to the edge of the colours, since what is around it decides. The definition,
+which tests/test_refine.py has in NumPy:
+
+    cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the mean colour c of the frame at those pixels
+    weight  (2 p - 1)^2 + 0.001
+    fit     in the window of 5 x 5 cells, with weighted means: a = (covariance of c + 0.0003 I)^-1 cov(c, p),
+            b = mean(p) - a . mean(c)
+    steep   by 1.5 around 0.5, for linear fits come out flat: a' = 1.5 a, b' = 1.5 b - 0.25
+
+Beyond its edges the grid repeats its outermost cells. Each pixel of the frame takes a' and b' interpolated between
+cells, and its mask is a' . colour + b', clamped to 0..1 (mask_over.glsl): one small texture instead of a second picture
+of the frame's size. Where all masks of a window agree a is 0, so that no texture of the picture shows.
+"""
+
+from app.frame.drawing import FRAME_SAMPLERS, Drawing
+from app.frame.preprocess import Fit, ImageSize, sampling
+from app.frame.resample import axis_defines
+from app.frame.targets import OffscreenTarget
+from app.frame.upload import FrameTextures
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+
+CELL = 2  # pixels of the network's grid along a side
+
+_UNIT = 3  # what is read in turn, beside the frame's planes
+
+
+class GuidedFilter:
+    """Fits masks of one size to frames of one format."""
+
+    def __init__(self, context: Context, frame: FrameTextures, grid: ImageSize, fit: Fit) -> None:
+        """`grid` is the network's. Raises DeviceError if the shaders do not compile."""
+        self._gl, self._frame = context.gl, frame
+        size = -(-grid[0] // CELL), -(-grid[1] // CELL)
+        defines = {
+            **dict(zip(("MASK_W", "MASK_H"), grid, strict=True)),
+            **axis_defines(sampling(frame.format.upright_size, grid, fit)),
+            **frame.defines(),
+            "CELL": CELL,
+        }
+        self._shrink = Drawing(
+            context, "refine_shrink.frag", defines, {**FRAME_SAMPLERS, "steady": _UNIT}, "refine shrink"
+        )
+        self._fit = Drawing(context, "refine_fit.frag", {}, {"cells": _UNIT}, "refine fit")
+        self._cells, self._fitted = (OffscreenTarget(context, size, "floats") for _ in range(2))
+
+    def run(self, mask: OffscreenTarget, age: int) -> OffscreenTarget:
+        """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first."""
+        self._frame.bind(age=age)
+        for drawing, source, target in ((self._shrink, mask, self._cells), (self._fit, self._cells, self._fitted)):
+            self._gl.glActiveTexture(opengl.TEXTURE0 + _UNIT)
+            self._gl.glBindTexture(opengl.TEXTURE_2D, source.texture)
+            drawing.use()
+            drawing.draw(target.framebuffer, target.size)
+        return self._fitted
+
+    def release(self) -> None:
+        """Delete shaders and cells; frames and masks stay."""
+        for part in (self._shrink, self._fit, self._cells, self._fitted):
+            part.release()

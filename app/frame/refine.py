@@ -1,0 +1,108 @@
+"""A network's mask goes in, frame after frame; one that keeps still and ends at the picture's edges comes out, refined.
+
+Two steps, each on or off at any time: temporal.py makes the mask steady on the network's grid, guided.py fits it to the
+colours of the frame. What comes out is a texture of coefficients: the mask at a pixel is dot(rgb, colour) + alpha, both
+interpolated, clamped to 0..1 (mask_over.glsl). Without the guided step they are (0, 0, 0, mask).
+
+A frame that the network does not see keeps the coefficients of the last one that it saw: they are of colours, so that
+the edge goes on to follow the picture.
+
+With a delay of one frame the picture waits: what is shown is the frame before, and its mask is made of the masks before
+and after it. Where the network saw that frame, its neighbour decides what was in doubt; where it did not, the mask is
+interpolated between those on both sides, if the newest frame has one.
+"""
+
+from dataclasses import dataclass
+
+from app.frame.guided import CELL, GuidedFilter
+from app.frame.pipeline import Stage
+from app.frame.preprocess import Fit
+from app.frame.segmenter import DrawableMask
+from app.frame.targets import OffscreenTarget
+from app.frame.temporal import TemporalBlend
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+from gpu_delegate.shader import Value
+
+MOST_DELAY = 1  # frames
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What is done to masks: fitted to the picture's edges, smoothed over time by 0 to 1, delayed by frames."""
+
+    edges: bool = True
+    smooth: float = 0.5
+    delay: int = 0
+
+    @property
+    def least(self) -> float:
+        """The least that a new mask counts."""
+        return (1 - min(max(self.smooth, 0.0), 1.0)) ** 2
+
+
+class Refiner:
+    """Refines the masks of one segmenter. `refinement` may be replaced between any two frames.
+
+    `age` is that of the frame that the coefficients are for, among those which its textures keep.
+    """
+
+    def __init__(
+        self, context: Context, segmenter: DrawableMask, fit: Fit, refinement: Refinement = Refinement()
+    ) -> None:
+        """Raises DeviceError if the shaders do not compile."""
+        self.refinement = refinement
+        self.stage = Stage("refine", lambda frame: self.run())
+        self.age = 0
+        self._gl, self._segmenter = context.gl, segmenter
+        self._blend = TemporalBlend(context, segmenter.layout)
+        self._guided = GuidedFilter(context, segmenter.frame, segmenter.layout.size, fit)
+        self._mask = self._shown = self._blend.steady
+        self._fitted = False  # whether what is shown was fitted to edges
+        self._frames = 0  # since the last reset
+        self._unseen = 0  # frames since the last one that the network saw
+
+    def run(self, fresh: bool = True) -> None:
+        """Refine the mask of the frame that was uploaded last; `fresh` says whether the network has seen that one.
+
+        Raises ValueError for a delay by more frames than their textures keep.
+        """
+        wanted, kept = self.refinement, self._segmenter.frame.kept
+        if not 0 <= wanted.delay <= min(MOST_DELAY, kept - 1):
+            raise ValueError(f"no delay of {wanted.delay} frames: {kept} are kept")
+        first, self.age = self._frames == 0, min(wanted.delay, self._frames)
+        mask = self._next_mask(fresh or first, 1.0 if first else wanted.least)
+        if mask or wanted.edges != self._fitted:
+            self._mask, self._fitted = mask or self._mask, wanted.edges
+            self._shown = self._guided.run(self._mask, self.age) if wanted.edges else self._mask
+        self._frames += 1
+
+    def _next_mask(self, fresh: bool, least: float) -> OffscreenTarget | None:
+        """The mask of the frame that is shown; None where nothing newer than the last one is known."""
+        tensor, unseen = self._segmenter.mask, self._unseen
+        self._unseen = 0 if fresh else unseen + 1
+        if self.age == 0:
+            return self._blend.blend(tensor, least) if fresh else None
+        if not fresh:
+            return None if unseen else self._blend.steady
+        seen_later = self._blend.hindsight(tensor, least, passed=unseen / (unseen + 1))
+        self._blend.blend(tensor, least)
+        return seen_later
+
+    def defines(self) -> dict[str, Value]:
+        """The parameters of mask_over.glsl."""
+        return {"REFINED": 1, "CELL": CELL}
+
+    def bind(self, unit: int) -> None:
+        """Bind the coefficients to a texture unit."""
+        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
+        self._gl.glBindTexture(opengl.TEXTURE_2D, self._shown.texture)
+
+    def reset(self) -> None:
+        """Forget what was before: after a cut, a seek, or when a source comes back."""
+        self._frames = 0
+
+    def release(self) -> None:
+        """Free all that was made here."""
+        self._blend.release()
+        self._guided.release()

@@ -1,0 +1,82 @@
+"""Masks on the network's grid go in, frame after frame; steady ones come out, that neither flicker nor lag.
+
+The definition, which tests/test_refine.py has in NumPy, with m a new value, s the steady one before it, and sureness(v)
+= |2 v - 1|, which is 0 where a network cannot decide:
+
+    weight = least + (1 - least) * sureness(m) * smoothstep(0, 0.5, |m - s|)
+    s     <- s + weight * (m - s)
+
+So what agrees, and what is unsure, counts little: still edges keep still. A clear change counts at once: moving edges
+do not lag. least is (1 - smooth) squared, and 1 for the first mask, which is taken as it is.
+
+Hindsight is for a picture that waits for the next frame's mask. Where the steady mask s of its own frame is in doubt,
+the next one tells as much as it is surer:
+
+    doubt = 1 - sureness(s)^2      share = sureness(m)^2 / (sureness(m)^2 + sureness(s)^2 + 0.001)
+    result = s + max(passed, doubt * share * (1 - least)) * (m - s)
+
+passed is how much of the time between the two masks had passed when the picture was taken: 0 if s is of its own frame.
+"""
+
+from app.frame.drawing import Drawing
+from app.frame.resample import BufferTexture, MaskLayout
+from app.frame.targets import OffscreenTarget
+from gpu_delegate import opengl
+from gpu_delegate.context import Context
+from gpu_delegate.opengl import BufferSpan
+
+_MASK_UNIT, _BEFORE_UNIT = 3, 4  # of texture units that others use in turn
+_SAMPLERS = {"mask_tensor": _MASK_UNIT, "before": _BEFORE_UNIT}
+
+
+class TemporalBlend:
+    """The steady mask of a network's output: `steady` is the newest one, in alpha, RGB 0, its top row first."""
+
+    def __init__(self, context: Context, layout: MaskLayout) -> None:
+        """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""
+        self._context, self._gl = context, context.gl
+        self._tensor = BufferTexture(context, layout.stride)
+        self.steady, self._before, self._hindsight = (OffscreenTarget(context, layout.size, "floats") for _ in range(3))
+        self._drawings = tuple(
+            Drawing(context, "refine_blend.frag", {**layout.defines(), "HINDSIGHT": hindsight}, _SAMPLERS, label)
+            for hindsight, label in enumerate(("refine blend", "refine hindsight"))
+        )
+
+    def blend(self, tensor: BufferSpan, least: float) -> OffscreenTarget:
+        """Go on to the mask in a tensor; with least 1 whatever was before is forgotten."""
+        self.steady, self._before = self._before, self.steady
+        self._draw(self._drawings[0], tensor, self._before, self.steady, least, 0.0)
+        return self.steady
+
+    def hindsight(self, tensor: BufferSpan, least: float, passed: float) -> OffscreenTarget:
+        """The steady mask once more, with what the tensor of a later frame tells of it."""
+        self._draw(self._drawings[1], tensor, self.steady, self._hindsight, least, passed)
+        return self._hindsight
+
+    def _draw(
+        self,
+        drawing: Drawing,
+        tensor: BufferSpan,
+        before: OffscreenTarget,
+        target: OffscreenTarget,
+        least: float,
+        passed: float,
+    ) -> None:
+        gl = self._gl
+        self._tensor.bind(_MASK_UNIT, tensor)
+        gl.glActiveTexture(opengl.TEXTURE0 + _BEFORE_UNIT)
+        gl.glBindTexture(opengl.TEXTURE_2D, before.texture)
+        if self._context.can_compute:
+            gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
+        drawing.use()
+        gl.glUniform1f(drawing.place("least"), least)
+        gl.glUniform1f(drawing.place("passed"), passed)
+        drawing.draw(target.framebuffer, target.size)
+
+    def release(self) -> None:
+        """Delete shaders and masks; tensors stay."""
+        for drawing in self._drawings:
+            drawing.release()
+        for target in (self.steady, self._before, self._hindsight):
+            target.release()
+        self._tensor.release()

@@ -1,0 +1,31 @@
+#version 330
+// The network's output tensor and the steady mask of the frame before go in, this frame's steady mask comes out, in
+// alpha: the definition is in app/frame/temporal.py. Row 0 is the top row.
+// Whether it is the mask of the frame before that comes out, with what this frame's tensor tells of it.
+#define HINDSIGHT 0
+#include "mask.glsl"
+
+const float CLEAR_CHANGE = 0.5;
+
+uniform sampler2D before;
+uniform float least;  // what counts of a new value that agrees or is unsure; 1 forgets what was before
+uniform float passed;  // of the time between the two masks, where hindsight is wanted
+out vec4 steady;
+
+float sureness(float value) {
+    return abs(2.0 * value - 1.0);
+}
+
+void main() {
+    ivec2 at = ivec2(gl_FragCoord.xy);
+    float now = clamp(mask_at(at.x, at.y), 0.0, 1.0), past = texelFetch(before, at, 0).a;
+    past = past >= 0.0 ? past : now;  // what nobody wrote may be no number
+#if HINDSIGHT
+    float sure = sureness(now) * sureness(now), sure_before = sureness(past) * sureness(past);
+    float told = (1.0 - sure_before) * sure / (sure + sure_before + 0.001);
+    steady = vec4(vec3(0.0), mix(past, now, max(passed, told * (1.0 - least))));
+#else
+    float weight = mix(least, 1.0, sureness(now) * smoothstep(0.0, CLEAR_CHANGE, abs(now - past)));
+    steady = vec4(vec3(0.0), mix(past, now, weight));
+#endif
+}

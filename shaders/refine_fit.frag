@@ -1,0 +1,32 @@
+#version 330
+// Mean colours and masks of cells go in; for each the weights come out by which the colours around it tell the mask,
+// dot(rgb, colour) + alpha: the definition is in app/frame/guided.py.
+uniform sampler2D cells;
+out vec4 fitted;
+
+const int RADIUS = 2;
+const float EPSILON = 0.0003, UNSURE = 0.001, STEEPNESS = 1.5;
+
+void main() {
+    ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(cells, 0) - 1;
+    vec4 centre = texelFetch(cells, at, 0);
+    float weights = 0.0, masks = 0.0;
+    vec3 colors = vec3(0.0), products = vec3(0.0), squares = vec3(0.0), mixed = vec3(0.0);
+    for (int j = -RADIUS; j <= RADIUS; j++)
+        for (int i = -RADIUS; i <= RADIUS; i++) {
+            vec4 cell = texelFetch(cells, clamp(at + ivec2(i, j), ivec2(0), last), 0);
+            float sure = 2.0 * cell.a - 1.0, weight = sure * sure + UNSURE;
+            vec3 color = cell.rgb - centre.rgb, weighted = weight * color;  // small numbers lose least
+            weights += weight, masks += weight * cell.a, colors += weighted;
+            products += weighted * cell.a, squares += weighted * color, mixed += weighted * color.gbr;
+        }
+    masks /= weights, colors /= weights;
+    vec3 covariance = products / weights - colors * masks;
+    squares = squares / weights - colors * colors + EPSILON;
+    mixed = mixed / weights - colors * colors.gbr;
+    vec3 red = vec3(squares.r, mixed.r, mixed.b), green = vec3(mixed.r, squares.g, mixed.g);
+    vec3 blue = vec3(mixed.b, mixed.g, squares.b);
+    mat3 cofactors = mat3(cross(green, blue), cross(blue, red), cross(red, green));
+    vec3 slope = cofactors * covariance / dot(red, cofactors[0]);
+    fitted = STEEPNESS * vec4(slope, masks - dot(slope, colors + centre.rgb) - 0.5) + vec4(vec3(0.0), 0.5);
+}

@@ -143,3 +143,16 @@ def test_the_camera_is_asked_when_numbers_change_and_no_more_often() -> None:
         assert figures.summary.camera
         assert figures.summary.camera.used == len(asked)
     assert 2 <= len(asked) <= 5
+
+
+@given(st.lists(st.lists(st.none() | TIMES_MS, min_size=3, max_size=3), min_size=1, max_size=12))
+def test_times_that_are_known_of_some_stages_and_frames_alone_count(times_ms: list[list[float | None]]) -> None:
+    figures = Figures()
+    for place, row in enumerate(times_ms):
+        stages = tuple(StageRecord(f"stage {number}", 0, 1.0, gpu_ms) for number, gpu_ms in enumerate(row))
+        figures.add(FrameRecord(0, 0, 0.0, place * SECOND_NS, stages, 0))
+    for number, stage in enumerate(figures.summary.stages):
+        known = [gpu_ms for row in times_ms if (gpu_ms := row[number]) is not None]
+        assert (stage.gpu is None) == (not known)
+        if known:
+            assert listed(stage.gpu) == pytest.approx(numpy_spread(known))

@@ -150,11 +150,8 @@ class Figures:
     def _stage_figures(self) -> tuple[StageFigures, ...]:
         times_ms = self._times_ms[: self._count]
         cpu = np.percentile(times_ms[:, :, 0], _PERCENTILES, axis=0).T.tolist()
-        gpu_ms = times_ms[:, :, 1]
-        return tuple(
-            StageFigures(name, Spread(*cpu[place]), _spread_of_known(gpu_ms[:, place]))
-            for place, name in enumerate(self._names)
-        )
+        gpu = _spreads_of_known(times_ms[:, :, 1])
+        return tuple(StageFigures(name, Spread(*cpu[place]), gpu[place]) for place, name in enumerate(self._names))
 
     def _process_percent(self, now_ns: int) -> float:
         used_s, before_s = self._cpu_s(), self._used_s
@@ -179,6 +176,16 @@ def frames_in_flight(records: Iterable[FrameRecord]) -> float:
         return 0.0
     captured_ns, end_ns = np.array(times).T
     return float(np.mean(np.searchsorted(captured_ns, end_ns, side="right") - np.arange(len(times))))
+
+
+def _spreads_of_known(times_ms: npt.NDArray[np.float64]) -> list[Spread | None]:
+    """Of each column. Most frames tell all stages' times or none: then one call does what takes several otherwise."""
+    is_known = ~np.isnan(times_ms)
+    frames = is_known.any(axis=1)
+    is_whole = is_known[frames].all(axis=0) & frames.any()
+    whole = np.percentile(times_ms[frames][:, is_whole], _PERCENTILES, axis=0).T.tolist() if is_whole.any() else []
+    spreads = (Spread(*row) for row in whole)
+    return [next(spreads) if one else _spread_of_known(times_ms[:, place]) for place, one in enumerate(is_whole)]
 
 
 def _spread_of_known(times_ms: npt.NDArray[np.float64]) -> Spread | None:

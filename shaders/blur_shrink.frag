@@ -3,11 +3,11 @@
 // cell, weighted by (1 - mask) cubed, premultiplied; the mean weight is in alpha. Row 0 is the top row.
 // What is behind the person: 0 the frame itself, 1 an image, 2 a colour.
 #define BEHIND 0
+// Of each cell, along a side of it: how many pixels are read at most.
+#define MOST_TAPS 4
 #include "frame.glsl"
 #include "mask_over.glsl"
 #include "look.glsl"
-
-const int MOST_TAPS = 4;  // along a side of a cell
 
 uniform sampler2D background;  // of the frame's size
 uniform vec4 color;

@@ -62,8 +62,8 @@ void main() {
     vec3 behind = vec3((square.x + square.y) % 2 == 0 ? 0.8 : 0.6);
 #endif
 #if WRAPS
-    vec3 spilt = light_wrap * spread(light, light_factor, at).rgb;
-    pixel += spilt - pixel * spilt;
+    vec4 near = spread(light, light_factor, at);
+    pixel += light_wrap * max(near.rgb - near.a * pixel, 0.0);
 #endif
 #if EFFECT == 0
     pixel = mix(pixel, color.rgb, color.a * person);

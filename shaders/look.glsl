@@ -3,7 +3,7 @@
 #define SHAPED 0
 
 uniform vec3 curve;  // a factor, what is added then, and a power
-uniform ivec2 mirror;  // what column x of the picture shows of the frame: column mirror.x + mirror.y * x
+uniform ivec2 mirror;  // column x of the picture shows column (x ^ mirror.x) + mirror.y of the frame: ~x is -x - 1
 
 float shaped(float mask) {
 #if SHAPED
@@ -14,5 +14,5 @@ float shaped(float mask) {
 }
 
 ivec2 mirrored(ivec2 at) {
-    return ivec2(mirror.x + mirror.y * at.x, at.y);
+    return ivec2((at.x ^ mirror.x) + mirror.y, at.y);
 }

@@ -64,12 +64,12 @@ def interpolate_rows(cells: Doubles, factor: int, count: int) -> Doubles:
     return np.asarray(above + (below - above) * part)
 
 
-def spread(behind: Doubles, person: Doubles, radius: float) -> Doubles:
+def spread(behind: Doubles, person: Doubles, radius: float, most_taps: int = 4) -> Doubles:
     """What is seen of (H, W, 3) behind a person (H, W, 1), blurred: premultiplied, with the mean weight (H, W, 4)."""
     factor, weights = gaussian(radius)
     height, width, _ = behind.shape
     weighted = np.concatenate([behind, np.ones_like(person)], -1) * (1 - person) ** 3
-    taps = min(4, factor)
+    taps = min(most_taps, factor)
     within = [(2 * i + 1) * factor // (2 * taps) for i in range(taps)]
     rows, columns = (
         np.minimum(np.arange(-(-side // factor))[:, None] * factor + within, side - 1) for side in (height, width)
@@ -110,8 +110,8 @@ def picture_of(look: Look, rgba: Image, mask: Floats) -> Doubles:
     lit = frame
     if look.light_wrap and look.effect in ("replace", "color", "blur"):
         seen = frame if look.effect == "blur" else behind[look.effect]
-        light = look.light_wrap * spread(seen, person, max(4, 0.04 * height))[..., :3]
-        lit = frame + light - frame * light / 255
+        light = spread(seen, person, max(4, 0.04 * height), most_taps=2)
+        lit = frame + look.light_wrap * np.maximum(light[..., :3] - light[..., 3:] * frame, 0)
     colours = {
         "tint": frame + person * 0.5 * (color - frame),
         "cutout": frame,

@@ -116,8 +116,7 @@ def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context:
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("wrap", [0.0, 0.8])
 @pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "softness": 0.5, "gamma": 0.6}])
-@pytest.mark.parametrize("mirror", [False, True])
-@pytest.mark.parametrize("size", [SMALL, (65, 47)])
+@pytest.mark.parametrize(("mirror", "size"), [(False, SMALL), (True, (65, 47))])
 def test_every_look_equals_its_definition(
     context: Context, effect: Effect, wrap: float, shape: dict[str, float], mirror: bool, size: ImageSize
 ) -> None:

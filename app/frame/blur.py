@@ -10,11 +10,12 @@ nothing of the person spreads into it, and little of pixels that are in part per
 
 For a light wrap the background is what the look puts behind the person, and what is shown of it is
 
-    spill   the person's colour p becomes p + l - p * l, where l is the strength times the blurred background's colour,
-            not divided by its weight: as much as is near of what is seen of it
+    spill   the person's colour p becomes p + strength * max(colour - weight * p, 0), colour not divided by weight: it
+            goes towards the background's as far as that is near, where that is brighter
 
 That is the light wrap of compositing (R. Brinkmann, The Art and Science of Digital Compositing): the background within
-the inverted matte, both blurred, screened onto the person.
+the inverted matte, both blurred, laid over the person. It only lightens, and never beyond the background: so there is
+no rim brighter than either, and people do not look torn before the dark. 2 x 2 pixels of a cell do for it.
 
 A radius is two standard deviations, in pixels of the frame. The factor grows with it, so that the Gaussian is about as
 wide in cells for any radius, and a large one costs less than a small one.

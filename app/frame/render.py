@@ -22,6 +22,7 @@ Color = tuple[float, float, float]  # red, green, blue from 0 to 1
 
 _TINT_STRENGTH = 0.5
 _BLUR_RADIUS, _WRAP_RADIUS = 0.05, 0.04  # of the frame's height
+_BLUR_TAPS, _LIGHT_TAPS = 4, 2  # along a side of a cell
 _BEHIND: dict[Effect, int] = {"blur": 0, "replace": 1, "color": 2}  # blur_shrink.frag's numbers
 _LEAST_SOFTNESS = 1 / 256
 _MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT, _COEFFICIENTS_UNIT = 3, 4, 5, 6, 7
@@ -138,16 +139,16 @@ class Compositor:
 
     def _blurred(self, look: Look) -> int:
         """Blur the frame's background; the factor by which it is smaller than the frame."""
-        return self._blur(_BLUR_UNIT, look.radius or _BLUR_RADIUS * self.frame_size[1], look, behind=0)
+        return self._blur(_BLUR_UNIT, look.radius or _BLUR_RADIUS * self.frame_size[1], look, behind=0, taps=_BLUR_TAPS)
 
     def _light(self, look: Look) -> int:
         """Blur what is shown of what is behind the person; the factor likewise."""
-        return self._blur(_LIGHT_UNIT, _WRAP_RADIUS * self.frame_size[1], look, _BEHIND[look.effect])
+        return self._blur(_LIGHT_UNIT, _WRAP_RADIUS * self.frame_size[1], look, _BEHIND[look.effect], _LIGHT_TAPS)
 
-    def _blur(self, unit: int, radius: float, look: Look, behind: int) -> int:
+    def _blur(self, unit: int, radius: float, look: Look, behind: int, taps: int) -> int:
         if unit not in self._blurs:
             self._blurs[unit] = Blur(self._context, self.frame_size, unit)
-        return self._blurs[unit].run(radius, self._prepared("blur_shrink.frag", look, BEHIND=behind))
+        return self._blurs[unit].run(radius, self._prepared("blur_shrink.frag", look, BEHIND=behind, MOST_TAPS=taps))
 
     def _picture(self, look: Look) -> Drawing:
         return self._prepared("composite.frag", look, EFFECT=EFFECTS.index(look.effect), WRAPS=int(look.wraps))
@@ -163,7 +164,7 @@ class Compositor:
         drawing.use()
         softness = max(look.softness, _LEAST_SOFTNESS)
         gl.glUniform3f(drawing.place("curve"), 1 / softness, 0.5 - look.threshold / softness, look.gamma)
-        gl.glUniform2i(drawing.place("mirror"), *((self.frame_size[0] - 1, -1) if look.mirror else (0, 1)))
+        gl.glUniform2i(drawing.place("mirror"), *((-1, self.frame_size[0]) if look.mirror else (0, 0)))
         gl.glUniform4f(drawing.place("color"), *look.color, _TINT_STRENGTH)
         return drawing
 

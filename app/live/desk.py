@@ -1,0 +1,214 @@
+"""What a person wants goes in, by keys, by the panel and by the file of settings; the parts of a session do it.
+
+Whatever can be a setting is one: keys and the panel change settings, and the difference is what is done.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from app.frame.effects import EFFECTS
+from app.live.board import Board
+from app.live.chosen import choice_of, refinement_of, work_of
+from app.live.outputs import Kind, LiveOutputs
+from app.live.scene import Scenes
+from app.live.workload import Workload
+from app.settings.settings import Settings, Value, changed, specs
+from app.settings.watch import Watch
+from app.window.keys import LIVE, Action, Command, Key, action_of
+from app.window.window import Window
+from gpu_delegate.errors import TexelflowError
+
+_LOOK = {"effect", "background", "blur", "light_wrap", "mirror", "side_by_side", "threshold", "softness", "gamma"}
+_MASK = {"edges", "smooth", "delay_video"}
+_WORK = {"every", "skip_still", "still_db", "auto"}
+_KINDS: dict[str, Kind] = {
+    "record": "recording", "mattes": "mattes", "cutouts": "cutouts", "virtual_camera": "virtual camera",
+}  # fmt: skip
+_SEEN = {"overlay", "panel", "fullscreen", *_KINDS}  # what needs no words when it changes
+_REOPENING = {spec.name for spec in specs() if spec.changes != "running"}
+_COMPLAINT_S = 6.0
+
+
+class Desk:
+    """Keeps the settings, and has the parts of one session follow them. Belongs to the context's thread.
+
+    `left`: the person has seen enough; `reopens`: there are settings for which the session has to begin anew.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        watch: Watch,
+        window: Window,
+        board: Board,
+        scenes: Scenes,
+        outputs: LiveOutputs,
+        workload: Workload,
+        screenshot: Callable[[], None],
+    ) -> None:
+        """`screenshot` takes one. The scene has been made by these settings; outputs are begun here."""
+        self.settings = settings
+        self.left = self.reopens = False
+        self.stale = True  # whether the screen has to be drawn again
+        self._watch, self._window, self._board = watch, window, board
+        self._scenes, self._outputs, self._workload = scenes, outputs, workload
+        self._screenshot = screenshot
+        self._commands: dict[Command, Callable[[Action], None]] = {
+            "effect": self._change_effect,
+            "toggle": lambda action: self.change(**{action.name: not getattr(self.settings, action.name)}),
+            "overlay": lambda _: self.change(overlay=not self.settings.overlay),
+            "panel": lambda _: self.change(panel=not self.settings.panel),
+            "fullscreen": lambda _: self.change(fullscreen=not self.settings.fullscreen),
+            "model": self._change_model,
+            "record": self._toggle_recording,
+            "screenshot": lambda _: screenshot(),
+            "help": self._toggle_help,
+            "leave": self._leave,
+            "quit": self._quit,
+        }
+        self._do_at_start()
+
+    def obey(self, key: Key) -> None:
+        """Do what a key is for."""
+        if action := action_of(key, LIVE):
+            self._commands[action.command](action)
+            self.stale = True
+
+    def follow(self, now_ns: int) -> None:
+        """Do what has come to stand in the file."""
+        found = self._watch.poll(now_ns, self.settings)
+        if isinstance(found, str):
+            self._complain(found)
+        elif found is not None:
+            self._say("settings read again")
+            self.adopt(found)
+
+    def change(self, **values: Value) -> None:
+        """Have other values of some settings, which must be valid."""
+        self.adopt(replace(self.settings, **values))  # type: ignore[arg-type]  # any of them
+
+    def adopt(self, settings: Settings) -> None:
+        """Have these settings, and do what makes the difference."""
+        before, self.settings = self.settings, settings
+        names = {*changed(before, settings)}
+        if not names:
+            return
+        self.stale = True
+        if names & _REOPENING:
+            self.reopens = True
+            return
+        if names & _LOOK:
+            self._look()
+        if names & _MASK:
+            self._scenes.current.refiner.refinement = refinement_of(settings)
+        if names & _WORK:
+            self._workload.work = work_of(settings)
+        for name in names & _KINDS.keys():
+            self._follow_output(name)
+        if "fullscreen" in names and settings.fullscreen != self._window.fullscreen:
+            self._window.toggle_fullscreen()
+        self._tell(names)
+
+    def _do_at_start(self) -> None:
+        """What settings ask for before the first frame. Raises TexelflowError: it cannot be had."""
+        for name in _KINDS:
+            if getattr(self.settings, name):
+                self._begin(name)
+        if self.settings.fullscreen and not self._window.fullscreen:
+            self._window.toggle_fullscreen()
+
+    # Pictures -------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        choice, canvas = choice_of(self.settings), self._scenes.current.canvas
+        canvas.look = choice.look
+        if choice.background:
+            canvas.set_background(choice.background)
+
+    def _change_effect(self, action: Action) -> None:
+        if action.value > len(EFFECTS):
+            self._say(f"there are effects 1 to {len(EFFECTS)}")
+            return
+        place = EFFECTS.index(self.settings.effect) + 1 if action.value == 0 else action.value - 1
+        self.change(effect=EFFECTS[place % len(EFFECTS)])
+
+    def _change_model(self, _: Action) -> None:
+        if not self.settings.small_model:
+            self._say("no small model is set")
+            return
+        self.change(model=self.settings.small_model, small_model=self.settings.model)
+
+    def keep_model(self, name: str) -> None:
+        """The model that was asked for cannot be had: this one runs."""
+        self.settings = replace(self.settings, model=name)
+
+    # Outputs --------------------------------------------------------------------------------------------------------
+
+    def _toggle_recording(self, _: Action) -> None:
+        if "recording" in self._outputs.active:
+            self._outputs.end("recording")
+            self.settings = replace(self.settings, record="")
+        else:
+            with self._complaining():
+                self._outputs.begin_recording()
+
+    def _follow_output(self, name: str) -> None:
+        """Begin or end one whose setting has changed; one that cannot be had is set back to none."""
+        try:
+            if getattr(self.settings, name):
+                self._begin(name)
+            else:
+                self._outputs.end(_KINDS[name])
+        except TexelflowError as error:
+            self._complain(str(error))
+            self.settings = replace(self.settings, **{name: False if name == "virtual_camera" else ""})  # type: ignore[arg-type]
+
+    def _begin(self, name: str) -> None:
+        path, outputs = Path(str(getattr(self.settings, name))), self._outputs
+        if name == "record":
+            outputs.begin_recording(path)
+        elif name == "mattes":
+            outputs.begin_mattes(path)
+        elif name == "cutouts":
+            outputs.begin_cutouts(path)
+        else:
+            outputs.begin_virtual_camera()
+
+    # Words ----------------------------------------------------------------------------------------------------------
+
+    def _tell(self, names: set[str]) -> None:
+        """What a key or the file has changed, in a few words; what is seen by itself is not told."""
+        told = [*(names - _SEEN)]
+        if len(told) == 1 and not self.settings.panel:
+            value = getattr(self.settings, told[0])
+            shown = {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+            self._say(f"{told[0].replace('_', ' ')} {shown}")
+
+    def _say(self, words: str) -> None:
+        self._board.caption.say(words)
+        self.stale = True
+
+    def _complain(self, words: str) -> None:
+        self._board.caption.say(words, _COMPLAINT_S)
+        self.stale = True
+
+    @contextlib.contextmanager
+    def _complaining(self) -> Iterator[None]:
+        try:
+            yield
+        except TexelflowError as error:
+            self._complain(str(error))
+
+    def _toggle_help(self, _: Action) -> None:
+        self._board.help = not self._board.help
+
+    def _leave(self, action: Action) -> None:
+        if self.settings.fullscreen:
+            self.change(fullscreen=False)
+        else:
+            self._quit(action)
+
+    def _quit(self, _: Action) -> None:
+        self.left = True

@@ -1,0 +1,106 @@
+"""A window, a source and settings go in; a session comes out, with everything compiled in the window's sight."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from app.capture.capture import Capture
+from app.console import Console
+from app.frame.backdrop import Backdrop
+from app.frame.machine import machine_in
+from app.frame.pipeline import FrameRecord, Pipeline
+from app.frame.targets import OffscreenTarget
+from app.live.chosen import choice_of, refinement_of, work_of
+from app.live.outputs import STEM, LiveOutputs
+from app.live.scene import Ground, Scenes, scene_in_steps
+from app.live.session import Parts, Session
+from app.live.workload import Workload
+from app.media.sources import VideoFrame
+from app.models.loading import SegmentationModel
+from app.overlay.gui import Gui
+from app.settings.settings import Settings
+from app.settings.watch import Watch
+from app.window.coldstart import ColdStart
+from app.window.screen import Screen
+from app.window.screenshots import Screenshots
+from app.window.window import Window
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is there before any session, and after it."""
+
+    window: Window
+    gui: Gui
+    watch: Watch
+    console: Console
+    observe: Callable[[FrameRecord], None]  # gets the record of each frame
+
+
+@dataclass(frozen=True)
+class OpenSource:
+    """A capture, and the first picture that was taken from it."""
+
+    capture: Capture
+    first: VideoFrame
+
+
+@contextlib.contextmanager
+def open_session(place: Place, source: OpenSource, model: SegmentationModel, settings: Settings) -> Iterator[Session]:
+    """Compile the model, which is that of the settings, and be ready to run; outputs are finished at the end.
+
+    Raises WindowClosedError if the person closes the window before that is done, TexelflowError.
+    """
+    with contextlib.ExitStack() as stack:
+        ground = _ground(place, source, settings, stack)
+        scenes = _first_scene(place, source, ground, model, settings)
+        stack.callback(scenes.release)
+        parts = _parts(place, source.capture, ground, scenes, settings, stack)
+        yield Session(parts, settings, place.watch, source.first, place.observe)
+        parts.outputs.finish()
+        for line in parts.outputs.lines():
+            place.console.note(line)
+
+
+def _ground(place: Place, source: OpenSource, settings: Settings, stack: contextlib.ExitStack) -> Ground:
+    context, format = place.window.context, source.first.picture.format
+    machine = machine_in(context, settings.backend, place.console)
+    target = OffscreenTarget(context, format.upright_size)
+    stack.callback(target.release)
+    backdrop = Backdrop(context, format.upright_size, choice_of(settings).background, waits=False)
+    stack.callback(backdrop.release)
+    fit: Any = settings.fit
+    precision: Any = settings.precision
+    return Ground(machine, format, fit, precision, target, backdrop)
+
+
+def _first_scene(
+    place: Place, source: OpenSource, ground: Ground, model: SegmentationModel, settings: Settings
+) -> Scenes:
+    """Compiled while the window shows how far that is."""
+    steps = scene_in_steps(ground, model, choice_of(settings), refinement_of(settings))
+    with ColdStart(place.window, place.gui, lambda: source.first, _aspect(ground)) as start:
+        return Scenes(start.run(steps, f"compiling shaders for {model.name}"), settings.model)
+
+
+def _parts(
+    place: Place, capture: Capture, ground: Ground, scenes: Scenes, settings: Settings, stack: contextlib.ExitStack
+) -> Parts:
+    context = place.window.context
+    outputs = LiveOutputs(context, scenes, capture.fps)
+    stack.callback(outputs.release)
+    screen = Screen(place.window, place.gui, scenes, _aspect(ground))
+    stages = [*scenes.stages, outputs.stage, *screen.stages]
+    pipeline = Pipeline(stages, context, lambda: scenes.uploaded_bytes)
+    stack.callback(pipeline.release)
+    screenshots = stack.enter_context(contextlib.closing(Screenshots(context, ground.target, Path(STEM), Path())))
+    workload = Workload(work_of(settings), bool(settings.small_model))
+    return Parts(place.window, screen, capture, ground, scenes, outputs, pipeline, screenshots, workload)
+
+
+def _aspect(ground: Ground) -> Fraction:
+    """Cameras' pixels are square."""
+    return Fraction(*ground.format.upright_size)

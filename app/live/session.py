@@ -1,0 +1,268 @@
+"""A source's pictures go in as they come; the newest one is on the screen, until the person has seen enough.
+
+Everything happens in the thread of the window's context but capturing, encoding and reading files.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter_ns
+
+from app.capture.capture import Capture
+from app.capture.supervise import CaptureState
+from app.frame.gpu_timer import timer_health
+from app.frame.pipeline import FrameRecord, Pipeline
+from app.live.board import Board
+from app.live.chosen import choice_of, refinement_of
+from app.live.desk import Desk
+from app.live.outputs import LiveOutputs
+from app.live.scene import Ground, Scenes, Steps, scene_in_steps
+from app.live.still import Still
+from app.live.switching import ModelSwitch
+from app.live.workload import Workload, busy_ms
+from app.media.sources import VideoFrame
+from app.models.loading import SegmentationModel
+from app.overlay.controls import controls
+from app.overlay.figures import CameraFigures, Figures
+from app.overlay.panel import Facts
+from app.settings.settings import Settings
+from app.settings.watch import Watch
+from app.window.screen import Screen
+from app.window.screenshots import Screenshots
+from app.window.window import Window
+from gpu_delegate.errors import TexelflowError
+
+_IDLE_S = 0.25  # how long a signal may go unheard while nothing moves
+_PANEL_S = 1 / 60  # between two pictures of the panel, while nothing else moves
+_SHOT_S = 0.02
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a session is made of; whoever opened it frees it."""
+
+    window: Window
+    screen: Screen
+    capture: Capture
+    ground: Ground
+    scenes: Scenes
+    outputs: LiveOutputs
+    pipeline: Pipeline
+    screenshots: Screenshots
+    workload: Workload
+
+
+class Session:
+    """One source in the window. run() it once."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: Settings,
+        watch: Watch,
+        first: VideoFrame,
+        observe: Callable[[FrameRecord], None],
+    ) -> None:
+        """`first` has been taken from the capture; `observe` gets the record of each frame.
+
+        Raises TexelflowError for outputs that cannot be had.
+        """
+        self._parts, self._observe = parts, observe
+        self._figures = Figures(camera=self._camera)
+        self._board = Board(self._figures, self._facts)
+        self.desk = Desk(
+            settings,
+            watch,
+            parts.window,
+            self._board,
+            parts.scenes,
+            parts.outputs,
+            parts.workload,
+            self._take_screenshot,
+        )
+        self._switch = ModelSwitch(parts.scenes, self._steps_of)
+        self._timer_note = timer_health(parts.window.context)
+        self._waiting: VideoFrame | None = first
+        self._drawn: VideoFrame | None = None  # what the screen shows
+        self._before: VideoFrame | None = None  # the newest frame, which is shown next if pictures wait for masks
+        self._still = Still()
+        self._state = CaptureState("live")
+
+    def run(self, stopped: Callable[[], bool]) -> None:
+        """Until the person quits, other settings need another session, the source ends, or `stopped` says so.
+
+        Raises TexelflowError for what cannot go on.
+        """
+        while not (self._over or stopped()):
+            self.step()
+        for record in self._parts.pipeline.drain():
+            self._take_record(record)
+
+    def step(self) -> None:
+        """Wait for something to happen, and do what is due."""
+        parts = self._parts
+        for key in parts.screen.keys(self._patience_s()):
+            self.desk.obey(key)
+        self.desk.follow(perf_counter_ns())
+        self._switch_models()
+        self._watch_source()
+        frame, self._waiting = self._waiting or parts.capture.take(), None
+        if frame:
+            self._show(frame)
+        elif self._to_be_redrawn:
+            self._redraw()
+        for line in (*parts.outputs.lines(), *parts.screenshots.collect()):
+            self.say(line)
+        self.desk.stale |= self._board.caption.expired()
+
+    @property
+    def _over(self) -> bool:
+        desk, parts = self.desk, self._parts
+        return desk.left or desk.reopens or parts.window.closed or parts.capture.state.phase == "ended"
+
+    @property
+    def _to_be_redrawn(self) -> bool:
+        window, desk = self._parts.window, self.desk
+        return (
+            self._drawn is not None and not window.minimised and (desk.stale or window.damaged or desk.settings.panel)
+        )
+
+    def _patience_s(self) -> float:
+        """How long nothing but events can happen; a picture that comes is one."""
+        parts, desk = self._parts, self.desk
+        if self._waiting or desk.stale or parts.window.damaged or self._switch.busy:
+            return 0.0
+        shot_s = _SHOT_S if parts.screenshots.pending else None
+        panel_s = _PANEL_S if desk.settings.panel else None
+        waits = shot_s, panel_s, self._board.caption.left_s
+        return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
+
+    # Pictures -------------------------------------------------------------------------------------------------------
+
+    def _show(self, frame: VideoFrame) -> None:
+        """A new frame through the pipeline; in a window that nobody sees only if an output takes it."""
+        parts = self._parts
+        counts = parts.capture.take_counts()
+        if parts.window.minimised and not parts.outputs.active:
+            return
+        shown = self._in_time(frame)
+        parts.scenes.fresh = self._runs_network(frame)
+        self._lay_out()
+        parts.pipeline.submit(shown, counts.dropped, counts.repeated)
+        self._drawn, self.desk.stale = shown, False
+        for record in parts.pipeline.completed():
+            self._take_record(record)
+
+    def _in_time(self, frame: VideoFrame) -> VideoFrame:
+        """The frame that is shown when this one goes up: itself, or the one before, which had to wait for its mask."""
+        before, self._before = self._before, frame
+        if before is None or not self.desk.settings.delay_video:
+            return frame
+        return replace(before, picture=frame.picture, convert=frame.convert)
+
+    def _runs_network(self, frame: VideoFrame) -> bool:
+        """Whether the network sees the frame."""
+        parts, settings = self._parts, self.desk.settings
+        if settings.effect == "none" and not {"mattes", "cutouts"} & {*parts.outputs.active}:
+            parts.workload.reset()
+            return False
+        similarity = self._still.similarity_db(frame.picture) if parts.workload.compares else None
+        small = parts.scenes.name != settings.model
+        fresh = parts.workload.decide(frame.index, frame.time_ms, similarity, small) == "fresh"
+        if fresh and parts.workload.compares:
+            self._still.keep(frame.picture)
+        return fresh
+
+    def _redraw(self) -> None:
+        """The frame at hand again, which counts for nothing."""
+        parts = self._parts
+        assert self._drawn is not None
+        self._lay_out()
+        parts.scenes.stages[-1].run(self._drawn)
+        parts.screen.redraw()
+        self.desk.stale = False
+
+    def _lay_out(self) -> None:
+        settings = self.desk.settings
+        self._board.recording = self._recording()
+        self._parts.screen.parts = self._board.parts(settings.overlay, self._panel if settings.panel else None)
+
+    def _panel(self) -> None:
+        """Drawn with Dear ImGui; what the person changes there is done."""
+        self.desk.adopt(controls(self.desk.settings))
+
+    def _take_screenshot(self) -> None:
+        """Take one of what is on the screen."""
+        if self._drawn is not None:
+            alpha = self.desk.settings.effect == "cutout"
+            self._parts.scenes.stages[-1].run(self._drawn)  # the look may have changed since it was drawn
+            self._parts.screenshots.take(self._drawn.index, alpha)
+
+    # What goes on beside --------------------------------------------------------------------------------------------
+
+    def _switch_models(self) -> None:
+        """Have the model that settings, or the automatic mode, ask for."""
+        parts, settings = self._parts, self.desk.settings
+        small = parts.workload.level.small_model and bool(settings.small_model)
+        self._switch.want(settings.small_model if small else settings.model)
+        try:
+            if self._switch.advance():
+                self._still.forget()
+                parts.workload.reset()
+                self.say(f"model {parts.scenes.name}")
+        except TexelflowError as error:
+            self.say(str(error))
+            self.desk.keep_model(parts.scenes.name)
+
+    def _watch_source(self) -> None:
+        """Tell what is wrong with the camera, and begin afresh when it is back."""
+        parts, before = self._parts, self._state
+        state = self._state = parts.capture.state
+        if state == before:
+            return
+        self.desk.stale = True
+        self._board.signal = "" if state.phase == "live" else state.message
+        if state.phase == "live":
+            self.say(state.message)
+            if before.phase != "live":
+                parts.scenes.current.refiner.reset()
+                parts.workload.reset()
+
+    def _take_record(self, record: FrameRecord) -> None:
+        parts = self._parts
+        fps = parts.capture.fps
+        parts.workload.observe(record.index, busy_ms(record), 1000 / fps if fps else 0.0, record.dropped)
+        self._figures.add(record)
+        self._observe(record)
+
+    def _recording(self) -> str:
+        """What is being written, and what of it was lost."""
+        outputs = self._parts.outputs
+        lost = sum(counts.dropped for counts in outputs.counts.values())
+        return ", ".join(outputs.active) + (f", {lost} dropped" if lost else "")
+
+    def say(self, words: str) -> None:
+        """Show a few words for a while."""
+        if words:
+            self._board.caption.say(words)
+            self.desk.stale = True
+
+    def _camera(self) -> CameraFigures:
+        """What the overlay tells of the camera."""
+        capture, counts = self._parts.capture, self._parts.capture.counts
+        return CameraFigures(
+            capture.description, capture.stamps, capture.fps, counts.used, counts.dropped, counts.repeated,
+            counts.lost, str(self._parts.workload.counts),
+        )  # fmt: skip
+
+    def _facts(self) -> Facts:
+        """What it tells besides figures."""
+        machine, scenes, fps = self._parts.ground.machine, self._parts.scenes, round(self._parts.capture.fps)
+        segmenter, budget_ms = scenes.current.segmenter, 1000 / fps if fps else 0.0
+        return Facts(
+            machine.renderer, machine.backend, scenes.name, segmenter.precision, segmenter.dispatches, budget_ms,
+            self._timer_note,
+        )  # fmt: skip
+
+    def _steps_of(self, model: SegmentationModel) -> Steps:
+        settings = self.desk.settings
+        return scene_in_steps(self._parts.ground, model, choice_of(settings), refinement_of(settings))

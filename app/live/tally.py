@@ -1,0 +1,50 @@
+"""Records of frames go in; what the whole run came to comes out."""
+
+from array import array
+from typing import Any
+
+from app.frame.pipeline import FrameRecord
+from app.verbs.stats import StageTimes, summarize
+
+
+class Tally:
+    """Counts from the first frame to the last, over all sources of a run."""
+
+    def __init__(self) -> None:
+        self.frames = self.dropped = self.repeated = self.uploaded_bytes = self.readback_bytes = 0
+        self._ages_ms = array("d")
+        self._first_ns = self._last_ns = 0
+        self._names: tuple[str, ...] = ()
+        self._times = StageTimes(())
+
+    def take(self, record: FrameRecord) -> None:
+        """One more frame. Times of stages are those since the stages changed last."""
+        names = tuple(stage.name for stage in record.stages)
+        if names != self._names:
+            self._names, self._times = names, StageTimes(names)
+        self._times.add(record)
+        self._first_ns = self._first_ns or record.start_ns
+        self._last_ns = record.start_ns
+        self.frames += 1
+        self.dropped += record.dropped
+        self.repeated += record.repeated
+        self.uploaded_bytes += record.uploaded_bytes
+        self.readback_bytes += record.readback_bytes
+        if (age_ms := record.age_ms) is not None:
+            self._ages_ms.append(age_ms)
+
+    def summary(self) -> dict[str, Any]:
+        """By name, for JSON."""
+        seconds = (self._last_ns - self._first_ns) / 1e9
+        return {
+            "frames": self.frames,
+            "dropped": self.dropped,
+            "repeated": self.repeated,
+            "seconds": round(seconds, 3),
+            "frames_per_second": round((self.frames - 1) / seconds, 2) if seconds else 0.0,
+            "age_at_swap": summarize(self._ages_ms).rounded() if self._ages_ms else None,
+            "uploaded_bytes": self.uploaded_bytes,
+            "readback_bytes": self.readback_bytes,
+            "stages": {name: times.rounded() for name, times in self._times.summaries().items()} if self.frames else {},
+            "gpu_stages": {name: times.rounded() for name, times in self._times.gpu_summaries().items()},
+        }

@@ -21,6 +21,7 @@ from app.capture.raw import ALIASES, PIXELS, RawFormat, row_bytes
 from app.capture.source import SourceError, Wanted
 
 _BUFFERS = 2  # one is filled while the other is copied; with one alone some drivers lose every second picture
+_SHOWN = 80  # characters of a path
 _MOST_DIGITS = 4  # of a camera's number
 _READ_S = 1  # OpenCV's own wait for a picture from V4L2 is 10 s
 
@@ -115,6 +116,7 @@ def _readable_node(path: str) -> Iterator[tuple[v4l2.Ask, v4l2.Device]]:
 
 def why_not(path: str, error: OSError, here: tuple[str, ...] | None = None) -> str:
     """One line about a node that cannot be opened. `here` are the nodes that there are."""
+    path = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{path} may not be opened: join the group video ('sudo usermod -aG video $USER'), then log in again"
     if error.errno == errno.EBUSY:

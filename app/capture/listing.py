@@ -30,10 +30,10 @@ class CameraInfo:
 
 def list_cameras() -> tuple[CameraInfo, ...]:
     """All that is plugged in. No stream is started on Linux; elsewhere each number is opened for a moment."""
-    return _listed_nodes(v4l2.nodes()) if sys.platform == "linux" else _tried_indices()
+    return listed_nodes(v4l2.nodes()) if sys.platform == "linux" else _tried_indices()
 
 
-def _listed_nodes(paths: Sequence[str]) -> tuple[CameraInfo, ...]:
+def listed_nodes(paths: Sequence[str]) -> tuple[CameraInfo, ...]:
     """Those of the nodes that give pictures, or that cannot be asked."""
     found = []
     for path in paths:

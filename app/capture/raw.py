@@ -5,6 +5,7 @@ characters of V4L2 (linux/videodev2.h): YUYV and UYVY are packed 4:2:2, NV12 and
 at half size, YU12 and YV12 three planes, GREY luma alone, BGR3 and RGB3 three bytes a pixel, MJPG one JPEG a picture.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -88,15 +89,15 @@ def format_of(raw: RawFormat) -> PictureFormat:
 
 def _cut(flat: Bytes, raw: RawFormat, shapes: tuple[tuple[int, ...], ...]) -> tuple[Plane, ...]:
     """Views of the planes, one after the other; rows of three planes' chroma are half as far from each other."""
-    row_bytes = int(np.prod(shapes[0][1:]))
-    stride = raw.stride_bytes or row_bytes
     planes: list[Plane] = []
     offset = end = 0
     for number, shape in enumerate(shapes):
-        pitch = stride if number == 0 or len(shapes) == 2 else -(-stride // 2)
-        pixel_bytes = int(np.prod(shape[2:]))
-        end = offset + pitch * (shape[0] - 1) + shape[1] * pixel_bytes
-        if pitch < shape[1] * pixel_bytes or end > flat.size:
+        pixel_bytes = math.prod(shape[2:])
+        least = shape[1] * pixel_bytes
+        padded = raw.stride_bytes if number == 0 or len(shapes) == 2 else -(-raw.stride_bytes // 2)
+        pitch = padded or least
+        end = offset + pitch * (shape[0] - 1) + least
+        if pitch < least or end > flat.size:
             break
         strides = (pitch, pixel_bytes, 1)[: len(shape)]
         planes.append(np.ndarray(shape, np.uint8, flat.data, offset, strides))
@@ -117,8 +118,10 @@ class JpegDecoder:
 
     def __call__(self, data: Bytes) -> tuple[Picture, Callable[[], Rgba]]:
         """The picture, and what makes upright RGBA of it. Raises BadBufferError for damaged ones."""
+        if not data.size:  # the decoder would take that for the end
+            raise BadBufferError("the camera sent an empty picture")
         try:
-            frames = self._codec.decode(av.Packet(np.ascontiguousarray(data).tobytes()))
+            frames = self._codec.decode(av.Packet(data.tobytes()))
         except (av.FFmpegError, ValueError) as error:
             raise BadBufferError("the camera sent a damaged JPEG") from error
         frame = next((frame for frame in frames if isinstance(frame, av.VideoFrame)), None)

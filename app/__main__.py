@@ -1,10 +1,13 @@
 """The program's first lines: what they load takes a while, and a signal may come meanwhile."""
 
+import os
 import sys
 
 
 def main() -> int:
     """Run the command line; its exit code comes out."""
+    if sys.platform == "win32":  # read when OpenCV is loaded: without it, opening a camera takes seconds
+        os.environ.setdefault("OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS", "0")
     try:
         from app.cli import main as run
 

@@ -2,7 +2,7 @@
 //
 // The node is the file $FAKE_V4L2/video0; its bytes are the memory of the buffers. $FAKE_V4L2/modes has a mode on each
 // line, "YUYV 640 480 30"; $FAKE_V4L2/YUYV is what is sent in that format. A file "busy" there: another program streams;
-// "still": no picture comes. Without the node itself the camera is unplugged.
+// "still": no picture comes; "padded": rows are longer than their pixels. Without the node the camera is unplugged.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,0 +1,203 @@
+"""What live can be told: values are valid or refused in one line, and every setting is an option of the verb."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, get_args
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from app.frame.machine import Backend
+from app.frame.preprocess import Fit
+from app.frame.render import EFFECTS
+from app.models.catalogue import CATALOGUE
+from app.settings.flags import flag_of, with_settings
+from app.settings.settings import Settings, changed, parse_size, specs, while_running, with_values
+from gpu_delegate.errors import UsageError
+from gpu_delegate.layout import Precision
+from tests.choices import any_settings
+
+SPECS = {spec.name: spec for spec in specs()}
+RAW = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.dates(),
+        *(st.sampled_from(spec.choices) for spec in specs() if spec.choices),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(), inner, max_size=2)),
+    max_leaves=3,
+)  # fmt: skip
+
+
+class TestSpecs:
+    def test_defaults_are_valid_and_in_order(self) -> None:
+        defaults: dict[str, Any] = {spec.name: spec.default for spec in specs()}
+        assert with_values(Settings(), defaults) == Settings(**defaults) == Settings()
+        sections = [spec.section for spec in specs()]
+        assert list(dict.fromkeys(sections)) == ["camera", "model", "picture", "mask", "work", "output", "window"]
+        assert sections == sorted(sections, key=list(dict.fromkeys(sections)).index), "no section is in two pieces"
+
+    def test_each_says_what_it_is_for(self) -> None:
+        for spec in specs():
+            assert spec.help[0].isupper()
+            assert spec.help[-1] == "."
+            assert len(spec.help) <= 80
+
+    def test_what_may_be_chosen_is_what_there_is(self) -> None:
+        assert SPECS["effect"].choices == EFFECTS
+        assert SPECS["fit"].choices == get_args(Fit)
+        assert SPECS["precision"].choices == get_args(Precision)
+        assert SPECS["backend"].choices == ("auto", *get_args(Backend))
+        assert SPECS["model"].choices == SPECS["small_model"].choices == tuple(CATALOGUE)
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("name", "raw", "complaint"),
+        [
+            ("efect", "blur", "efect is no setting; did you mean effect?"),
+            ("", 1, " is no setting"),
+            ("effect", "Blur", "effect Blur: one of tint, "),
+            ("effect", 1, "effect 1: one of tint, "),
+            ("smooth", 1.5, "smooth 1.5: a number from 0 to 1 is needed"),
+            ("smooth", float("nan"), "smooth nan: a number from 0 to 1 is needed"),
+            ("smooth", True, "smooth true: a number"),
+            ("smooth", "0.5", "smooth 0.5: a number"),
+            ("blur", 3.5, "blur 3.5: a number from 4 to 500, or 0, is needed"),
+            ("gamma", 0, "gamma 0: a number from 0.1 to 10 is needed"),
+            ("every", 2.0, "every 2: a whole number from 1 to 60 is needed"),
+            ("mirror", 1, "mirror 1: true or false is needed"),
+            ("mirror", "yes", "mirror yes: true or false is needed"),
+            ("size", "640", "size 640: width and height such as 640x480 is needed"),
+            ("size", "0x480", "size 0x480: width"),
+            ("size", "640x99999", "size 640x99999: width"),
+            ("camera", [0], "camera (a list): text on one line is needed"),
+            ("camera", 0.0, "camera 0: text on one line is needed"),
+            ("record", "a\nb", r"record 'a\nb': text on one line is needed"),
+            ("record", "x" * 5000, "record xxx"),
+            ("record", "\udcff", "record '"),
+        ],
+    )
+    def test_wrong_ones_are_refused_in_one_line(self, name: str, raw: object, complaint: str) -> None:
+        with pytest.raises(UsageError) as caught:
+            with_values(Settings(), {"mirror": True, name: raw})
+        assert str(caught.value).startswith(complaint)
+        assert str(caught.value).isprintable()
+
+    def test_numbers_without_end(self) -> None:
+        for name, number in (("every", 16**9000), ("fps", -(16**9000)), ("mirror", 16**9000), ("record", 16**9000)):
+            with pytest.raises(UsageError, match=rf"^{name} \(that many\): "):
+                with_values(Settings(), {name: number})
+
+    @given(st.sampled_from(sorted(SPECS)), RAW)
+    def test_whatever_comes_is_a_value_or_refused(self, name: str, raw: object) -> None:
+        spec, said = SPECS[name], ""
+        try:
+            value: Any = getattr(with_values(Settings(), {name: raw}), name)
+        except UsageError as error:
+            said = str(error)
+        if said:
+            assert said.isprintable()
+            assert len(said) < 300
+            return
+        assert type(value) is type(spec.default)
+        assert value == raw or str(raw) == value
+        assert spec.kind != "choice" or value in spec.choices
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            assert spec.low <= value <= spec.high or (spec.zero and value == 0)
+
+    @given(any_settings, any_settings)
+    def test_what_has_changed(self, before: Settings, after: Settings) -> None:
+        names = changed(before, after)
+        assert with_values(before, {name: getattr(after, name) for name in names}) == after
+        assert changed(before, before) == ()
+        now, waiting = while_running(before, after)
+        assert {*changed(before, now)} | {*waiting} == {*names}
+        assert {*waiting} <= {"backend", "precision", "fit"}
+        assert not {*waiting} & {*changed(before, now)}
+
+    def test_numbers_of_cameras_may_be_written_as_such_and_sizes_be_read(self) -> None:
+        assert with_values(Settings(), {"camera": 2, "fps": 0, "gamma": 2}) == Settings("2", fps=0.0, gamma=2.0)
+        assert parse_size(Settings().size) == (640, 480)
+        with pytest.raises(ValueError, match="640"):
+            parse_size("640")
+
+
+def verb(heard: list[Any]) -> typer.Typer:
+    """A program with one verb that has all settings."""
+    program = typer.Typer(rich_markup_mode="rich")
+
+    @program.command()
+    @with_settings
+    def live(
+        flags: dict[str, object], name: str, json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+    ) -> None:
+        """A verb of its own."""
+        heard.append((name, json, flags, with_values(Settings(), flags, flag_of)))
+
+    return program
+
+
+class TestFlags:
+    def run(self, *arguments: str) -> tuple[Any, Callable[[], Any]]:
+        heard: list[Any] = []
+        result = CliRunner().invoke(verb(heard), arguments, env={"COLUMNS": "200", "TERM": "dumb"})
+        return result, lambda: heard[0]
+
+    def test_those_that_are_given_and_no_others(self) -> None:
+        given = ["--light-wrap", "0.25", "--no-edges", "-m", "x.tflite", "--mirror", "--every", "3", "--camera", "1"]
+        result, heard = self.run("here", "--json", *given)
+        assert result.exit_code == 0, result.output
+        values: dict[str, Any] = {
+            "camera": "1",
+            "model": "x.tflite",
+            "light_wrap": 0.25,
+            "mirror": True,
+            "edges": False,
+            "every": 3,
+        }
+        assert heard() == ("here", True, values, Settings(**values))
+
+    def test_none(self) -> None:
+        assert self.run("here")[1]() == ("here", False, {}, Settings())
+
+    def test_help_has_every_setting_in_a_panel_of_its_section(self) -> None:
+        result, _ = self.run("--help")
+        assert result.exit_code == 0
+        assert "A verb of its own." in result.output
+        assert "--json" in result.output
+        for spec in specs():
+            assert f"{spec.flag} " in result.output
+            assert f" {spec.section.capitalize()} " in result.output
+        assert "--no-mirror" in result.output
+        assert "from 0 to 1" in result.output
+        assert "blur by default" in result.output
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--smooth", "much"], "'--smooth'"),
+            (["--every", "1.5"], "'--every'"),
+            (["--mirror=no"], "--mirror"),
+            (["--efect", "blur"], "--efect"),
+        ],
+    )
+    def test_what_typer_refuses(self, arguments: list[str], words: str) -> None:
+        result, _ = self.run("here", *arguments)
+        assert result.exit_code == 2
+        assert words in result.output
+
+    @pytest.mark.parametrize(
+        ("arguments", "complaint"),
+        [
+            (["--smooth", "2"], "--smooth 2: a number from 0 to 1 is needed"),
+            (["--light-wrap", "inf"], "--light-wrap inf: a number from 0 to 1 is needed"),
+            (["--effect", "glow"], "--effect glow: one of tint, "),
+            (["--size", "big"], "--size big: width and height such as 640x480 is needed"),
+        ],
+    )
+    def test_what_settings_refuse(self, arguments: list[str], complaint: str) -> None:
+        result, _ = self.run("here", *arguments)
+        assert isinstance(result.exception, UsageError)
+        assert str(result.exception).startswith(complaint)

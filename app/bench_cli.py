@@ -7,7 +7,7 @@ import typer
 
 from app.options import Json, Model, PrecisionOption
 
-bench = typer.Typer(no_args_is_help=True, help="Measure speed: the frame job, or one model dispatch by dispatch.")
+bench = typer.Typer(no_args_is_help=True, help="Measure speed: the frame job, a model, a live frame. Or the quality of masks.")
 
 
 @bench.command("frame")
@@ -59,6 +59,27 @@ def bench_model_verb(
     console = Console(quiet=json)
     figures = bench_model(model, runs, not unfused, console, parse_precision(precision))
     show_model(figures, console)
+    if json:
+        console.json(figures)
+    return 0
+
+
+@bench.command("live")
+def bench_live_verb(
+    model: Model = "selfie",
+    size: Annotated[str, typer.Option(metavar="WxH", help="Of the test pattern.")] = "640x480",
+    effect: Annotated[str, typer.Option(metavar="EFFECT", help="What is drawn.")] = "blur",
+    backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
+    frames: Annotated[int, typer.Option(help="Frames that count, with the overlay and without.")] = 120,
+    json: Json = False,
+) -> int:
+    """Measure what Python costs for each frame of live, beside OpenGL, and how long it holds the interpreter's lock."""
+    from app.console import Console
+    from app.verbs.bench_live import LiveBench, bench_live, show_bench_live
+
+    console = Console(quiet=json)
+    figures = bench_live(LiveBench(model, size, effect, backend, frames), console)
+    show_bench_live(figures, console)
     if json:
         console.json(figures)
     return 0

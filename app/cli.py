@@ -189,11 +189,17 @@ def live_verb(
     if dump_config:
         print(dump(watch.settings), end="")
         return 0
-    from app.verbs.live import live
-    from app.verbs.report import show_live
+    if latency:
+        from app.verbs.latency_test import measure_latency, show_latency
 
-    summary, code = live(watch, console)
-    show_live(summary, console)
+        summary, code = measure_latency(watch.settings, console)
+        show_latency(summary, console)
+    else:
+        from app.verbs.live import live
+        from app.verbs.report import show_live
+
+        summary, code = live(watch, console)
+        show_live(summary, console)
     if json:
         console.json(summary)
     return code

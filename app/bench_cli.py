@@ -7,7 +7,7 @@ import typer
 
 from app.options import Json, Model, PrecisionOption
 
-bench = typer.Typer(no_args_is_help=True, help="Measure speed: the frame job, a model, a live frame. Or the quality of masks.")
+bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
 
 @bench.command("frame")

@@ -147,7 +147,9 @@ def _reason(error: Exception) -> str:
     """Why FFmpeg gave up, in plain words."""
     if isinstance(error, av.error.ExitError | TimeoutError):
         return "nothing comes in time"
-    if isinstance(error, av.error.InvalidDataError):
+    if isinstance(
+        error, av.error.InvalidDataError | av.error.ArgumentError
+    ):  # the latter: of a format that is not allowed
         return "it is no video in a known format"
     if isinstance(error, av.FFmpegError):
         return (error.strerror or "the connection failed").lower()

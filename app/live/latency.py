@@ -45,12 +45,20 @@ class Plan:
     before_s: float = 1.0
     after_s: float = LONGEST_MS / 1e3
 
+    @property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return self.due_ns()[-1] / 1e9
+
     def due_ns(self) -> list[int]:
         """From the start to each change, and to the end."""
         gaps = random.Random(_SEED)
         gaps_s = (gaps.uniform(self.shortest_s, self.longest_s) for _ in range(self.changes - 1))
         at_s = list(accumulate(gaps_s, initial=self.before_s))
         return [int(1e9 * seconds) for seconds in (*at_s, at_s[-1] + self.after_s)]
+
+
+USUAL = Plan()
 
 
 @dataclass(frozen=True)
@@ -100,10 +108,10 @@ class Seen:
 def latency_test(
     window: Window,
     camera: Camera,
-    plan: Plan = Plan(),
+    plan: Plan = USUAL,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Latency | None:
-    """Flash the window and watch the camera; takes some 18 s. None if the person closes the window or presses q.
+    """Flash the window and watch the camera; None if the person closes the window or presses q.
 
     Raises what taking a picture raises.
     """

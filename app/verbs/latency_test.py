@@ -4,9 +4,10 @@ import contextlib
 from typing import Any
 
 from app.console import Console
-from app.live.latency import Latency, latency_test
+from app.live.latency import USUAL, Latency, Plan, latency_test
 from app.settings.settings import Settings
 from app.signals import exit_code, stop_flag
+from app.verbs.live import Waker, open_source
 from app.window.window import Window
 from gpu_delegate.context import DRAWING
 from gpu_delegate.errors import MediaError
@@ -16,24 +17,24 @@ _FEW = 0.5  # of the flashes: with fewer the figure is doubtful
 INCLUDED = "screen, camera, cable and decoding"
 
 
-def measure_latency(settings: Settings, console: Console) -> tuple[dict[str, Any], int]:
+def measure_latency(settings: Settings, console: Console, plan: Plan = USUAL) -> tuple[dict[str, Any], int]:
     """Measure the loop of window and camera: figures, and the exit code, 0, or 130 or 143 if it was interrupted.
 
     The figures are empty if the person ended it. Raises TexelflowError: no camera, no display, a camera that looks
     elsewhere.
     """
-    from app.verbs.live import Waker, open_source
-
     wake = Waker()
     with contextlib.ExitStack() as stack:
         source = open_source(settings, wake)
         capture = stack.enter_context(source.capture)
-        console.note(f"{capture.description}: point it at the window, which flashes for some 18 s; q ends it")
+        console.note(
+            f"{capture.description}: point it at the window, which flashes for {plan.seconds:.0f} s; q ends it"
+        )
         wake.window = window = stack.enter_context(Window(_SIZE, "texelflow latency test", DRAWING))
         if settings.fullscreen:
             window.toggle_fullscreen()
         stopped = stack.enter_context(stop_flag())
-        latency = latency_test(window, capture, stopped=lambda: bool(stopped))
+        latency = latency_test(window, capture, plan, lambda: bool(stopped))
         name = capture.description
     if latency is None:
         console.note("the latency test was ended early")

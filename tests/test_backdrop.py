@@ -28,6 +28,7 @@ from tests.living import living
 from tests.pictures import Bench, Image, noise
 
 ASSETS = Path(__file__).parents[1] / "assets"
+DEFAULT = ASSETS / DEFAULT_BACKGROUND
 COUNT, GAP_MS = 6, 100
 PATIENCE_S = 10
 
@@ -114,7 +115,7 @@ def test_an_image_is_the_same_to_the_bit(context: Context, scenes: list[Scene], 
 
 def test_a_picture_that_comes_along_is_there_when_none_was_chosen(context: Context, scenes: list[Scene]) -> None:
     scenes.append(Scene(context, None))
-    assert np.array_equal(scenes[0].at(0), cover(read_image(ASSETS / DEFAULT_BACKGROUND), (64, 48)))
+    assert np.array_equal(scenes[0].at(0), cover(read_image(DEFAULT), (64, 48)))
 
 
 def test_a_portrait_recording_is_upright(context: Context, scenes: list[Scene], tmp_path: Path) -> None:
@@ -187,10 +188,12 @@ def test_another_file_is_shown_when_it_is_read_and_the_old_one_until_then(
     assert seen <= {20, 250}
     assert 250 in seen
     assert not scene.canvas.message
-    scene.canvas.set_background(clip)
-    while number_of(scene.at(0)) != 0 and time.monotonic() < end:
-        pass
-    assert number_of(scene.at(0)) == 0
+    for background, shown in ((clip, 20), (None, int(cover(read_image(DEFAULT), (64, 48))[0, 0, 0])), (bright, 250)):
+        scene.canvas.set_background(background)
+        while scene.at(0)[0, 0, 0] != shown and time.monotonic() < end:
+            pass
+        assert scene.at(0)[0, 0, 0] == shown
+        assert not scene.canvas.message
 
 
 @pytest.mark.parametrize("name", ["missing.mp4", "words.mp4", "words.png", "", "pipe"])
@@ -255,7 +258,7 @@ def test_all_is_freed(context: Context, clip: Path) -> None:
     for waits in (True, False):
         scene = Scene(context, clip, waits)
         scene.at(0)
-        scene.canvas.set_background(ASSETS / DEFAULT_BACKGROUND)
+        scene.canvas.set_background(DEFAULT)
         scene.at(100)
         assert living(context) != before
         scene.release()

@@ -4,6 +4,7 @@ A recording plays at its own pace, by the time that passes between frames: where
 pictures are the same in every run.
 """
 
+from contextlib import ExitStack
 from importlib import resources
 from math import ceil
 from pathlib import Path
@@ -39,6 +40,8 @@ class Backdrop:
         self._context, self._waits = context, waits
         self._target: OffscreenTarget | None = None
         self._cover: _Cover | None = None
+        self._chosen = background
+        self._files = ExitStack()  # those of assets, where they had to be unpacked
         self._feed: BackgroundFeed | None = None
         self._coming: BackgroundFeed | None = None
         self._time_ms = 0.0  # since the background began
@@ -46,22 +49,20 @@ class Backdrop:
         if background:
             self._show_at_once(background)
 
-    @property
-    def path(self) -> Path | None:
-        """The file that is shown, or will be as soon as it is read."""
-        feed = self._coming or self._feed
-        return feed.path if feed else None
+    def change(self, background: Path | None) -> None:
+        """Read another file, and show it as soon as that is done; what is wrong with it will be in `message`.
 
-    def change(self, background: Path) -> None:
-        """Read another file, and show it as soon as that is done; what is wrong with it will be in `message`."""
-        if background == self.path and not self.message:
+        None is the picture that comes along.
+        """
+        if background == self._chosen:
             return
         if self._coming:
             self._coming.close()
-        self.message, self._coming = "", BackgroundFeed(background, self.size)
+        self.message, self._chosen = "", background
+        self._coming = BackgroundFeed(background or self._default(), self.size)
 
     def update(self, time_ms: float) -> None:
-        """Show what is due in the frame of a time. Without any background it is a picture that comes along."""
+        """Show what is due in the frame of a time. Where none was chosen it is a picture that comes along."""
         self._time_ms += min(max(time_ms - self._frame_ms, 0.0), _MOST_STEP_MS)
         self._frame_ms = time_ms
         try:
@@ -75,8 +76,7 @@ class Backdrop:
                 self._coming.close()
                 self._coming = None
         if self._target is None:
-            with resources.as_file(resources.files("assets") / DEFAULT_BACKGROUND) as stored:
-                self._show_at_once(stored)
+            self._show_at_once(self._default())
 
     def show(self, picture: Picture) -> None:
         """Put a picture there, cut to cover the frame. Raises DeviceError if it is too large."""
@@ -104,6 +104,10 @@ class Backdrop:
         for part in (self._cover, self._target):
             if part:
                 part.release()
+        self._files.close()
+
+    def _default(self) -> Path:
+        return self._files.enter_context(resources.as_file(resources.files("assets") / DEFAULT_BACKGROUND))
 
     def _show_at_once(self, background: Path) -> None:
         self._feed = BackgroundFeed(background, self.size)

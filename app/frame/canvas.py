@@ -63,8 +63,11 @@ class Canvas:
         """Of backgrounds, so far."""
         return self._backdrop.uploaded_bytes
 
-    def set_background(self, background: Path) -> None:
-        """Show another file behind the person as soon as it is read; what is wrong with it will be in `message`."""
+    def set_background(self, background: Path | None) -> None:
+        """Show another file behind the person as soon as it is read; what is wrong with it will be in `message`.
+
+        None is the picture that comes along.
+        """
         self._backdrop.change(background)
 
     def drawn(self, effect: Effect) -> OffscreenTarget:

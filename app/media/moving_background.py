@@ -12,6 +12,7 @@ from pathlib import Path
 from app.frame.picture import ImageSize, Picture, rgba_picture
 from app.media.background import cover, is_image, read_image
 from app.media.sources import FileSource
+from gpu_delegate.errors import MediaError
 
 Timed = tuple[float, Picture]  # when it is due, in ms since the beginning
 
@@ -24,7 +25,14 @@ def check_background(path: Path) -> None:
     if is_image(path):
         read_image(path)
     else:
-        FileSource(path).close()
+        _open_recording(path).close()
+
+
+def _open_recording(path: Path) -> FileSource:
+    try:
+        return FileSource(path)
+    except MediaError as error:
+        raise MediaError(f"no background: {error}; images have to be PNG or JPEG") from error
 
 
 class BackgroundFeed:
@@ -108,7 +116,7 @@ class BackgroundFeed:
         """The frames of a recording without end; of one with a single frame, that."""
         before_ms, time_ms, begin_ms = 0.0, -_LEAST_MS, 0.0
         while True:
-            with FileSource(self.path) as source:
+            with _open_recording(self.path) as source:
                 for frame in source:
                     before_ms, time_ms = time_ms, max(time_ms + _LEAST_MS, begin_ms + frame.time_ms)
                     yield time_ms, frame.picture

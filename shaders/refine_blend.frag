@@ -1,6 +1,6 @@
 #version 330
 // The network's output tensor and the steady mask of the frame before go in, this frame's steady mask comes out, in
-// alpha: the definition is in app/frame/temporal.py. Row 0 is the top row.
+// alpha: the definition is in app/frame/temporal.py. Row 0 is the top row; beyond its last ones the tensor repeats.
 // Whether it is the mask of the frame before that comes out, with what this frame's tensor tells of it.
 #define HINDSIGHT 0
 #include "mask.glsl"
@@ -17,8 +17,8 @@ float sureness(float value) {
 }
 
 void main() {
-    ivec2 at = ivec2(gl_FragCoord.xy);
-    float now = clamp(mask_at(at.x, at.y), 0.0, 1.0), past = texelFetch(before, at, 0).a;
+    ivec2 drawn = ivec2(gl_FragCoord.xy), at = min(drawn, ivec2(MASK_W, MASK_H) - 1);
+    float now = clamp(mask_at(at.x, at.y), 0.0, 1.0), past = texelFetch(before, drawn, 0).a;
     past = past >= 0.0 ? past : now;  // what nobody wrote may be no number
 #if HINDSIGHT
     float sure = sureness(now) * sureness(now), sure_before = sureness(past) * sureness(past);

@@ -5,26 +5,27 @@ count by how sure the network is of them (as in Liba and others, "Sky Optimizati
 the mask that is a little off is then drawn to the edge of the colours, since what is around it decides. The definition,
 which tests/test_refine.py has in NumPy:
 
-    cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the mean colour c of the frame at those pixels
+    cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
     weight  (2 p - 1)^2 + 0.001
-    fit     in the window of 5 x 5 cells, with weighted means: a = (covariance of c + 0.0003 I)^-1 cov(c, p),
-            b = mean(p) - a . mean(c)
+    fit     over the 13 cells that are at most two steps away, with weighted means:
+            a = (cov(c, c) + 0.0003 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
     steep   by 1.5 around 0.5, for linear fits come out flat: a' = 1.5 a, b' = 1.5 b - 0.25
 
-Beyond its edges the grid repeats its outermost cells. Each pixel of the frame takes a' and b' interpolated between
-cells, and its mask is a' . colour + b', clamped to 0..1 (mask_over.glsl): one small texture instead of a second picture
-of the frame's size. Where all masks of a window agree a is 0, so that no texture of the picture shows.
+Beyond its edges the grid repeats: the mask its last pixels to fill the last cells, then all the outermost cells.
+
+Each pixel of the frame takes a' and b' interpolated between cells, and its mask is a' . colour + b', clamped to 0..1
+(mask_over.glsl): one small texture instead of a second picture of the frame's size. Where all masks of a window agree a
+is 0, so that no texture of the picture shows.
 """
 
 from app.frame.drawing import FRAME_SAMPLERS, Drawing
-from app.frame.preprocess import Fit, ImageSize, sampling
+from app.frame.preprocess import Axis, Fit, ImageSize, Sampling, sampling
 from app.frame.resample import axis_defines
 from app.frame.targets import OffscreenTarget
+from app.frame.temporal import CELL
 from app.frame.upload import FrameTextures
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
-
-CELL = 2  # pixels of the network's grid along a side
 
 _UNIT = 3  # what is read in turn, beside the frame's planes
 
@@ -35,13 +36,10 @@ class GuidedFilter:
     def __init__(self, context: Context, frame: FrameTextures, grid: ImageSize, fit: Fit) -> None:
         """`grid` is the network's. Raises DeviceError if the shaders do not compile."""
         self._gl, self._frame = context.gl, frame
-        size = -(-grid[0] // CELL), -(-grid[1] // CELL)
-        defines = {
-            **dict(zip(("MASK_W", "MASK_H"), grid, strict=True)),
-            **axis_defines(sampling(frame.format.upright_size, grid, fit)),
-            **frame.defines(),
-            "CELL": CELL,
-        }
+        pixels = sampling(frame.format.upright_size, grid, fit)
+        cells = Sampling(_centres(pixels.x), _centres(pixels.y))
+        size = cells.x.count, cells.y.count
+        defines = {**axis_defines(cells), **frame.defines(), "CELL": CELL}
         self._shrink = Drawing(
             context, "refine_shrink.frag", defines, {**FRAME_SAMPLERS, "steady": _UNIT}, "refine shrink"
         )
@@ -62,3 +60,9 @@ class GuidedFilter:
         """Delete shaders and cells; frames and masks stay."""
         for part in (self._shrink, self._fit, self._cells, self._fitted):
             part.release()
+
+
+def _centres(pixels: Axis) -> Axis:
+    """Where the centres of cells lie in the frame, from where the network's pixels lie in it."""
+    count, step = -(-pixels.count // CELL), 2 * CELL * pixels.step
+    return Axis(count, pixels.extent, step, (CELL - 1) * pixels.step + 2 * pixels.start, 2 * pixels.den)

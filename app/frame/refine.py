@@ -14,12 +14,12 @@ interpolated between those on both sides, if the newest frame has one.
 
 from dataclasses import dataclass
 
-from app.frame.guided import CELL, GuidedFilter
+from app.frame.guided import GuidedFilter
 from app.frame.pipeline import Stage
 from app.frame.preprocess import Fit
 from app.frame.segmenter import DrawableMask
 from app.frame.targets import OffscreenTarget
-from app.frame.temporal import TemporalBlend
+from app.frame.temporal import CELL, TemporalBlend
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.shader import Value

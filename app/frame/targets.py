@@ -32,6 +32,7 @@ class OffscreenTarget:
         self.size = size
         try:
             self._texture = context.mgl.texture(size, 1 if kind == "codes" else 4, dtype=_SAMPLES[kind])
+            self._texture.repeat_x = self._texture.repeat_y = False
             self._framebuffer = context.mgl.framebuffer([self._texture])
         except moderngl.Error as error:
             raise DeviceError(f"{context.renderer} cannot draw {size[0]}x{size[1]} pixels: {error}") from None

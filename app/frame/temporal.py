@@ -25,12 +25,17 @@ from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.opengl import BufferSpan
 
+CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
+
 _MASK_UNIT, _BEFORE_UNIT = 3, 4  # of texture units that others use in turn
 _SAMPLERS = {"mask_tensor": _MASK_UNIT, "before": _BEFORE_UNIT}
 
 
 class TemporalBlend:
-    """The steady mask of a network's output: `steady` is the newest one, in alpha, RGB 0, its top row first."""
+    """The steady mask of a network's output: `steady` is the newest one, in alpha, RGB 0, its top row first.
+
+    Masks have as many rows and columns more as a multiple of CELL takes; those repeat the last ones.
+    """
 
     def __init__(self, context: Context, layout: MaskLayout) -> None:
         """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from app.frame.effects import EFFECTS
 from app.live.board import Board
@@ -149,7 +150,7 @@ class Desk:
     def _toggle_recording(self, _: Action) -> None:
         if "recording" in self._outputs.active:
             self._outputs.end("recording")
-            self.settings = replace(self.settings, record="")
+            self.forget_ended()
         else:
             with self._complaining():
                 self._outputs.begin_recording()
@@ -163,7 +164,15 @@ class Desk:
                 self._outputs.end(_KINDS[name])
         except TexelflowError as error:
             self._complain(str(error))
-            self.settings = replace(self.settings, **{name: False if name == "virtual_camera" else ""})  # type: ignore[arg-type]
+            self.forget_ended()
+
+    def forget_ended(self) -> None:
+        """Have settings say what is so of outputs that have ended by themselves."""
+        none: dict[str, Any] = {name: False if name == "virtual_camera" else "" for name in _KINDS}
+        active = {*self._outputs.active}
+        self.settings = replace(
+            self.settings, **{name: none[name] for name, kind in _KINDS.items() if kind not in active}
+        )
 
     def _begin(self, name: str) -> None:
         path, outputs = Path(str(getattr(self.settings, name))), self._outputs

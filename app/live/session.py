@@ -110,7 +110,10 @@ class Session:
             self._show(frame)
         elif self._to_be_redrawn:
             self._redraw()
-        for line in (*parts.outputs.lines(), *parts.screenshots.collect()):
+        for line in parts.outputs.lines():
+            self.say(line)
+            self.desk.forget_ended()
+        for line in parts.screenshots.collect():
             self.say(line)
         self.desk.stale |= self._board.caption.expired()
 

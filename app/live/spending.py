@@ -19,6 +19,7 @@ from typing import Any
 
 from app.overlay.gui import load_imgui
 from gpu_delegate.context import Context
+from gpu_delegate.opengl import Uint, entry_point
 
 Clock = Callable[[], int]  # nanoseconds, of which only differences mean anything
 
@@ -126,7 +127,7 @@ class Spending:
     def _measured_costs(self) -> Costs:
         """By a function of the interpreter that does nothing, called as OpenGL's are: the least of some rounds."""
         address = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
-        nothing = ctypes.CFUNCTYPE(ctypes.c_uint, *[ctypes.c_uint] * 3)(address or 0)
+        nothing = entry_point(address or 0, Callable[[Uint, Uint, Uint], Uint])
 
         def least(function: Callable[..., Any]) -> Spent:
             def call() -> None:

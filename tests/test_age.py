@@ -32,7 +32,7 @@ from gpu_delegate import opengl
 from tests.display import Display
 from tests.test_overlay import FACTS
 
-SIZE, FPS, FRAMES = (320, 240), 30.0, 25
+SIZE, FPS, FRAMES = (320, 240), 30.0, 15
 PATIENCE_S = 30.0
 
 

@@ -91,7 +91,7 @@ cameras = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(cameras)
 def test_the_delay_of_any_camera_is_found_within_half_a_frame(camera: Simulated) -> None:
     found = seen(camera)
@@ -106,7 +106,7 @@ def test_a_good_camera_loses_nothing_and_its_mean_is_exact() -> None:
     assert np.mean(found) == pytest.approx(100, abs=5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 1.1, 2.3]), st.floats(5, 120))
 def test_a_camera_that_looks_elsewhere_sees_nothing(seed: int, blinking_hz: float, fps: float) -> None:
     times, luma = replace(Simulated(share=0, noise=2, drift=50, seed=seed), fps=fps).pictures(changes_of(PLAN))
@@ -201,7 +201,7 @@ class ScreenCamera:
 
 @pytest.fixture
 def quick() -> Plan:
-    return Plan(8, 0.25, 0.4, 0.2, 0.5)
+    return Plan(7, 0.25, 0.4, 0.2, 0.4)
 
 
 @pytest.fixture
@@ -210,18 +210,15 @@ def window(display: Display) -> Iterator[Window]:
         yield window
 
 
-@pytest.mark.parametrize("delay_s", [0.02, 0.25])
-def test_a_real_window_seen_through_a_known_delay(
-    window: Window, display: Display, quick: Plan, delay_s: float
-) -> None:
-    mirror = Mirror(display, delay_s)
+def test_a_real_window_seen_through_a_known_delay(window: Window, display: Display, quick: Plan) -> None:
+    mirror = Mirror(display, 0.25)
     camera = ScreenCamera(mirror, 30)
     with Capture(lambda: camera) as capture:
         capture.first(10)
         latency = latency_test(window, capture, quick)
     assert latency
     true_ms = float(np.median(mirror.delays_ms))
-    assert true_ms >= 1000 * delay_s
+    assert true_ms >= 250
     assert latency.lost < quick.changes / 2
     assert abs(latency.median_ms - true_ms) <= latency.period_ms
     assert latency.to_stamp_ms is not None

@@ -93,7 +93,7 @@ def test_pictures_of_any_kind_cover_the_frame(context: Context, form: PictureFor
     samples = np.uint8 if form.bits == 8 else np.uint16
     picture = Picture(form, tuple(random.integers(0, 1 << form.bits, s, samples) for s in form.plane_shapes))
     scale = min(form.upright_size[0] / to[0], form.upright_size[1] / to[1])
-    taps = max(1, min(4, int(np.ceil(scale / 2))))
+    taps = max(1, min(4, round(scale / 2)))
     fine = Preprocessor(form, (to[0] * taps, to[1] * taps), "crop").image_to_tensor(picture)[0]
     expected = 255 * fine.reshape(to[1], taps, to[0], taps, 3).mean((1, 3))
     bench = Bench(context, noise(to), np.zeros((2, 2), np.float32))

@@ -6,7 +6,6 @@ pictures are the same in every run.
 
 from contextlib import ExitStack
 from importlib import resources
-from math import ceil
 from pathlib import Path
 
 from app.frame.drawing import FRAME_SAMPLERS, Drawing
@@ -142,7 +141,8 @@ class _Cover:
     def __init__(self, context: Context, format: PictureFormat, size: ImageSize) -> None:
         self.format = format
         (width, height), (to_width, to_height) = format.upright_size, size
-        taps = min(max(1, ceil(min(width / to_width, height / to_height) / 2)), _MOST_TAPS)  # each of them spans two
+        scale = min(width / to_width, height / to_height)
+        taps = min(max(1, round(scale / 2)), _MOST_TAPS)  # each is interpolated between two pixels
         way = sampling(format.upright_size, (to_width * taps, to_height * taps), "crop")
         self._planes = FrameTextures(context, format)
         defines = {**self._planes.defines(), **axis_defines(way), "TAPS": taps}

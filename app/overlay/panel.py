@@ -171,7 +171,7 @@ def _camera(summary: Summary, wide: int) -> list[Paragraph]:
     return [
         Paragraph(PLAIN, _wrapped([f"camera {camera.frames_per_s:.1f} fps", *counts, *_lost(camera)], wide)),
         Paragraph(PLAIN, _wrapped([told, f"{summary.in_flight:.1f} frames in flight"], wide)),
-        Paragraph(DIM, _wrapped([f"by {_plain(camera.stamps)} stamps; sensor, cable and screen come on top"], wide)),
+        Paragraph(DIM, _wrapped([f"stamps: {_plain(camera.stamps)}; sensor, cable and screen come on top"], wide)),
         Paragraph(PLAIN, _wrapped([_plain(camera.work)], wide) if camera.work else []),
     ]
 

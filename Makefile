@@ -1,11 +1,12 @@
 # make demo: a segmented recording in out/    make test: every check    make setup: .venv with the program in it
+# make soak: 10,000 live frames with everything happening to them, some minutes
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup system demo test bench lock clean
+.PHONY: setup system demo test soak bench lock clean
 
 setup: $(STAMP)
 
@@ -26,6 +27,10 @@ test: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest -q -n 2 --dist loadfile
+
+soak: setup
+	@.ci/setup tests
+	SOAK_FRAMES=10000 $(BIN)/pytest -q tests/test_live_soak.py
 
 bench: setup
 	$(BIN)/texelflow bench frame --model selfie --size 640x480

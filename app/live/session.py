@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter_ns
 
 from app.capture.capture import Capture
-from app.capture.supervise import CaptureState
+from app.capture.supervise import CaptureState, Phase
 from app.frame.gpu_timer import timer_health
 from app.frame.pipeline import FrameRecord, Pipeline
 from app.live.board import Board
@@ -116,6 +116,16 @@ class Session:
         for line in parts.screenshots.collect():
             self.say(line)
         self.desk.stale |= self._board.caption.expired()
+
+    @property
+    def model(self) -> str:
+        """The name of the model that runs."""
+        return self._parts.scenes.name
+
+    @property
+    def phase(self) -> Phase:
+        """How the source fares, as far as that was noticed."""
+        return self._state.phase
 
     @property
     def _over(self) -> bool:

@@ -44,7 +44,7 @@ class Backdrop:
         self._feed: BackgroundFeed | None = None
         self._coming: BackgroundFeed | None = None
         self._time_ms = 0.0  # since the background began
-        self._frame_ms = 0.0  # of the frame before
+        self._frame_ms: float | None = None  # of the frame before
         if background:
             self._show_at_once(background)
 
@@ -62,18 +62,13 @@ class Backdrop:
 
     def update(self, time_ms: float) -> None:
         """Show what is due in the frame of a time. Where none was chosen it is a picture that comes along."""
-        self._time_ms += min(max(time_ms - self._frame_ms, 0.0), _MOST_STEP_MS)
+        if self._frame_ms is not None:
+            self._time_ms += min(max(time_ms - self._frame_ms, 0.0), _MOST_STEP_MS)
         self._frame_ms = time_ms
-        try:
-            if self._coming:
-                self._switch(self._coming)
-            elif self._feed:
-                self._go_on(self._feed)
-        except TexelflowError as error:
-            self.message = f"{error}; the background stays as it is"
-            if self._coming:
-                self._coming.close()
-                self._coming = None
+        if self._coming:
+            self._switch(self._coming)
+        if self._feed:
+            self._go_on(self._feed)
         if self._target is None:
             self._show_at_once(self._default())
 
@@ -120,19 +115,31 @@ class Backdrop:
 
     def _switch(self, coming: BackgroundFeed) -> None:
         """To the next file, if its first picture is there."""
-        picture = coming.at(0.0, self._waits)
-        if picture is None:
+        try:
+            picture = coming.at(0.0, self._waits)
+            if picture is None:
+                return
+            self.show(picture)
+        except TexelflowError as error:
+            self._complain(error)
+            coming.close()
+            self._coming = None
             return
-        self.show(picture)
         if self._feed:
             self._feed.close()
         self._feed, self._coming, self._time_ms = coming, None, 0.0
 
     def _go_on(self, feed: BackgroundFeed) -> None:
-        picture = feed.at(self._time_ms, self._waits)
-        if picture is not None:
-            self.show(picture)
-        self.message = feed.note or self.message
+        try:
+            picture = feed.at(self._time_ms, self._waits)
+            if picture is not None:
+                self.show(picture)
+            self.message = feed.note or self.message
+        except TexelflowError as error:
+            self._complain(error)
+
+    def _complain(self, error: TexelflowError) -> None:
+        self.message = f"{error}; the background stays as it is"
 
 
 class _Cover:

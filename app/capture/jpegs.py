@@ -9,6 +9,7 @@ import re
 MOST_BYTES = 32 << 20  # of one picture
 _START = b"\xff\xd8\xff"
 _END, _SCAN = b"\xd9", 0xDA
+_FILL = re.compile(rb"\xff+")  # any number of them begins a marker
 _NEXT_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # in a scan: 0 is stuffing, D0 to D7 begin anew in its middle
 
 
@@ -52,6 +53,8 @@ class JpegSplitter:
                     self._at = max(self._at, len(self._data) - 1)
                     return None
                 self._at, self._in_scan = marker.start(), False
+            if fill := _FILL.match(self._data, self._at):
+                self._at = fill.end() - 1
             head = self._data[self._at : self._at + 4]
             if head[1:2] == _END and head[0] == 0xFF:
                 self._at += 2
@@ -61,9 +64,6 @@ class JpegSplitter:
             length = int.from_bytes(head[2:], "big")
             if head[0] != 0xFF or head[1] < 0xC0 or head[1:2] == _START[1:2] or length < 2:
                 return False
-            if head[1] == 0xFF:  # any number of them may come before a marker
-                self._at += 1
-                continue
             self._at += 2 + length
             self._in_scan = head[1] == _SCAN
         return False

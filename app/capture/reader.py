@@ -2,8 +2,10 @@
 
 import contextlib
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Protocol
+from typing import TypeAlias
 
 from app.capture.source import Opener, Shot, Source
 from gpu_delegate.errors import TexelflowError
@@ -11,16 +13,41 @@ from gpu_delegate.errors import TexelflowError
 _GRACE_S = 1.0  # how long a reader waits for the one before to give the device back
 
 
-class Listener(Protocol):
-    """Gets all that happens to a reader, on the reader's thread; times are readings of perf_counter in ns."""
+@dataclass(frozen=True)
+class Opened:
+    """The source is open; what it says of itself. at_ns is a reading of perf_counter, here and below."""
 
-    def opened(self, reader: "Reader", source: Source, now_ns: int) -> None: ...
+    at_ns: int
+    description: str
+    fps: float
+    may_stand_still: bool
 
-    def pictured(self, reader: "Reader", shot: Shot, stamps: str, now_ns: int) -> None: ...
 
-    def failed(self, reader: "Reader", reason: str, now_ns: int) -> None: ...
+@dataclass(frozen=True)
+class Pictured:
+    """A picture came; stamps says where its captured_ns is from."""
 
-    def ended(self, reader: "Reader", now_ns: int) -> None: ...
+    at_ns: int
+    shot: Shot
+    stamps: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The source could not be opened, or is lost; the reason is one line."""
+
+    at_ns: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The source came to its end."""
+
+    at_ns: int
+
+
+Event: TypeAlias = Opened | Pictured | Failed | Ended
 
 
 class Reader:
@@ -29,9 +56,14 @@ class Reader:
     A thread that a driver does not let go of is given up: when it comes back it closes its source, and says nothing.
     """
 
-    def __init__(self, open_source: Opener, listener: Listener, before: "Reader | None" = None) -> None:
-        """It begins at once, but for `before`, which was given up and may still hold the device for a moment."""
-        self._open_source, self._listener, self._before = open_source, listener, before
+    def __init__(
+        self, open_source: Opener, tell: "Callable[[Reader, Event], None]", before: "Reader | None" = None
+    ) -> None:
+        """It begins at once, but for `before`, which was given up and may still hold the device for a moment.
+
+        `tell` is called on the reader's thread.
+        """
+        self._open_source, self._tell, self._before = open_source, tell, before
         self._given_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
         self._thread.start()
@@ -63,25 +95,23 @@ class Reader:
                 with contextlib.suppress(Exception):  # a device that is gone may refuse to be closed
                     source.close()
         except Exception as error:  # of a driver anything may come; nothing of it may end the thread without a word
-            self._tell_failure(error)
+            self._say(Failed(perf_counter_ns(), _reason(error)))
 
     def _read(self, source: Source) -> None:
-        if not self._given_up.is_set():
-            self._listener.opened(self, source, perf_counter_ns())
+        self._say(Opened(perf_counter_ns(), source.description, source.fps, source.may_stand_still))
         while not self._given_up.is_set():
             shot = source.read()
-            if self._given_up.is_set():
-                return
             if shot is None:
-                self._listener.ended(self, perf_counter_ns())
+                self._say(Ended(perf_counter_ns()))
                 return
-            self._listener.pictured(self, shot, source.stamps, perf_counter_ns())
+            self._say(Pictured(perf_counter_ns(), shot, source.stamps))
 
-    def _tell_failure(self, error: Exception) -> None:
-        if self._given_up.is_set():
-            return
-        text = " ".join(str(error).split())[:300]
-        reason = (
-            text if isinstance(error, TexelflowError) else f"reading the source failed: {type(error).__name__} {text}"
-        )
-        self._listener.failed(self, reason, perf_counter_ns())
+    def _say(self, event: Event) -> None:
+        if not self._given_up.is_set():
+            self._tell(self, event)
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())[:300]
+    known = isinstance(error, TexelflowError) and text
+    return text if known else f"reading the source failed: {type(error).__name__} {text}".rstrip()

@@ -1,0 +1,116 @@
+"""Pictures go in as they arrive, of whatever format; frames of one format, numbered, dated and counted, come out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.capture.likeness import like, pixel_format_name
+from app.capture.mailbox import Mailbox
+from app.capture.source import Shot
+from app.capture.stamps import Rate, Timeline, sane_stamp
+from app.frame.picture import Picture, PictureFormat
+from app.media.video_frame import VideoFrame
+
+_ROWS = 16  # every 16th row is compared first
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of pictures: captured = used + dropped + the one that may be waiting. repeated ones equal the one before.
+
+    lost: how often the source had to be opened again.
+    """
+
+    captured: int = 0
+    used: int = 0
+    dropped: int = 0
+    repeated: int = 0
+    lost: int = 0
+
+    def plus(self, more: "Counts") -> "Counts":
+        """The sums."""
+        return Counts(*(one + other for one, other in zip(self._all(), more._all(), strict=True)))
+
+    def since(self, before: "Counts") -> "Counts":
+        """What was counted after `before`."""
+        return Counts(*(one - other for one, other in zip(self._all(), before._all(), strict=True)))
+
+    def _all(self) -> tuple[int, ...]:
+        return self.captured, self.used, self.dropped, self.repeated, self.lost
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A picture, ready to be stored. changed: it differs from the one before, or need not. original: as it came."""
+
+    shot: Shot
+    original: Picture
+    changed: bool
+
+
+class Intake:
+    """For one capture. Its caller sees to it that one thread at a time uses it, but for `prepare`."""
+
+    def __init__(self) -> None:
+        self.format: PictureFormat | None = None  # of all frames: that of the first picture
+        self.counts = Counts()
+        self.stamps = ""  # where captured_ns of the last frame came from
+        self._mailbox: Mailbox[VideoFrame] = Mailbox()
+        self._timeline, self._rate = Timeline(), Rate()
+        self._last: Picture | None = None
+
+    def prepare(self, shot: Shot, may_stand_still: bool) -> Arrival:
+        """Compare a picture with the last one, and convert it to the format of all. Raises MediaError.
+
+        This takes its time, and changes nothing.
+        """
+        last, found = self._last, shot.picture
+        changed = last is None or may_stand_still or not same(found, last)
+        if self.format is not None and found.format != self.format:
+            shot = like(shot, self.format)
+        return Arrival(shot, found, changed)
+
+    def store(self, arrival: Arrival, stamps: str, now_ns: int) -> str:
+        """Take a picture in; returns what is to be said of its format, if that is another than before: "now sends"."""
+        shot, found, last = arrival.shot, arrival.original.format, self._last
+        captured_ns, sane = sane_stamp(shot.captured_ns, now_ns)
+        index, pts = self._timeline.place(captured_ns, shot.skipped)
+        frame = VideoFrame(
+            index, pts, pts / 1000, shot.picture, shot.decode_start_ns, shot.decode_ms, shot.convert, captured_ns
+        )
+        dropped = self._mailbox.put(frame)
+        self.counts = self.counts.plus(Counts(shot.skipped + 1, 0, shot.skipped + dropped, not arrival.changed))
+        self.stamps = stamps if sane else "arrival"
+        self._rate.add(now_ns, shot.skipped + 1)
+        self._last, self.format = arrival.original, self.format or found
+        return _news(found, self.format) if last is not None and found != last.format else ""
+
+    def take(self) -> VideoFrame | None:
+        """The newest frame, if it was not taken yet."""
+        frame = self._mailbox.take()
+        self.counts = self.counts.plus(Counts(used=frame is not None))
+        return frame
+
+    def fps(self, now_ns: int) -> float:
+        """Pictures that came in the last second."""
+        return self._rate.fps(now_ns)
+
+
+def same(one: Picture, other: Picture) -> bool:
+    """Whether two pictures are equal to the last bit; a camera's noise never is, so that a few rows tell most apart."""
+    if one.format != other.format:
+        return False
+    pairs = list(zip(one.planes, other.planes, strict=True))
+    return all(np.array_equal(a[::step], b[::step]) for step in (_ROWS, 1) for a, b in pairs)
+
+
+def _news(found: PictureFormat, wanted: PictureFormat) -> str:
+    if found == wanted:
+        return f"sends {_size(found)} again"
+    if found.size != wanted.size:
+        return f"now sends {_size(found)}, fitted into {_size(wanted)}"
+    return f"now sends {pixel_format_name(found)}, converted to {pixel_format_name(wanted)}"
+
+
+def _size(format: PictureFormat) -> str:
+    return "{}x{}".format(*format.upright_size)

@@ -1,8 +1,9 @@
 // A folder with recorded buffers goes in, a camera that sends them comes out, for programs that preload this library.
 //
 // The node is the file $FAKE_V4L2/video0; its bytes are the memory of the buffers. $FAKE_V4L2/modes has a mode on each
-// line, "YUYV 640 480 30"; $FAKE_V4L2/YUYV is what is sent in that format. A file "busy" there: another program streams;
-// "still": no picture comes; "padded": rows are longer than their pixels. Without the node the camera is unplugged.
+// line, "YUYV 640 480 30"; $FAKE_V4L2/YUYV is what is sent in that format, then YUYV.1 and so on, over and over. A file
+// "busy" there: another program streams; "still": no picture comes; "padded": rows are longer than their pixels. Without
+// the node the camera is unplugged.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,7 +43,8 @@ static double now_s(void) {
 static void read_modes(void) {
     FILE *file = fopen(in_folder("modes"), "r");
     char name[5];
-    if (mode_count || !file) return;
+    if (!file) return;
+    mode_count = 0;
     while (mode_count < MODES && fscanf(file, "%4s %u %u %u", name, &modes[mode_count].width,
                                         &modes[mode_count].height, &modes[mode_count].fps) == 4)
         modes[mode_count++].pixels = v4l2_fourcc(name[0], name[1], name[2], name[3]);
@@ -120,9 +122,12 @@ static int take_buffer(int handle, struct v4l2_buffer *buffer) {
     if (fstat(handle, &node) || node.st_nlink == 0) return fail(ENODEV);
     if (!streaming || !queue_length || there("still") || now_s() < next_s) return fail(EAGAIN);
     next_s = now_s() + 1.0 / fps;
-    char name[5] = {0};
+    char name[32] = {0};
     memcpy(name, &current.pixelformat, 4);
     static char data[AREA];
+    static int picture;
+    snprintf(name + 4, sizeof name - 4, ".%d", ++picture);
+    if (!there(name)) name[4] = picture = 0;
     FILE *file = fopen(in_folder(name), "rb");
     size_t size = file ? fread(data, 1, AREA, file) : 0;
     if (file) fclose(file);
@@ -136,7 +141,7 @@ static int take_buffer(int handle, struct v4l2_buffer *buffer) {
 }
 
 static int answer(int handle, unsigned long request, void *data) {
-    read_modes();
+    if (request == VIDIOC_QUERYCAP) read_modes();
     switch (request) {
     case VIDIOC_QUERYCAP: {
         struct v4l2_capability *found = data;

@@ -86,6 +86,19 @@ def test_pictures_bear_the_drivers_time_stamps(device: FakeCamera) -> None:
 
 
 @needs_compiler
+def test_every_picture_is_a_new_one(device: FakeCamera, rgb: av.VideoFrame) -> None:
+    second = device.folder / "YUYV.1"
+    second.write_bytes(bytes(len(buffer_of(rgb, "YUYV"))))
+    device.open(size=SIZE)
+    darkness = []
+    for _ in range(4):
+        device.read()
+        darkness.append(bool(device.picture()[..., 0].max() == 0))
+    second.unlink()
+    assert darkness in ([True, False, True, False], [False, True, False, True])
+
+
+@needs_compiler
 def test_modes_are_listed_without_a_stream(device: FakeCamera) -> None:
     told = device.ask("list")
     assert (told["name"], told["camera"], told["trouble"]) == ("Fake camera", str(device.node), "")
@@ -102,11 +115,20 @@ def test_what_keeps_a_camera_from_opening_is_one_plain_line(device: FakeCamera) 
     assert "pads its rows of YUYV to 704 bytes" in device.open(size=SIZE)["error"]
     assert "MJPG" in device.open(size=SIZE, pixels="mjpg")["description"]
     device.turn("padded", False)
-    assert "choose --pixels among them" in device.open(size=SIZE, pixels="nonsense")["error"]
+    assert "--pixels is auto, yuyv, uyvy" in device.open(size=SIZE, pixels="nonsense")["error"]
     device.node.unlink()
     told = device.open(size=SIZE)
     assert told["kind"] == "SourceError"
     assert f"there is no camera {device.node}" in told["error"]
+
+
+@needs_compiler
+def test_pixels_that_a_camera_has_not_are_refused_with_what_it_has(device: FakeCamera) -> None:
+    modes = device.folder / "modes"
+    told = modes.read_text()
+    modes.write_text("YUYV 320 240 30\nH264 320 240 30\n")
+    assert f"{device.node} has pictures of YUYV, H264, none of NV12" in device.open(pixels="nv12")["error"]
+    modes.write_text(told)
 
 
 @needs_compiler

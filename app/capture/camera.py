@@ -21,6 +21,7 @@ from app.capture.raw import ALIASES, PIXELS, RawFormat, row_bytes
 from app.capture.source import SourceError, Wanted
 
 _BUFFERS = 2  # one is filled while the other is copied; with one alone some drivers lose every second picture
+_ELSEWHERE = {"YUYV": "YUY2", "YU12": "I420"}  # what formats are called where V4L2 is not
 _SHOWN = 80  # characters of a path
 _MOST_DIGITS = 4  # of a camera's number
 _READ_S = 1  # OpenCV's own wait for a picture from V4L2 is 10 s
@@ -57,20 +58,18 @@ def open_camera(camera: str, wanted: Wanted) -> Camera:
 
     Raises SourceError: it is missing, busy, forbidden, has nothing that can be read, or gives no picture.
     """
-    ways = backends(wanted.api)
-    for backend in ways:
-        on_linux = backend.number == cv2.CAP_V4L2 and sys.platform == "linux"
-        with contextlib.suppress(_Unopened):
-            return _open_node(node_path(camera), wanted, backend) if on_linux else _open_index(camera, wanted, backend)
-    names = " nor ".join(backend.name for backend in ways)
-    raise SourceError(
-        f"camera {camera} cannot be opened by {names}: is it plugged in, free, and are programs allowed to use it? "
-        "'texelflow live --list' shows what is there"
-    )
-
-
-class _Unopened(Exception):  # noqa: N818  not an error as long as another backend is left
-    """OpenCV says no more than that it could not."""
+    if wanted_pixels(wanted.pixels) not in ("", *PIXELS):
+        known = ", ".join(pixels.lower() for pixels in PIXELS)
+        raise SourceError(f"pixels '{wanted.pixels}' are not known; --pixels is auto, {known}")
+    failures = []
+    for backend in backends(wanted.api):
+        try:
+            if backend.number == cv2.CAP_V4L2 and sys.platform == "linux":
+                return _open_node(node_path(camera), wanted, backend)
+            return _open_index(camera, wanted, backend)
+        except SourceError as error:
+            failures.append(error)
+    raise failures[-1]
 
 
 def node_path(camera: str) -> str:
@@ -89,12 +88,12 @@ def _open_node(path: str, wanted: Wanted, backend: Backend) -> Camera:
     with _readable_node(path) as (ask, device):
         modes = v4l2.modes_of(ask, device.buffer_type)
         if v4l2.is_busy(ask, device.buffer_type):
-            raise SourceError(f"{path} is used by another program; close that ('fuser {path}' tells which it is)")
+            raise SourceError(why_not(path, OSError(errno.EBUSY, "")))
     choice = choose(modes, wanted.size, wanted.fps, wanted.pixels)
     if modes and choice is None:
         offered = ", ".join(dict.fromkeys(mode.pixels for mode in modes))
-        asked = wanted_pixels(wanted.pixels) or f"of {', '.join(PIXELS)}"
-        raise SourceError(f"{path} has pictures of {offered}, none {asked}; choose --pixels among them")
+        asked = wanted_pixels(wanted.pixels) or ", ".join(PIXELS)
+        raise SourceError(f"{path} has pictures of {offered}, none of {asked}; choose --pixels among those that it has")
     capture = open_capture(path, backend, choice or guess(wanted.size, wanted.fps, wanted.pixels))
     return Camera(capture, f"{backend.name} {path}", wanted, raw_format(capture, path), path)
 
@@ -134,15 +133,20 @@ def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.Vid
     """OpenCV's capture of a device, set to a mode as far as it can be; the caller reads back what it is now.
 
     OpenCV keeps the rate as a whole number and forgets it when it opens the stream anew, as all other settings make it
-    do: so that comes last. Raises _Unopened.
+    do: so that comes last. Raises SourceError.
     """
+    refused = SourceError(
+        f"{backend.name} cannot open camera {target}: is it plugged in, free, and are programs allowed to use it? "
+        "'texelflow live --list' shows what is there"
+    )
     os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(_READ_S))
     cv2.setLogLevel(0)
     try:
         capture = cv2.VideoCapture(target, backend.number)
         if not capture.isOpened():
-            raise _Unopened
-        _set(capture, cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*choice.pixels))
+            raise refused
+        pixels = choice.pixels if backend.raw else _ELSEWHERE.get(choice.pixels, choice.pixels)
+        _set(capture, cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*pixels))
         if _size(capture) != choice.size:
             capture.set(cv2.CAP_PROP_FRAME_WIDTH, choice.size[0])
             capture.set(cv2.CAP_PROP_FRAME_HEIGHT, choice.size[1])
@@ -152,7 +156,7 @@ def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.Vid
         if backend.raw and _pixels(capture) in PIXELS:
             capture.set(cv2.CAP_PROP_CONVERT_RGB, 0)
     except cv2.error as error:
-        raise _Unopened from error
+        raise refused from error
     return capture
 
 

@@ -149,9 +149,10 @@ def make_segmenter(
     fit: Fit,
     console: Console,
     precision: Precision = "fp32",
+    kept: int = 1,
 ) -> GlPath | CpuSegmenter:
     """The same at once, with progress on the console."""
-    steps = segmenter_in_steps(machine, model, frame, fit, precision)
+    steps = segmenter_in_steps(machine, model, frame, fit, precision, kept)
     with console.compilation() as progress:
         while True:
             try:

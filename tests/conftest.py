@@ -16,6 +16,7 @@ import assets
 from app.models.catalogue import resolve
 from gpu_delegate.context import Context, open_context
 from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
+from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F401
 
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702

@@ -1,0 +1,195 @@
+"""Settings and a script go in; a real live session in a real window runs, driven by the script's keys, files and waits.
+
+A script is a generator: the session takes one step of its loop at each yield, and ends with the script.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import assets
+from app.capture.pattern import read_time_code
+from app.console import Console
+from app.frame.canvas import Canvas
+from app.frame.pipeline import FrameRecord
+from app.live.board import Board
+from app.live.opening import Place, open_session
+from app.live.session import Parts, Session
+from app.media.sources import FileSource
+from app.models.loading import load_segmentation
+from app.overlay.gui import Gui
+from app.settings.settings import Settings
+from app.settings.watch import Watch
+from app.verbs.live import Waker, open_source
+from app.window.opening import open_window
+from gpu_delegate import opengl
+from tests.clips import Recipe, write_clip
+from tests.display import Display, ManagedDisplay
+
+PATIENCE_S = 30.0
+SIZE = (160, 120)
+
+Script = Iterator[None]
+Picture = npt.NDArray[np.uint8]
+QUICK: dict[str, object] = {"camera": "pattern", "size": "160x120", "fps": 60.0, "backend": "cpu", "effect": "tint"}
+
+
+@dataclass
+class Stage:
+    """Where a script acts, and what it sees there."""
+
+    display: Display
+    session: Session
+    config: Path
+    records: list[FrameRecord] = field(default_factory=list)
+
+    @property
+    def parts(self) -> Parts:
+        """What the session is made of."""
+        return self.session._parts
+
+    @property
+    def board(self) -> Board:
+        """Everything that is written over the picture."""
+        return self.session._board
+
+    @property
+    def settings(self) -> Settings:
+        """As they are now."""
+        return self.session.desk.settings
+
+    @property
+    def words(self) -> str:
+        """What was said last, if it still stands there."""
+        return self.board.caption.words
+
+    @property
+    def canvas(self) -> Canvas:
+        """That of the model at work."""
+        return self.parts.scenes.current.canvas
+
+    def press(self, *keys: str) -> None:
+        """Press and release keys, by X's names."""
+        self.display.press(*keys)
+
+    def save(self, text: str) -> None:
+        """Write the file of settings anew, as an editor does it."""
+        draft = self.config.with_suffix(".new")
+        draft.write_text(text)
+        draft.replace(self.config)
+
+    def until(self, true: Callable[[], bool], what: str = "it") -> Script:
+        """Let the session go on until something is true."""
+        end = monotonic() + PATIENCE_S
+        while not true():
+            assert monotonic() < end, f"{what} did not happen; the screen says: {self.words or self.board.signal!r}"
+            yield
+
+    def frames(self, count: int) -> Script:
+        """Let so many more frames be shown."""
+        last = len(self.records) + count
+        yield from self.until(lambda: len(self.records) >= last, f"{count} more frames")
+
+    def pressed(self, key: str, true: Callable[[], bool]) -> Script:
+        """Press a key, wait for what it does, and for a frame after that."""
+        self.press(key)
+        yield from self.until(true, f"what {key} is for")
+        yield from self.frames(1)
+
+    def on_screen(self) -> Picture:
+        """What the screen shows of the window: RGB (H, W, 3)."""
+        width, height = self.parts.window.size
+        return self.display.picture()[:height, :width]
+
+    def drawn(self) -> Picture:
+        """The last picture, without words: RGBA (H, W, 4). It is read back, which counts."""
+        gl, target = self.parts.window.context.gl, self.parts.scenes.target
+        pixels = np.empty((target.size[1], target.size[0], 4), np.uint8)
+        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, target.framebuffer)
+        gl.glReadPixels(0, 0, *target.size, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data)
+        return pixels[::-1].copy()
+
+    def code(self) -> int | None:
+        """The number that the test pattern wrote into the last picture."""
+        return read_time_code(self.drawn())
+
+
+class Theatre:
+    """Opens sessions on a display, in a folder of their own, with a file of settings there."""
+
+    def __init__(self, display: Display, folder: Path) -> None:
+        self.display, self.folder = display, folder
+        self.config = folder / "live.toml"
+        self.config.touch()
+
+    @contextmanager
+    def opened(self, **flags: object) -> Iterator[Stage]:
+        """A session by these flags, where nothing is said by those of QUICK. GL errors fail the test."""
+        watch, records, wake = Watch(self.config, QUICK | flags), list[FrameRecord](), Waker()
+        settings = watch.settings
+        with ExitStack() as stack:
+            source = open_source(settings, wake)
+            stack.callback(source.capture.close)
+            size, title = source.first.picture.format.upright_size, f"{source.capture.description} - texelflow"
+            wake.window = window = stack.enter_context(open_window(size, title, settings.backend))
+            gui = Gui(window.context)
+            stack.callback(gui.release)
+            place = Place(window, gui, watch, Console(quiet=True), records.append)
+            model = load_segmentation(settings.model)
+            with open_session(place, source, model, settings) as session:
+                self.display.window("texelflow")
+                yield Stage(self.display, session, self.config, records)
+                window.context.check_errors("the session")
+
+    def run(self, script: Callable[[Stage], Script], **flags: object) -> list[FrameRecord]:
+        """Play a script to its end; the records of all frames."""
+        with self.opened(**flags) as stage:
+            acts = script(stage)
+            stage.session.run(lambda: next(acts, acts) is acts)
+            assert next(acts, acts) is acts, "the session ended before the script did"
+        return stage.records
+
+
+@pytest.fixture
+def theatre(display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theatre:
+    """On the suite's screen; files without a folder go to the test's."""
+    monkeypatch.chdir(tmp_path)
+    return Theatre(display, tmp_path)
+
+
+@pytest.fixture
+def managed_theatre(managed: ManagedDisplay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theatre:
+    """On the screen with a window manager."""
+    monkeypatch.chdir(tmp_path)
+    return Theatre(managed, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Half a second of two people at 160x120, whose mask is another one in each frame."""
+    return write_clip(tmp_path_factory.mktemp("people") / "people.mp4", [demo_frame(60 + 2 * k) for k in range(15)])
+
+
+@pytest.fixture(scope="session")
+def still(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two people who do not move, to the last bit: all frames are coded by themselves."""
+    recipe = Recipe(codec_options={"crf": "4", "preset": "ultrafast", "g": "1"})
+    return write_clip(tmp_path_factory.mktemp("still") / "still.mp4", [demo_frame(60)] * 6, recipe)
+
+
+@lru_cache(maxsize=1)
+def _demo_frames() -> list[Picture]:
+    with FileSource(Path(assets.__file__).parent / "people.mp4", last=90) as source:
+        return [np.ascontiguousarray(frame.rgba[2::4, 2::4, :3]) for frame in source]
+
+
+def demo_frame(number: int) -> Picture:
+    """A frame of the demo clip at 160x120: RGB."""
+    return _demo_frames()[number]

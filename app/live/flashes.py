@@ -36,7 +36,7 @@ def delays_ms(changes: Sequence[Change], times_ms: Times, luma: Times) -> list[f
     That moment is interpolated between two pictures. None for changes that cannot be told; None at all if the pictures
     are not like the changes, however late.
     """
-    if len(changes) < 2 or len(times_ms) < _LEAST_PICTURES:
+    if len(changes) < 2 or len(times_ms) < _LEAST_PICTURES or period_ms(times_ms) <= 0:
         return None
     lag_ms = _likeliest_lag(changes, times_ms, luma)
     if lag_ms is None:

@@ -138,13 +138,17 @@ def latency_test(
 def latency_of(changes: list[Change], seen: Seen, stamps: str) -> Latency:
     """What changes of the window and pictures of it come to; `stamps` says where their stamps are from."""
     arrived_ms, brightness = np.array(seen.arrived_ns) / 1e6, np.array(seen.luma, np.float64)
-    found = [delay for delay in delays_ms(changes, arrived_ms, brightness) or () if delay is not None]
-    own_ms = None
+    found = _known(delays_ms(changes, arrived_ms, brightness))
+    to_stamp: list[float] = []
     stamped_ns = [time_ns for time_ns in seen.stamped_ns if time_ns is not None]
     if found and stamps != "arrival" and len(stamped_ns) == len(brightness) and min(np.diff(stamped_ns)) > 0:
-        to_stamp = [delay for delay in delays_ms(changes, np.array(stamped_ns) / 1e6, brightness) or () if delay]
-        own_ms = float(np.median(to_stamp)) if to_stamp else None
+        to_stamp = _known(delays_ms(changes, np.array(stamped_ns) / 1e6, brightness))
+    own_ms = float(np.median(to_stamp)) if to_stamp else None
     return Latency(tuple(found), len(changes), len(brightness), period_ms(arrived_ms), stamps, own_ms)
+
+
+def _known(delays: list[float | None] | None) -> list[float]:
+    return [delay for delay in delays or () if delay is not None]
 
 
 def _show(window: Window, white: bool) -> None:

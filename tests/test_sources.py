@@ -266,10 +266,18 @@ def shown(frame: VideoFrame) -> Rgba:
 
 @pytest.mark.parametrize(
     ("name", "layout", "bits"),
-    [("yuv420p", "yuv", 8), ("yuv422p10le", "yuv", 10), ("nv12", "nv12", 8), ("gray", "gray", 8), ("bgr0", "rgba", 8)],
+    [
+        ("yuv420p", "yuv", 8),
+        ("yuv422p10le", "yuv", 10),
+        ("nv12", "nv12", 8),
+        ("yuyv422", "yuyv", 8),
+        ("uyvy422", "uyvy", 8),
+        ("gray", "gray", 8),
+        ("bgr0", "rgba", 8),
+    ],
 )
 def test_planes_show_what_rgba_shows(tmp_path: Path, name: str, layout: str, bits: int) -> None:
-    codec = "rawvideo" if name == "nv12" else "ffv1"
+    codec = "rawvideo" if name in ("nv12", "yuyv422", "uyvy422") else "ffv1"
     clip = write_clip(tmp_path / "p.mkv", numbered(2), Recipe(codec, name, colour=(6, 2), codec_options={}))
     _, frames = read(clip)
     for frame in frames:

@@ -7,9 +7,9 @@ as long as they like. So `read` may block, and whoever calls it must be able to 
 
 import contextlib
 import math
+import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from time import perf_counter_ns, sleep
 
 import cv2
@@ -140,7 +140,7 @@ class Camera:
         return picture, partial(rgba_of, picture)
 
     def _is_gone(self) -> bool:
-        return self._node is not None and not Path(self._node).exists()
+        return self._node is not None and not os.path.exists(self._node)
 
     def _describe(self, wanted: Wanted) -> str:
         pixels = self._raw.pixels if self._raw else "as BGR"

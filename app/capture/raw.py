@@ -25,6 +25,7 @@ Bytes = npt.NDArray[np.uint8]
 
 ALIASES = {"YUY2": "YUYV", "HDYC": "UYVY", "I420": "YU12", "IYUV": "YU12", "Y800": "GREY", "JPEG": "MJPG"}
 PIXELS = ("YUYV", "UYVY", "NV12", "YU12", "YV12", "NV21", "MJPG", "BGR3", "RGB3", "GREY")  # the one liked best first
+_MOST_JPEG_PIXELS = 1 << 26  # a few bytes can claim any size; 8K is half of this
 _PACKED: dict[str, Layout] = {"YUYV": "yuyv", "UYVY": "uyvy"}
 
 
@@ -114,7 +115,7 @@ class JpegDecoder:
     def __init__(self) -> None:
         self._codec = av.CodecContext.create("mjpeg", "r")
         self._codec.thread_count = 1
-        self._codec.options = {"err_detect": "explode", "max_pixels": str(MAX_PIXELS)}
+        self._codec.options = {"err_detect": "explode", "max_pixels": str(_MOST_JPEG_PIXELS)}
 
     def __call__(self, data: Bytes) -> tuple[Picture, Callable[[], Rgba]]:
         """The picture, and what makes upright RGBA of it. Raises BadBufferError for damaged ones."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from importlib.util import find_spec
 from time import monotonic
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -29,7 +30,7 @@ if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
 
 SIZE = (640, 480)
-PLAIN = Settings()
+PLAIN, WITH_PANEL = Settings(), Settings(panel=True)
 PATIENCE_S = 20.0
 BOXES, SLIDERS, WAYS_BACK = 392.0, 560.0, 600.0  # pixels from the left: where rows can be clicked
 PRESS, RELEASE = Button(0, True), Button(0, False)
@@ -77,18 +78,22 @@ def panel(context: Context, settings: Settings = PLAIN, size: ImageSize = SIZE) 
         made.release()
 
 
-def place(context: Context, is_there: Callable[[Panel, float], bool]) -> float:
-    """How far from the top of a fresh panel something is, found by trying."""
-    for y in range(30, SIZE[1], 8):
-        with panel(context) as tried:
-            if is_there(tried, y):
-                return y + 4.0  # not at its very edge
-    raise AssertionError("it is nowhere")
-
-
-def row(context: Context, name: str, x: float) -> float:
-    """How far from the top a setting is that a click at x changes."""
-    return place(context, lambda tried, y: name in changed(PLAIN, tried.click(x, y)))
+@pytest.fixture(scope="module")
+def rows() -> dict[str, float]:
+    """How far from the top the settings of a fresh panel are, found by clicking all over it."""
+    found: dict[str, float] = {}
+    with open_context() as context:
+        for y in range(104, 400, 11):
+            with panel(context) as tried:
+                names = changed(PLAIN, tried.click(SLIDERS, y)) or changed(PLAIN, tried.click(BOXES, y))
+                names = ("background",) if tried.gui.takes_keys else names
+            with panel(context) as tried:
+                tried.click(SLIDERS, y)
+                if "effect" in changed(PLAIN, tried.click(BOXES + 10, y + ROW)):  # the first of a list
+                    names = ("effect",)
+            if len(names) == 1:
+                found.setdefault(names[0], y + 4.0)  # not at its very edge
+    return found
 
 
 class TestWithoutWindow:
@@ -100,13 +105,13 @@ class TestWithoutWindow:
                 untouched.do(Moved(SLIDERS, y))
             assert untouched.settings == settings
 
-    def test_the_way_back_to_the_default(self, context: Context) -> None:
-        y = row(context, "light_wrap", SLIDERS)
+    def test_the_way_back_to_the_default(self, context: Context, rows: dict[str, float]) -> None:
+        y = rows["light_wrap"]
         with panel(context, Settings(light_wrap=0.25, smooth=0.25)) as clicked:
             assert clicked.click(WAYS_BACK, y) == Settings(smooth=0.25)
 
-    def test_a_radius_is_none_or_one_that_there_is(self, context: Context) -> None:
-        y = row(context, "blur", SLIDERS)
+    def test_a_radius_is_none_or_one_that_there_is(self, context: Context, rows: dict[str, float]) -> None:
+        y = rows["blur"]
         with panel(context) as slid:
             slid.do(Moved(BOXES, y), PRESS)
             found = {slid.do(Moved(x, y)).blur for x in range(int(BOXES), 580, 3)}
@@ -212,9 +217,9 @@ class Room:
 
 
 @contextmanager
-def room(display: Display) -> Iterator[Room]:
+def room(display: Display, settings: Settings = WITH_PANEL) -> Iterator[Room]:
     with Window(SIZE, "panel") as window:
-        made = Room(display, window, replace(PLAIN, panel=True))
+        made = Room(display, window, settings)
         try:
             yield made
         finally:
@@ -223,31 +228,25 @@ def room(display: Display) -> Iterator[Room]:
 
 
 class TestInWindow:
-    def test_a_box_a_slider_and_a_list(self, display: Display, context: Context) -> None:
-        box, slider = row(context, "mirror", BOXES), row(context, "smooth", SLIDERS)
-        arrow = place(context, lambda tried, y: "effect" in picked(tried, SLIDERS, y))
-        context.check_errors("finding places")
+    def test_a_box_a_slider_and_a_list(self, display: Display, rows: dict[str, float]) -> None:
         with room(display) as used:
-            used.click(BOXES, box)
+            used.click(BOXES, rows["mirror"])
             used.until(lambda: used.settings.mirror)
-            used.click(BOXES, box)
+            used.click(BOXES, rows["mirror"])
             used.until(lambda: not used.settings.mirror)
-            used.click(SLIDERS, slider)
+            used.click(SLIDERS, rows["smooth"])
             used.until(lambda: used.settings.smooth > 0.8)
-            used.click(SLIDERS, arrow)
-            used.until(lambda: True)
-            used.click(BOXES + 10, arrow + ROW)
+            used.click(SLIDERS, rows["effect"])
+            used.click(BOXES + 10, rows["effect"] + ROW)
             used.until(lambda: used.settings.effect != "blur")
-            names = changed(Settings(panel=True), used.settings)
+            names = changed(WITH_PANEL, used.settings)
             assert set(names) == {"smooth", "effect"}
-        context.make_current()
 
-    def test_typing_is_no_command(self, display: Display, context: Context) -> None:
-        field = place(context, lambda tried, y: tried.click(BOXES + 30, y) is None or tried.gui.takes_keys)
+    def test_typing_is_no_command(self, display: Display, rows: dict[str, float]) -> None:
         with room(display) as used:
             used.press("e")
             used.until(lambda: [key.text for key in used.keys] == ["e"])
-            used.click(BOXES + 30, field)
+            used.click(BOXES + 30, rows["background"])
             used.until(lambda: used.gui.takes_keys)
             used.press("q", "numbersign", "0", "0", "f", "f", "0", "0", "Home", "Delete")
             for _ in range(20):
@@ -259,9 +258,19 @@ class TestInWindow:
             used.press("q")
             used.until(lambda: len(used.keys) > 1)
             assert [key.text for key in used.keys] == ["e", "q"]
-        context.make_current()
 
-    def test_once_it_is_closed_nobody_listens(self, display: Display, context: Context) -> None:
+    def test_paste(self, display: Display, rows: dict[str, float]) -> None:
+        with room(display, Settings(panel=True, background="before")) as used:
+            glfw: Any = import_module("glfw")  # loads a shared library, which only windows need
+            glfw.set_clipboard_string(None, "a picture\nwith ä.png")
+            used.click(BOXES + 30, rows["background"])
+            used.until(lambda: used.gui.takes_keys)
+            used.press("ctrl+a", "ctrl+v", "Return")
+            used.until(lambda: used.settings.background != "before")
+            assert used.settings.background in ("a picture with ä.png", "a picturewith ä.png")
+            assert used.keys == []
+
+    def test_once_it_is_closed_nobody_listens(self, display: Display) -> None:
         with room(display) as used:
             used.click(620, 17)
             used.until(lambda: not used.settings.panel)
@@ -275,10 +284,3 @@ class TestInWindow:
             used.screen.parts = (lambda: None,)
             used.until(lambda: not used.window.damaged)
             assert not used.window.listening
-        context.make_current()
-
-
-def picked(tried: Panel, x: float, y: float) -> tuple[str, ...]:
-    """What changes with a click, and one below."""
-    tried.click(x, y)
-    return changed(PLAIN, tried.click(x, y + ROW))

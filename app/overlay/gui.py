@@ -121,9 +121,10 @@ class Gui:
                 case Wheel(across, up):
                     io.add_mouse_wheel_event(across, up)
                 case Held(name, down):
-                    io.add_key_event(getattr(self._imgui.Key, name), down)
+                    keys = self._imgui.Key  # the bindings for Python 3.10 have other names for Ctrl and Shift
+                    io.add_key_event(getattr(keys, name, None) or getattr(keys, f"im_gui_{name}"), down)
                 case Typed(text):
-                    io.add_input_character(ord(text))
+                    io.add_input_characters_utf8(text)
                 case Left():
                     io.add_focus_event(False)
 

@@ -37,7 +37,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Typed:
-    """A character was typed."""
+    """A character was typed, or a whole text pasted."""
 
     text: str
 

@@ -5,7 +5,7 @@ from typing import Any
 from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 
 _MOST = 1000  # inputs kept; only a window that draws no more lets so many come together
-_LETTERS = "acvxyz"  # that do something together with Ctrl, in the keyboard's own layout
+_LONGEST_BYTES = 4096  # of what is pasted
 
 
 class Listener:
@@ -36,20 +36,29 @@ class Listener:
         inputs, self._inputs = self._inputs, []
         return inputs
 
-    def key(self, key: int, scancode: int, action: int) -> None:
+    def key(self, key: int, scancode: int, action: int, modifiers: int) -> None:
         """To be called for each key of the window; what is held down is repeated by whoever listens."""
-        if action == self._glfw.REPEAT:
+        glfw = self._glfw
+        if not self._on or action == glfw.REPEAT:
             return
         name = self._names.get(key, "")
-        if not name and self._glfw.KEY_A <= key <= self._glfw.KEY_Z:
-            name = (self._glfw.get_key_name(key, scancode) or "").lower()
-            name = name if name and name in _LETTERS else ""
-        if name:
-            self._add(Held(name, action == self._glfw.PRESS))
+        if not name and glfw.KEY_A <= key <= glfw.KEY_Z:
+            name = (glfw.get_key_name(key, scancode) or "").lower()  # in the keyboard's own layout
+        if name == "v" and action == glfw.PRESS and modifiers & (glfw.MOD_CONTROL | glfw.MOD_SUPER):
+            self._paste()
+        elif name in ("a", "z", "y") or len(name) > 1:
+            self._add(Held(name, action == glfw.PRESS))
 
     def text(self, codepoint: int) -> None:
         """To be called for each character that is typed in the window."""
         self._add(Typed(chr(codepoint)))
+
+    def _paste(self) -> None:
+        """As if it were typed; nothing is typed while Ctrl is held."""
+        self._add(Held("mod_ctrl", False))
+        self._add(Held("mod_super", False))
+        pasted: bytes = self._glfw.get_clipboard_string(None) or b""
+        self._add(Typed(pasted[:_LONGEST_BYTES].decode(errors="ignore")))
 
     def _begin(self) -> None:
         """Callbacks stay for good: glfw's Python module cannot take one back."""

@@ -174,7 +174,7 @@ class Window:
     def _on_key(self, _: object, key: int, scancode: int, action: int, modifiers: int) -> None:
         """Called ahead of _on_text if the key types something; so those keys wait for that."""
         glfw = self._glfw
-        self._listener.key(key, scancode, action)
+        self._listener.key(key, scancode, action, modifiers)
         if action == glfw.RELEASE:
             return
         place, shift, repeated = _place_of(glfw, key), bool(modifiers & glfw.MOD_SHIFT), action == glfw.REPEAT
@@ -201,7 +201,7 @@ _LOCKS = 0x10 | 0x20  # Caps Lock and Num Lock, where they are reported
 
 def _library() -> Any:
     """The module glfw, with its library initialised. Raises DeviceError."""
-    advice = "--window needs a display, everything else works without"
+    advice = "windows need a display, everything else works without"
     os.environ.setdefault("PYGLFW_LIBRARY_VARIANT", variant_for(os.environ))
     try:
         import glfw  # loads a shared library, which only windows need

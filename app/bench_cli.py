@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.options import Json, Model, PrecisionOption
+from app.options import Json, Last, Model, PrecisionOption
 
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
@@ -80,6 +80,36 @@ def bench_live_verb(
     console = Console(quiet=json)
     figures = bench_live(LiveBench(model, size, effect, backend, frames), console)
     show_bench_live(figures, console)
+    if json:
+        console.json(figures)
+    return 0
+
+
+@bench.command("quality")
+def bench_quality_verb(
+    clip: Annotated[
+        Path | None, typer.Argument(metavar="CLIP", help="One of assets/make_clip.py; by default the demo's.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of such a clip, which its mattes follow from.")] = 0,
+    mattes: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The mattes of any other clip: 000.png and on, grey.")
+    ] = None,
+    last: Last = None,
+    model: Model = "selfie",
+    backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
+    precision: PrecisionOption = "fp32",
+    json: Json = False,
+) -> int:
+    """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag."""
+    from app.console import Console
+    from app.media.sources import parse_position
+    from app.verbs.bench_quality import QualityBench, bench_quality, show_quality
+    from app.verbs.precision import parse_precision
+
+    console = Console(quiet=json)
+    end = None if last is None else parse_position(last)
+    figures = bench_quality(QualityBench(model, clip, seed, mattes, end, backend, parse_precision(precision)), console)
+    show_quality(figures, console)
     if json:
         console.json(figures)
     return 0

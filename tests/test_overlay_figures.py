@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.frame.pipeline import FrameRecord, StageRecord
@@ -108,6 +108,7 @@ def captured(captured_ms: int, shown_ms: int) -> FrameRecord:
     return FrameRecord(0, 0, 0.0, captured_ms * 1_000_000, stages, 0, captured_ns=captured_ms * 1_000_000)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 100), st.integers(1, 300)), min_size=1, max_size=30))
 def test_ages_go_from_the_capture_to_the_swap(frames: list[tuple[int, int]]) -> None:
     taken_ms = np.cumsum([gap_ms for gap_ms, _ in frames]).tolist()
@@ -145,6 +146,7 @@ def test_the_camera_is_asked_when_numbers_change_and_no_more_often() -> None:
     assert 2 <= len(asked) <= 5
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.none() | TIMES_MS, min_size=3, max_size=3), min_size=1, max_size=12))
 def test_times_that_are_known_of_some_stages_and_frames_alone_count(times_ms: list[list[float | None]]) -> None:
     figures = Figures()

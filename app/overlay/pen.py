@@ -36,7 +36,7 @@ class Pen:
         self._list = self._imgui.get_background_draw_list()
         self.em = self._imgui.get_font_size()
         self.letter = self._imgui.calc_text_size("m").x
-        self.large_letter = self.em * LARGE / 2  # Inconsolata's are half as wide as high
+        self.large_letter = max(self.letter, self.em / 2) * LARGE  # how widths are rounded is each version's own
         size = self._imgui.get_io().display_size
         self.width, self.height = size.x, size.y
 

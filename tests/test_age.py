@@ -22,6 +22,7 @@ from app.frame.machine import machine_in
 from app.frame.pipeline import FrameRecord, Pipeline
 from app.frame.segmenter import make_segmenter
 from app.frame.targets import OffscreenTarget
+from app.live.tally import Tally
 from app.models.loading import load_segmentation
 from app.overlay import panel
 from app.overlay.figures import CameraFigures, Figures, ages, frames_in_flight
@@ -119,6 +120,12 @@ def test_the_number_in_the_final_picture_is_that_of_its_record(display: Display,
     assert figures.summary.age
     assert figures.summary.camera
     assert figures.summary.camera.stamps == capture.stamps == "made"
+    tally = Tally()
+    for record in records:
+        tally.take(record)
+    summary = tally.summary()
+    assert summary["frames_in_flight"] == pytest.approx(mean, abs=0.01)
+    assert summary["age_at_swap"]["p95_ms"] == pytest.approx(spread.p95, abs=0.01)
     counts = capture.counts
     assert counts.used == FRAMES + 1
     assert counts.dropped >= records[-1].index - FRAMES, "every number that was not shown was counted"

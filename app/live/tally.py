@@ -3,7 +3,10 @@
 from array import array
 from typing import Any
 
+import numpy as np
+
 from app.frame.pipeline import FrameRecord
+from app.overlay.figures import mean_in_flight
 from app.verbs.stats import StageTimes, summarize
 
 
@@ -12,7 +15,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.frames = self.dropped = self.repeated = self.uploaded_bytes = self.readback_bytes = 0
-        self._ages_ms = array("d")
+        self._captured_ns, self._end_ns = array("q"), array("q")  # of frames with an age
         self._first_ns = self._last_ns = 0
         self._names: tuple[str, ...] = ()
         self._times = StageTimes(())
@@ -30,11 +33,13 @@ class Tally:
         self.repeated += record.repeated
         self.uploaded_bytes += record.uploaded_bytes
         self.readback_bytes += record.readback_bytes
-        if (age_ms := record.age_ms) is not None:
-            self._ages_ms.append(age_ms)
+        if record.captured_ns is not None:
+            self._captured_ns.append(record.captured_ns)
+            self._end_ns.append(record.end_ns)
 
     def summary(self) -> dict[str, Any]:
         """By name, for JSON."""
+        captured_ns, end_ns = np.array(self._captured_ns), np.array(self._end_ns)
         seconds = (self._last_ns - self._first_ns) / 1e9
         return {
             "frames": self.frames,
@@ -42,7 +47,8 @@ class Tally:
             "repeated": self.repeated,
             "seconds": round(seconds, 3),
             "frames_per_second": round((self.frames - 1) / seconds, 2) if seconds else 0.0,
-            "age_at_swap": summarize(self._ages_ms).rounded() if self._ages_ms else None,
+            "age_at_swap": summarize((end_ns - captured_ns) / 1e6).rounded() if len(end_ns) else None,
+            "frames_in_flight": round(mean_in_flight(captured_ns, end_ns), 2) if len(end_ns) else 0.0,
             "uploaded_bytes": self.uploaded_bytes,
             "readback_bytes": self.readback_bytes,
             "stages": {name: times.rounded() for name, times in self._times.summaries().items()} if self.frames else {},

@@ -167,15 +167,18 @@ def ages(records: Iterable[FrameRecord]) -> Spread | None:
 
 
 def frames_in_flight(records: Iterable[FrameRecord]) -> float:
-    """How many frames had been taken and not yet swapped when one was swapped, itself included: the mean over records.
-
-    Records are in order, of frames that were used; 0 if none has a capture.
-    """
+    """mean_in_flight of the records, in order, of frames that were used; 0 if none has a capture."""
     times = [(record.captured_ns, record.end_ns) for record in records if record.captured_ns is not None]
-    if not times:
-        return 0.0
-    captured_ns, end_ns = np.array(times).T
-    return float(np.mean(np.searchsorted(captured_ns, end_ns, side="right") - np.arange(len(times))))
+    return mean_in_flight(*zip(*times, strict=True)) if times else 0.0
+
+
+def mean_in_flight(captured_ns: npt.ArrayLike, end_ns: npt.ArrayLike) -> float:
+    """How many frames had been taken and not yet swapped when one was swapped, itself included: the mean.
+
+    Each frame's times of both, in order.
+    """
+    under_way = np.searchsorted(captured_ns, end_ns, side="right") - np.arange(np.size(end_ns))
+    return float(np.mean(under_way))
 
 
 def _spreads_of_known(times_ms: npt.NDArray[np.float64]) -> list[Spread | None]:

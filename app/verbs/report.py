@@ -48,7 +48,7 @@ def show_live(summary: Mapping[str, Any], console: Console) -> None:
     title = f"{frames} frames in {summary['seconds']:.0f} s, {summary['frames_per_second']} frames/s"
     title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
     console.table(title, ("stage, ms", "p50", "p95", "p99", "max"), rows)
-    console.say(f"{summary['readback_bytes']} bytes read back")
+    console.say(f"{summary['frames_in_flight']} frames in flight; {summary['readback_bytes']} bytes read back")
 
 
 def show_models(console: Console, as_json: bool) -> int:

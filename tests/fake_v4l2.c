@@ -170,7 +170,7 @@ static int answer(int handle, unsigned long request, void *data) {
     case VIDIOC_QUERYBUF: return describe_buffer(data);
     case VIDIOC_QBUF: queued[queue_length++] = ((struct v4l2_buffer *)data)->index; return 0;
     case VIDIOC_DQBUF: return take_buffer(handle, data);
-    case VIDIOC_STREAMON: streaming = 1; return 0;
+    case VIDIOC_STREAMON: streaming = 1, next_s = 0; return 0;
     case VIDIOC_STREAMOFF: streaming = 0; return 0;
     default: return fail(ENOTTY);
     }

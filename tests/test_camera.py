@@ -123,6 +123,23 @@ def test_what_keeps_a_camera_from_opening_is_one_plain_line(device: FakeCamera) 
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("modes", "told"),
+    [
+        ("YUYV 60000 60000 30", "claims pictures of 60000x60000 pixels"),
+        ("H264 320 240 30", "has pictures of H264, none of YUYV"),
+    ],
+)
+def test_cameras_that_cannot_be_are_refused(device: FakeCamera, modes: str, told: str) -> None:
+    path = device.folder / "modes"
+    kept = path.read_text()
+    path.write_text(modes)
+    found = device.open()
+    path.write_text(kept)
+    assert told in found["error"]
+
+
+@needs_compiler
 def test_pixels_that_a_camera_has_not_are_refused_with_what_it_has(device: FakeCamera) -> None:
     modes = device.folder / "modes"
     told = modes.read_text()

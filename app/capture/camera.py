@@ -19,6 +19,7 @@ from app.capture.device import Camera
 from app.capture.modes import Choice, choose, guess, wanted_pixels
 from app.capture.raw import ALIASES, PIXELS, RawFormat, row_bytes
 from app.capture.source import SourceError, Wanted
+from app.media.sources import MAX_PIXELS, MAX_SIDE
 
 _BUFFERS = 2  # one is filled while the other is copied; with one alone some drivers lose every second picture
 _ELSEWHERE = {"YUYV": "YUY2", "YU12": "I420"}  # what formats are called where V4L2 is not
@@ -133,7 +134,7 @@ def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.Vid
     """OpenCV's capture of a device, set to a mode as far as it can be; the caller reads back what it is now.
 
     OpenCV keeps the rate as a whole number and forgets it when it opens the stream anew, as all other settings make it
-    do: so that comes last. Raises SourceError.
+    do: so that comes last. Raises SourceError, for sizes that cannot be before OpenCV takes memory for them.
     """
     refused = SourceError(
         f"{backend.name} cannot open camera {target}: is it plugged in, free, and are programs allowed to use it? "
@@ -157,6 +158,12 @@ def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.Vid
             capture.set(cv2.CAP_PROP_CONVERT_RGB, 0)
     except cv2.error as error:
         raise refused from error
+    width, height = _size(capture)
+    if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
+        capture.release()
+        raise SourceError(
+            f"camera {target} claims pictures of {width}x{height} pixels, which cannot be; plug it in again"
+        )
     return capture
 
 

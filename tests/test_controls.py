@@ -41,7 +41,7 @@ class Panel:
     """The panel without any window: what is done to it is fed."""
 
     def __init__(self, context: Context, settings: Settings = PLAIN, size: ImageSize = SIZE) -> None:
-        self.settings = settings
+        self.settings, self.size = settings, size
         self.gui, self._target = Gui(context), OffscreenTarget(context, size)
         self.do(Left())
 
@@ -50,7 +50,7 @@ class Panel:
         for done in inputs:
             self.gui.feed([done])
             for _ in range(2):
-                self.gui.draw(self._target.framebuffer, self._target.size, 1.0, [self._part])
+                self.gui.draw(self._target.framebuffer, self.size, 1.0, [self._part])
         return self.settings
 
     def click(self, x: float, y: float) -> Settings:
@@ -147,6 +147,12 @@ class TestWithoutWindow:
             for y in range(400, 470, 6):
                 scrolled.click(BOXES, y)
             assert {"overlay", "fullscreen"} & {*changed(PLAIN, scrolled.settings)}
+
+    def test_it_stays_inside_a_picture_that_shrinks(self, context: Context) -> None:
+        with panel(context, WITH_PANEL) as shrunk:
+            shrunk.size = (600, 470)  # letters stay as large
+            shrunk.do(Left())
+            assert shrunk.click(590, 17) == PLAIN, "its cross is at its right"
 
     @pytest.mark.parametrize("size", [(1, 1), (64, 400), (256, 144), (2000, 300)])
     def test_every_size(self, context: Context, size: ImageSize) -> None:

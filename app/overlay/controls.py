@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from app.overlay.gui import load_imgui
-from app.settings.settings import Settings, Spec, Value, meaning, shown, specs, with_values
-from gpu_delegate.errors import UsageError
+from app.settings.settings import Settings, Spec, Value, meaning, shown, specs, value_of
 
 _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
 _LABELS = 0.36  # of its width
+_WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
+_WRONG = 0xFF5C6BFF  # alpha, blue, green, red
 _FILL = -1e-6  # a width: all that there is
 _UNFOLDED = ("picture", "mask")  # the sections that are seen at once
 _TITLE = "Settings###settings"
@@ -28,6 +29,7 @@ def controls(settings: Settings) -> Settings:
     imgui.set_next_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)), imgui.Cond_.appearing)
     imgui.set_next_window_bg_alpha(0.85)
     unfolded, is_open = imgui.begin(_TITLE, True, imgui.WindowFlags_.no_saved_settings)
+    _keep_inside(imgui, screen)
     if unfolded:
         for section in dict.fromkeys(spec.section for spec in specs()):
             unfolds = imgui.TreeNodeFlags_.default_open if section in _UNFOLDED else 0
@@ -35,6 +37,16 @@ def controls(settings: Settings) -> Settings:
                 settings = _section(imgui, settings, section)
     imgui.end()
     return settings if is_open else replace(settings, panel=False)
+
+
+def _keep_inside(imgui: Any, screen: Any) -> None:
+    """A picture may become smaller than what is in it."""
+    place, size = imgui.get_window_pos(), imgui.get_window_size()
+    x, y = (max(0.0, min(pair)) for pair in ((place.x, screen.x - size.x), (place.y, screen.y - size.y)))
+    if (x, y) != (place.x, place.y):
+        imgui.set_window_pos(imgui.ImVec2(x, y))
+    if size.x > screen.x or size.y > screen.y:
+        imgui.set_window_size(imgui.ImVec2(min(size.x, screen.x), min(size.y, screen.y)))
 
 
 def _section(imgui: Any, settings: Settings, section: str) -> Settings:
@@ -70,12 +82,8 @@ def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
         value = spec.default if imgui.arrow_button("default", imgui.Dir.left) else value
         imgui.set_item_tooltip(f"Back to {shown(spec.default) or 'none'}.")
     imgui.end_disabled()
-    if value == before:
-        return settings
-    try:
-        return with_values(settings, {spec.name: value})
-    except UsageError:
-        return settings
+    valid: Any = value_of(spec, value)
+    return settings if valid is None or valid == before else replace(settings, **{spec.name: valid})
 
 
 def _widget(imgui: Any, spec: Spec, value: Any) -> Value:
@@ -99,10 +107,9 @@ def _number(imgui: Any, spec: Spec, value: Any) -> Value:
     flags = imgui.SliderFlags_.always_clamp
     if spec.kind == "int":
         return int(imgui.slider_int("##value", value, int(spec.low), int(spec.high), flags=flags)[1])
-    least, wide = 0.0 if spec.zero else spec.low, spec.high >= 10
-    words = spec.zero if spec.zero and not value else "%.1f" if wide else "%.2f"
-    flags |= imgui.SliderFlags_.logarithmic if wide else 0
-    moved, found = imgui.slider_float("##value", value, least, spec.high, words, flags)
+    words = spec.zero if spec.zero and not value else "%.2f" if spec.high <= 10 else "%.1f"
+    flags |= imgui.SliderFlags_.logarithmic if spec.high >= _WIDE_RANGE * spec.low > 0 else 0
+    moved, found = imgui.slider_float("##value", value, 0.0 if spec.zero else spec.low, spec.high, words, flags)
     if moved and spec.zero and found < spec.low:
         return 0.0 if found < value else spec.low
     return round(float(found), 3) if moved else value
@@ -116,6 +123,9 @@ def _text(imgui: Any, spec: Spec, value: str) -> str:
         imgui.set_next_item_width(room - imgui.get_frame_height())
     entered, typed = imgui.input_text_with_hint("##value", "none", value, imgui.InputTextFlags_.enter_returns_true)
     text = str(typed) if entered else value
+    if value_of(spec, typed) is None:  # as it stands there, still being typed
+        low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+        imgui.get_window_draw_list().add_rect(low, high, _WRONG)
     if proposed:
         _explain(imgui, spec)
         imgui.same_line(0, 0)

@@ -3,7 +3,6 @@
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """
 
-import contextlib
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -144,7 +143,7 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
     for name, raw in values.items():
         if name not in known:
             raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
-        found[name] = _value(known[name], raw)
+        found[name] = value_of(known[name], raw)
         if found[name] is None:
             raise UsageError(f"{where(name)} {shown(raw)}: {known[name].needed} is needed")
     return replace(settings, **found)
@@ -169,11 +168,10 @@ def meaning(spec: Spec) -> str:
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """(width, height) of 640x480. Raises ValueError."""
-    found = _SIZE.fullmatch(text)
-    if found is None or max(int(found[1]), int(found[2])) > _MOST_SIDE:
-        raise ValueError(text)
-    return int(found[1]), int(found[2])
+    """(width, height) of a setting such as 640x480. Raises ValueError."""
+    if size := _size(text):
+        return size
+    raise ValueError(f"{text} is no size")
 
 
 def meant(name: str, names: Iterable[str]) -> str:
@@ -196,8 +194,8 @@ def shown(raw: object) -> str:
     return (text if text.isprintable() else repr(text))[:80]
 
 
-def _value(spec: Spec, raw: object) -> Value | None:
-    """The setting's value; None if that is none."""
+def value_of(spec: Spec, raw: object) -> Value | None:
+    """What a setting becomes by a value as it was written; None if it cannot be that."""
     if spec.kind == "bool" or isinstance(raw, bool):
         return raw if spec.kind == "bool" and isinstance(raw, bool) else None
     if spec.kind in ("int", "float"):
@@ -208,8 +206,11 @@ def _value(spec: Spec, raw: object) -> Value | None:
     text = str(raw) if isinstance(raw, int) and abs(raw) < 100 else raw  # camera = 0
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
-    if spec.kind == "size":
-        with contextlib.suppress(ValueError):
-            return text if parse_size(text) else None
-        return None
-    return text if spec.kind != "choice" or text in spec.choices else None
+    wrong = (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices)
+    return None if wrong else text
+
+
+def _size(text: str) -> tuple[int, int] | None:
+    found = _SIZE.fullmatch(text)
+    size = (int(found[1]), int(found[2])) if found else (0, 0)
+    return size if 0 < max(size) <= _MOST_SIDE else None

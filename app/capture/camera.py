@@ -9,14 +9,14 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import cv2
 
 from app.capture import v4l2
 from app.capture.device import Camera
-from app.capture.modes import Choice, choose, guess, wanted_pixels
+from app.capture.modes import Choice, Mode, choose, guess, wanted_pixels
 from app.capture.raw import ALIASES, PIXELS, RawFormat, row_bytes
 from app.capture.source import SourceError, Wanted
 from app.media.sources import MAX_PIXELS, MAX_SIDE
@@ -90,13 +90,30 @@ def _open_node(path: str, wanted: Wanted, backend: Backend) -> Camera:
         modes = v4l2.modes_of(ask, device.buffer_type)
         if v4l2.is_busy(ask, device.buffer_type):
             raise SourceError(why_not(path, OSError(errno.EBUSY, "")))
+    failures = []
+    for choice in _choices(path, modes, wanted):
+        try:
+            capture = open_capture(path, backend, choice)
+            return Camera(capture, f"{backend.name} {path}", wanted, raw_format(capture, path), path)
+        except SourceError as error:
+            failures.append(error)
+    raise failures[0]
+
+
+def _choices(path: str, modes: Sequence[Mode], wanted: Wanted) -> list[Choice]:
+    """What to ask for, and JPEG after raw pixels: where two cameras share a bus, those may not get through.
+
+    Raises SourceError where the camera has no such pixels.
+    """
+    if not modes:
+        return [guess(wanted.size, wanted.fps, wanted.pixels)]
     choice = choose(modes, wanted.size, wanted.fps, wanted.pixels)
-    if modes and choice is None:
+    if choice is None:
         offered = ", ".join(dict.fromkeys(mode.pixels for mode in modes))
         asked = wanted_pixels(wanted.pixels) or ", ".join(PIXELS)
         raise SourceError(f"{path} has pictures of {offered}, none of {asked}; choose --pixels among those that it has")
-    capture = open_capture(path, backend, choice or guess(wanted.size, wanted.fps, wanted.pixels))
-    return Camera(capture, f"{backend.name} {path}", wanted, raw_format(capture, path), path)
+    second = None if wanted_pixels(wanted.pixels) else choose(modes, wanted.size, wanted.fps, "mjpg")
+    return [choice] if second in (None, choice) else [choice, second]
 
 
 @contextlib.contextmanager

@@ -72,11 +72,10 @@ class _Step:
     program: int
     grid: tuple[int, int, int]
     barrier: int
-    units: ctypes.Array[ctypes.c_uint]
-    weights: ctypes.Array[ctypes.c_uint] | None
-    buffers: ctypes.Array[ctypes.c_uint]
-    offsets: ctypes.Array[ctypes.c_ssize_t]
-    sizes: ctypes.Array[ctypes.c_ssize_t]
+    textures: tuple[tuple[int, int, ctypes.Array[ctypes.c_uint]], ...]  # as glBindTextures takes them
+    buffers: tuple[
+        int, int, int, ctypes.Array[ctypes.c_uint], ctypes.Array[ctypes.c_ssize_t], ctypes.Array[ctypes.c_ssize_t]
+    ]  # as glBindBuffersRange takes them
 
 
 class Program:
@@ -125,30 +124,27 @@ class Program:
             self._dispatch(step)
 
     def _dispatch(self, step: _Step) -> None:
+        gl = self._gl
         if step.barrier:
-            self._gl.glMemoryBarrier(step.barrier)
+            gl.glMemoryBarrier(step.barrier)
         self._bind(step)
-        self._gl.glDispatchCompute(*step.grid)
+        gl.glDispatchCompute(*step.grid)
 
     def _bind(self, step: _Step) -> None:
         gl = self._gl
         gl.glUseProgram(step.program)
         if gl.multi_bind:
-            gl.glBindTextures(0, len(step.units), step.units)
-            if step.weights:
-                gl.glBindTextures(WEIGHTS_UNIT, 1, step.weights)
-            gl.glBindBuffersRange(
-                opengl.SHADER_STORAGE_BUFFER, 0, len(step.buffers), step.buffers, step.offsets, step.sizes
-            )
-        else:
-            for unit, texture in enumerate(step.units):
+            for textures in step.textures:
+                gl.glBindTextures(*textures)
+            gl.glBindBuffersRange(*step.buffers)
+            return
+        for first, _, names in step.textures:
+            for unit, texture in enumerate(names, first):
                 gl.glActiveTexture(opengl.TEXTURE0 + unit)
                 gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
-            for k, buffer in enumerate(step.buffers):
-                gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, k, buffer, step.offsets[k], step.sizes[k])
-            if step.weights:
-                gl.glActiveTexture(opengl.TEXTURE0 + WEIGHTS_UNIT)
-                gl.glBindTexture(opengl.TEXTURE_BUFFER, step.weights[0])
+        target, _, _, *columns = step.buffers
+        for binding, (buffer, offset_bytes, size_bytes) in enumerate(zip(*columns, strict=True)):
+            gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)
 
     def profile(self, runs: int = 10) -> tuple[float, ...]:
         """Milliseconds of each dispatch, the least of several runs, waiting for the GPU after each one."""
@@ -310,16 +306,19 @@ class Program:
         kernel = self.blueprint.kernels[number]
         inputs, outputs = ([self._ranges[t] for t in tensors] for tensors in (kernel.inputs, kernel.outputs))
         units = [0 if stored else place.texture for place, stored in zip(inputs, kernel.through_storage, strict=True)]
+        named = ((0, units), (WEIGHTS_UNIT, [self._weights[number]] if self._weights[number] else []))
         # Bindings of inputs are numbered behind those of outputs by the inputs' order, whether all are needed or one.
         bound = outputs + inputs if any(kernel.through_storage) else outputs
         count = len(bound)
         return _Step(
             self._programs[kernel.source], kernel.grid, self.blueprint.barriers[number],
-            (ctypes.c_uint * len(units))(*units),
-            (ctypes.c_uint * 1)(weights) if (weights := self._weights[number]) else None,
-            (ctypes.c_uint * count)(*(place.buffer for place in bound)),
-            (ctypes.c_ssize_t * count)(*(place.offset_bytes for place in bound)),
-            (ctypes.c_ssize_t * count)(*(place.size_bytes for place in bound)),
+            tuple((first, len(names), (ctypes.c_uint * len(names))(*names)) for first, names in named if names),
+            (
+                opengl.SHADER_STORAGE_BUFFER, 0, count,
+                (ctypes.c_uint * count)(*(place.buffer for place in bound)),
+                (ctypes.c_ssize_t * count)(*(place.offset_bytes for place in bound)),
+                (ctypes.c_ssize_t * count)(*(place.size_bytes for place in bound)),
+            ),
         )  # fmt: skip
 
     def release(self) -> None:

@@ -23,6 +23,7 @@ wide in cells for any radius, and a large one costs less than a small one.
 
 import ctypes
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, exp
 
 from app.frame.drawing import Drawing
@@ -46,6 +47,7 @@ class Gaussian:
     weights: tuple[float, ...]
 
 
+@lru_cache(maxsize=8)
 def gaussian(radius: float) -> Gaussian:
     """For a radius in pixels, at least LEAST_RADIUS and at most MOST_RADIUS."""
     deviation = min(max(radius, LEAST_RADIUS), MOST_RADIUS) / 2

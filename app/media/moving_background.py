@@ -16,7 +16,7 @@ from gpu_delegate.errors import MediaError
 
 Timed = tuple[float, Picture]  # when it is due, in ms since the beginning
 
-_LEAST_MS = 1.0  # between two pictures, whatever the file says
+_LEAST_MS = 4.0  # between two pictures, whatever the file says: what is too fast takes long to decode
 _MOST_LATE_MS = 250.0  # beyond that a background goes on from where it is
 
 

@@ -86,6 +86,7 @@ class Session:
         self._before: VideoFrame | None = None  # the newest frame, which is shown next if pictures wait for masks
         self._still = Still()
         self._state = CaptureState("live")
+        self._of_background = ""  # what was said of it last
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Until the person quits, other settings need another session, the source ends, or `stopped` says so.
@@ -113,7 +114,7 @@ class Session:
         for line in parts.outputs.lines():
             self.say(line)
             self.desk.forget_ended()
-        for line in parts.screenshots.collect():
+        for line in (*parts.screenshots.collect(), self._news_of_background()):
             self.say(line)
         self.desk.stale |= self._board.caption.expired()
 
@@ -216,15 +217,24 @@ class Session:
         """Have the model that settings, or the automatic mode, ask for."""
         parts, settings = self._parts, self.desk.settings
         small = parts.workload.level.small_model and bool(settings.small_model)
-        self._switch.want(settings.small_model if small else settings.model)
+        wanted = settings.small_model if small else settings.model
+        if wanted not in (self._switch.wanted, parts.scenes.name):
+            self.say(f"loading model {wanted}")
+        self._switch.want(wanted)
         try:
             if self._switch.advance():
+                self._before = None
                 self._still.forget()
                 parts.workload.reset()
                 self.say(f"model {parts.scenes.name}")
         except TexelflowError as error:
-            self.say(str(error))
-            self.desk.keep_model(parts.scenes.name)
+            self.desk.do_without(wanted, str(error))
+
+    def _news_of_background(self) -> str:
+        """What is wrong with it, once; '' if there is nothing new to say."""
+        message, before = self._parts.scenes.current.canvas.message, self._of_background
+        self._of_background = message
+        return message if message != before else ""
 
     def _watch_source(self) -> None:
         """Tell what is wrong with the camera, and begin afresh when it is back."""
@@ -237,6 +247,7 @@ class Session:
         if state.phase == "live":
             self.say(state.message)
             if before.phase != "live":
+                self._before = None
                 parts.scenes.current.refiner.reset()
                 parts.workload.reset()
 

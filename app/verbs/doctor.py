@@ -47,6 +47,7 @@ def examine() -> list[Finding]:
         ("Display", lambda: findings.display(probe("window"), os.environ)),
         ("CPU", lambda: findings.cpu(probe("cpu"), bool(gl.get("can_compute")))),
         ("Video", findings.video),
+        ("Cameras", findings.cameras),
         ("Virtual camera", findings.virtual_camera),
         ("Models", findings.models),
         ("Tests", findings.tools),

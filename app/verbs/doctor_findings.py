@@ -21,7 +21,7 @@ _PACKAGES = {  # by what they are imported as: OpenCV comes under several names
     "typer": "typer",
 }  # fmt: skip
 _DECODERS = ("h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mjpeg", "prores")
-_TOOLS = {"glslangValidator": "glslang-tools", "Xvfb": "xvfb", "xdotool": "xdotool"}
+_TOOLS = {"glslangValidator": "glslang-tools", "Xvfb": "xvfb", "xdotool": "xdotool", "openbox": "openbox"}
 _SETTINGS = ("GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER", "MESA_GL_VERSION_OVERRIDE",
              "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES", "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
 _MOST_FILES = 10_000
@@ -166,6 +166,20 @@ def video() -> list[Finding]:
         *(Finding("Video", name, "warn", "no decoder", "convert such files to H.264 first") for name in missing
           if decodes),
     ]  # fmt: skip
+
+
+def cameras() -> list[Finding]:
+    """What is plugged in, where that can be told without opening it."""
+    if sys.platform != "linux":
+        return [Finding("Cameras", "cameras", "ok", "not looked for: texelflow live --list opens each")]
+    from app.capture.listing import list_cameras
+
+    advice = "live shows streams, recordings and --camera pattern without one"
+    found = [
+        Finding("Cameras", camera.camera, "warn" if camera.trouble else "ok", camera.name or "no name", camera.trouble)
+        for camera in list_cameras()
+    ]
+    return found or [Finding("Cameras", "cameras", "warn", "none is plugged in", advice)]
 
 
 def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.frame.targets import OffscreenTarget
+from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from app.window.blit import blit, letterbox
 from app.window.keys import Key
 from app.window.window import Window, fitted, variant_for
@@ -166,6 +169,51 @@ class TestKeys:
             display.press("ctrl+q", "ctrl+Left", "x")
             keys = pressed(window, 1)
         assert [key.text for key in keys] == ["x"]
+
+
+class TestInputs:
+    def test_they_are_gathered_while_it_listens(self, display: Display) -> None:
+        with Window(SIZE, "listening") as window:
+            number = display.window("listening")
+            display.xdotool("mousemove", "--window", number, 20, 30)
+            display.press("x")
+            pressed(window, 1)
+            assert window.inputs() == []
+            window.listening = True
+            display.xdotool("mousemove", "--window", number, 50, 60, "click", 1, "click", 4, "key", "a", "Left", "F9")
+            found: list[Input] = []
+
+            def is_done() -> bool:
+                found.extend(window.inputs())
+                return Held("left_arrow", False) in found
+
+            wait_for(window, is_done)
+            assert found[0] == Moved(20, 30), "where it was before"
+            places = [each for each in found if isinstance(each, Moved)]
+            assert places[-1] == Moved(50, 60)
+            clicks = [Button(0, True), Button(0, False), Wheel(0, 1)]
+            keys = [Held("a", True), Typed("a"), Held("a", False), Held("left_arrow", True), Held("left_arrow", False)]
+            assert [each for each in found if not isinstance(each, Moved)] == clicks + keys
+            window.listening = False
+            assert window.inputs() == [Left()]
+            display.xdotool("click", 1, "key", "x")
+            pressed(window, 1)
+            assert window.inputs() == []
+
+    def test_the_pointer_is_hidden_in_full_screen_unless_it_is_of_use(self, display: Display) -> None:
+        glfw: Any = import_module("glfw")  # loads a shared library, which only windows need
+
+        def is_hidden() -> bool:
+            return bool(glfw.get_input_mode(glfw.get_current_context(), glfw.CURSOR) == glfw.CURSOR_HIDDEN)
+
+        with Window(SIZE, "pointing") as window:
+            assert not is_hidden()
+            window.toggle_fullscreen()
+            assert is_hidden()
+            window.listening = True
+            assert not is_hidden()
+            window.listening = False
+            assert is_hidden()
 
 
 class TestEnd:

@@ -44,7 +44,7 @@ S_FMT = _request(_READ | _WRITE, 5, _FORMAT)
 ENUM_FRAMESIZES = _request(_READ | _WRITE, 74, _SIZE_ENTRY)
 ENUM_FRAMEINTERVALS = _request(_READ | _WRITE, 75, _RATE_ENTRY)
 
-_CAPTURE, _OUTPUT, _CAPTURE_PLANES, _MEMORY_TO_MEMORY, _OWN_CAPABILITIES = 0x1, 0x2, 0x1000, 0xC000, 0x80000000
+_CAPTURE, _CAPTURE_PLANES, _MEMORY_TO_MEMORY, _OWN_CAPABILITIES = 0x1, 0x1000, 0xC000, 0x80000000
 _DISCRETE = 1  # of frame sizes and of frame intervals
 _MOST_ENTRIES = 256  # of any list; drivers may not end one
 _COMMON_SIZES = ((320, 240), (640, 360), (640, 480), (800, 600), (1280, 720), (1920, 1080), (2560, 1440), (3840, 2160))
@@ -56,10 +56,9 @@ _DEFAULT_ENCODINGS: dict[int, Matrix] = {_REC709: "bt709", _BT2020: "bt2020", _S
 
 @dataclass(frozen=True)
 class Device:
-    """What a device node says it is. A loopback device shows what a program writes into it."""
+    """What a device node says it is."""
 
     path: str
-    driver: str
     name: str
     capabilities: int
 
@@ -67,11 +66,6 @@ class Device:
     def captures(self) -> bool:
         """Whether pictures can be read from it: not those for metadata or output, nor encoders."""
         return bool(self.capabilities & (_CAPTURE | _CAPTURE_PLANES)) and not self.capabilities & _MEMORY_TO_MEMORY
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether v4l2loopback made it."""
-        return self.driver == "v4l2 loopback"
 
     @property
     def buffer_type(self) -> int:
@@ -93,8 +87,8 @@ class Current:
 
 def parse_device(path: str, data: bytes) -> Device:
     """Read struct v4l2_capability."""
-    driver, card, _, _, all_nodes, this_node = _CAPABILITY.unpack(data)
-    return Device(path, _text(driver), _text(card), this_node if all_nodes & _OWN_CAPABILITIES else all_nodes)
+    _, card, _, _, all_nodes, this_node = _CAPABILITY.unpack(data)
+    return Device(path, _text(card), this_node if all_nodes & _OWN_CAPABILITIES else all_nodes)
 
 
 def parse_sizes(data: bytes) -> tuple[ImageSize, ...]:
@@ -216,14 +210,3 @@ def nodes(folder: str = "/dev") -> tuple[str, ...]:
     """Paths of all video devices, by their numbers."""
     found = [path for path in Path(folder).glob("video*") if path.name[5:].isdigit()]
     return tuple(str(path) for path in sorted(found, key=lambda path: int(path.name[5:])))
-
-
-def loopback_devices(folder: str = "/dev") -> tuple[Device, ...]:
-    """Those of v4l2loopback, into which a virtual camera can be written; such as cannot be opened are left out."""
-    found = []
-    for path in nodes(folder):
-        with contextlib.suppress(OSError), opened(path) as ask:
-            device = device_at(ask, path)
-            if device.is_loopback:
-                found.append(device)
-    return tuple(found)

@@ -43,8 +43,9 @@ def test_a_radius_is_bounded(context: Context, wish: float, radius: float) -> No
 
 
 @pytest.mark.parametrize("fit", ["crop", "letterbox"])
-def test_blur_takes_the_mask_from_where_it_lies(context: Context, fit: Fit) -> None:
-    rgba, look = noise((65, 40)), Look("blur", radius=12)
+@pytest.mark.parametrize("mirror", [False, True])
+def test_blur_takes_the_mask_from_where_it_lies(context: Context, fit: Fit, mirror: bool) -> None:
+    rgba, look = noise((65, 40)), Look("blur", radius=12, light_wrap=0.5, mirror=mirror)
     mask = np.random.default_rng(3).random((18, 32), np.float32)
     found = drawn(context, look, rgba, mask, fit)
     over_frame = Preprocessor(rgba_format((65, 40)), (32, 18), fit).mask_to_frame(mask)

@@ -71,7 +71,10 @@ class Canvas:
         self._backdrop.change(background)
 
     def drawn(self, effect: Effect) -> OffscreenTarget:
-        """The last frame with another effect, in a target of that effect's own, drawn now."""
+        """The last frame with another effect, in a target of that effect's own, drawn now.
+
+        Raises ValueError for `replace` before a background has been shown.
+        """
         if effect not in self._drawn:
             self._drawn[effect] = OffscreenTarget(self._context, self.target.size)
         self._compositor.draw(self._segmenter.mask, self._drawn[effect], effect)

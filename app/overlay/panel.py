@@ -9,6 +9,7 @@ from app.overlay.figures import CameraFigures, Figures, Spread, Summary
 from app.overlay.pen import BRIGHT, CPU, DIM, GPU, LARGE, LATE, LATE_SHARE, OPAQUE, PADDING, PLAIN, Pen
 
 _MARGIN, _GRAPH, _GAP = 0.6, 3.4, 0.45  # em
+_MESSAGE = 5.2  # em from the bottom to the top of messages
 _NAME_LETTERS = 16
 _COLUMN = "{:>6}"
 _HEADINGS = "".join(map(_COLUMN.format, ("p50", "p95", "p99", "max")))
@@ -109,13 +110,13 @@ def status(text: str, recording: str = "") -> None:
 
 
 def signal(text: str) -> None:
-    """A few large words in the middle: what the person must know of the camera."""
+    """A few large words in the middle, above messages: what the person must know of the camera."""
     pen, text = Pen(), _plain(text)
     letters = max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.large_letter))
     lines = _wrapped([text], letters)
-    wide = max(map(len, lines)) * pen.large_letter / pen.em
-    left, top = (pen.width / pen.em - wide) / 2 - PADDING, (pen.height / pen.em - len(lines) * LARGE) / 2 - PADDING
-    x, y = pen.box(max(0.0, left), max(0.0, top), wide, len(lines) * LARGE, color=OPAQUE)
+    wide, high = max(map(len, lines)) * pen.large_letter / pen.em, len(lines) * LARGE
+    left, top = (pen.width / pen.em - wide) / 2 - PADDING, pen.height / pen.em - _MESSAGE - _GAP - high - 2 * PADDING
+    x, y = pen.box(max(0.0, left), max(0.0, top), wide, high, color=OPAQUE)
     pen.text(x, y, BRIGHT, "\n".join(lines), LARGE)
 
 
@@ -137,7 +138,7 @@ def message(text: str) -> None:
     pen, text = Pen(), _plain(text)
     wide = len(text) * pen.letter / pen.em
     left = max(_MARGIN, (pen.width / pen.em - wide) / 2 - PADDING)
-    x, y = pen.box(left, pen.height / pen.em - 5.2, wide, 1)
+    x, y = pen.box(left, pen.height / pen.em - _MESSAGE, wide, 1)
     pen.text(x, y, BRIGHT, text)
 
 

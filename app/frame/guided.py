@@ -14,8 +14,9 @@ which tests/test_refine.py has in NumPy:
 Beyond its edges the grid repeats: the mask its last pixels to fill the last cells, then all the outermost cells.
 
 Each pixel of the frame takes a' and b' interpolated between cells, and its mask is a' . colour + b', clamped to 0..1
-(mask_over.glsl): one small texture instead of a second picture of the frame's size. Where all masks of a window agree a
-is 0, so that no texture of the picture shows.
+(mask_over.glsl): one small texture instead of a second picture of the frame's size. It is interpolated by the device's
+own filter, since nothing on the CPU has to agree; hardware does that in 256 steps between two cells, software exactly.
+Where all masks of a window agree a is 0, so that no texture of the picture shows.
 """
 
 from app.frame.drawing import FRAME_SAMPLERS, Drawing

@@ -38,7 +38,7 @@ class Refinement:
     @property
     def least(self) -> float:
         """The least that a new mask counts."""
-        return (1 - min(max(self.smooth, 0.0), 1.0)) ** 2
+        return (1 - min(max(self.smooth, 0.0), 1.0)) ** 3
 
 
 class Refiner:

@@ -7,7 +7,7 @@ The definition, which tests/test_refine.py has in NumPy, with m a new value, s t
     s     <- s + weight * (m - s)
 
 So what agrees, and what is unsure, counts little: still edges keep still. A clear change counts at once: moving edges
-do not lag. least is (1 - smooth) squared, and 1 for the first mask, which is taken as it is.
+do not lag. least is (1 - smooth) cubed, and 1 for the first mask, which is taken as it is.
 
 Hindsight is for a picture that waits for the next frame's mask. Where the steady mask s of its own frame is in doubt,
 the next one tells as much as it is surer:
@@ -41,7 +41,10 @@ class TemporalBlend:
         """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""
         self._context, self._gl = context, context.gl
         self._tensor = BufferTexture(context, layout.stride)
-        self.steady, self._before, self._hindsight = (OffscreenTarget(context, layout.size, "floats") for _ in range(3))
+        width, height = (-(-side // CELL) * CELL for side in layout.size)
+        self.steady, self._before, self._hindsight = (
+            OffscreenTarget(context, (width, height), "floats") for _ in range(3)
+        )
         self._drawings = tuple(
             Drawing(context, "refine_blend.frag", {**layout.defines(), "HINDSIGHT": hindsight}, _SAMPLERS, label)
             for hindsight, label in enumerate(("refine blend", "refine hindsight"))

@@ -1,7 +1,8 @@
 """A clip with true mattes goes in; how good its masks are, with each step of refinement on and off, comes out.
 
 The clip is the demo's by default, whose mattes are computed. All ways are run side by side, each with a refiner and a
-compositor of its own, and judged by what the compositor draws for the effect `mask`.
+compositor of its own, and judged by what the compositor draws for the effect `mask`. Beside them stand the true mattes
+themselves, as the network's grid can hold them, interpolated: what a perfect network would get without refinement.
 """
 
 import contextlib
@@ -44,6 +45,7 @@ STEPS: Mapping[str, Refinement | None] = MappingProxyType(
         "both, delayed": Refinement(delay=MOST_DELAY),
     }
 )
+PERFECT = "true mattes on the grid"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         ways = [_Way(machine.context, segmenter, refinement) for refinement in STEPS.values()]
         for way in ways:
             stack.callback(way.release)
-        _run(source, segmenter, ways, matte_of, console)
+        perfect = _run(source, segmenter, ways, matte_of, console)
         figures = {
             "model": model.name,
             "renderer": machine.renderer,
@@ -86,7 +88,7 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
             "threshold": THRESHOLD,
             "tolerance_pixels": TOLERANCE,
             "band_pixels": BAND,
-            "steps": _steps(ways),
+            "steps": _steps(ways, perfect),
         }
     show_quality(figures, console)
     return figures
@@ -140,33 +142,44 @@ def _run(
     ways: Sequence[_Way],
     matte_of: Callable[[int], Floats],
     console: Console,
-) -> None:
-    """All frames through all ways, side by side."""
+) -> Judge:
+    """All frames through all ways, side by side, and true mattes on the network's grid before a judge of their own."""
     truths: list[Truth] = []
+    perfect = Judge()
     with console.frames("judging") as report:
         for number, frame in enumerate(source):
             truths = [Truth(matte_of(frame.index)), *truths[:MOST_DELAY]]
+            perfect.add(_on_grid(truths[0].matte, segmenter.layout.size), truths[0])
             for stage in segmenter.stages:
                 stage.run(frame)
             for way in ways:
                 way.run(frame, number, truths)
             report(number + 1, source.info.frame_count or 0)
+    return perfect
 
 
-def _steps(ways: Sequence[_Way]) -> list[dict[str, Any]]:
+def _on_grid(matte: Floats, grid: ImageSize) -> Floats:
+    """A matte (h, w) reduced to a grid and interpolated again."""
+    size = matte.shape[1], matte.shape[0]
+    reduced = cv2.resize(matte, grid, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.resize(reduced, size, interpolation=cv2.INTER_LINEAR), np.float32)
+
+
+def _steps(ways: Sequence[_Way], perfect: Judge) -> list[dict[str, Any]]:
     """The figures of each way, by name. Raises MediaError for a clip that is too short."""
     try:
-        found = [way.judge.quality() for way in ways]
+        found = [judge.quality() for judge in (*(way.judge for way in ways), perfect)]
     except ValueError as error:
         raise MediaError(f"{error}; give a longer clip") from None
+    times_ms = [median(way.times_ms) if way.times_ms else 0.0 for way in ways]
     return [
         {
             "name": name,
             **{key: round(value, 5) for key, value in vars(quality).items()},
             "flicker_of_raw": round(quality.flicker / found[0].flicker, 3) if found[0].flicker else None,
-            "refine_ms": round(median(way.times_ms), 3) if way.times_ms else 0.0,
+            "refine_ms": round(time_ms, 3),
         }
-        for name, quality, way in zip(STEPS, found, ways, strict=True)
+        for name, quality, time_ms in zip((*STEPS, PERFECT), found, (*times_ms, 0.0), strict=True)
     ]
 
 

@@ -1,0 +1,150 @@
+"""Frames and masks go in, refined masks come out: the docstrings of app/frame/temporal.py, guided.py, refine.py in NumPy.
+
+Double precision, and as plainly as can be; tests/test_refine.py compares this machine's OpenGL with it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from app.frame.preprocess import Fit, ImageSize
+from app.frame.refine import Refinement
+
+Doubles = npt.NDArray[np.float64]
+
+CELL = 2
+AROUND = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if abs(x) + abs(y) <= 2]
+
+
+def sureness(values: Doubles) -> Doubles:
+    return np.asarray(np.abs(2 * values - 1))
+
+
+def blended(new: Doubles, steady: Doubles, least: float) -> Doubles:
+    """The steady mask after a new one."""
+    part = np.clip(np.abs(new - steady) / 0.5, 0, 1)
+    weight = least + (1 - least) * sureness(new) * part * part * (3 - 2 * part)
+    return np.asarray(steady + weight * (new - steady))
+
+
+def in_hindsight(steady: Doubles, later: Doubles, least: float, passed: float) -> Doubles:
+    """The steady mask of a frame, with what a later one tells."""
+    doubt = 1 - sureness(steady) ** 2
+    share = sureness(later) ** 2 / (sureness(later) ** 2 + sureness(steady) ** 2 + 0.001)
+    return np.asarray(steady + np.maximum(passed, doubt * share * (1 - least)) * (later - steady))
+
+
+def scales(frame: ImageSize, grid: ImageSize, fit: Fit) -> tuple[Doubles, Doubles]:
+    """How many pixels of the frame a pixel of the grid is wide and high, and where the grid begins."""
+    ratio = np.array(frame) / np.array(grid)
+    scale = {"stretch": ratio, "crop": np.full(2, ratio.min()), "letterbox": np.full(2, ratio.max())}[fit]
+    return scale, (np.array(frame) - np.array(grid) * scale) / 2
+
+
+def bilinear(image: Doubles, xs: Doubles, ys: Doubles) -> Doubles:
+    """An image (H, W, C) at columns xs and rows ys, counted from the centre of the first pixel; its edges repeat."""
+    height, width = image.shape[:2]
+    x, y = np.floor(xs).astype(int), np.floor(ys).astype(int)
+    right, below = (xs - x)[None, :, None], (ys - y)[:, None, None]
+
+    def at(rows: npt.NDArray[np.int_], columns: npt.NDArray[np.int_]) -> Doubles:
+        return image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+
+    top = at(y, x) * (1 - right) + at(y, x + 1) * right
+    bottom = at(y + 1, x) * (1 - right) + at(y + 1, x + 1) * right
+    return np.asarray(top * (1 - below) + bottom * below)
+
+
+def mean_masks(mask: Doubles) -> Doubles:
+    """The means (h, w) of cells of a mask (H, W) whose last pixels fill the last cells."""
+    rows, columns = (-(-side // CELL) for side in mask.shape)
+    full = np.pad(mask, ((0, rows * CELL - mask.shape[0]), (0, columns * CELL - mask.shape[1])), "edge")
+    return np.asarray(full.reshape(rows, CELL, columns, CELL).mean((1, 3)))
+
+
+def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
+    """The colours (h, w, 3) of a frame (H, W, 3) at the centres of cells of a grid."""
+    scale, offset = scales((rgb.shape[1], rgb.shape[0]), grid, fit)
+    counts = [-(-side // CELL) for side in grid]
+    xs, ys = ((np.arange(n) + 0.5) * CELL * s + o - 0.5 for n, s, o in zip(counts, scale, offset, strict=True))
+    return bilinear(rgb, xs, ys)
+
+
+def fitted(colors: Doubles, masks: Doubles) -> Doubles:
+    """The coefficients (h, w, 4) of cells with these colours (h, w, 3) and masks (h, w)."""
+    rows, columns = masks.shape
+    cells = np.pad(np.dstack([colors, masks]), ((2, 2), (2, 2), (0, 0)), "edge")
+    windows = np.stack([cells[2 + y : 2 + y + rows, 2 + x : 2 + x + columns] for x, y in AROUND])
+    return np.array([[regression(windows[:, y, x]) for x in range(columns)] for y in range(rows)])
+
+
+def regression(window: Doubles) -> Doubles:
+    """(a', b') of cells (13, 4): red, green, blue, mask."""
+    colors, masks = window[:, :3], window[:, 3]
+    weights = (2 * masks - 1) ** 2 + 0.001
+    weights /= weights.sum()
+    color, mask = weights @ colors, weights @ masks
+    apart = colors - color
+    slope = np.linalg.solve(
+        (weights[:, None] * apart).T @ apart + 0.0003 * np.eye(3), (weights * (masks - mask)) @ apart
+    )
+    return np.append(1.5 * slope, 1.5 * (mask - slope @ color) - 0.25)
+
+
+def over_frame(coefficients: Doubles, cell: int, rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
+    """The mask (h, w) of a frame from coefficients for cells of so many pixels of the grid."""
+    frame = (rgb.shape[1], rgb.shape[0])
+    scale, offset = scales(frame, grid, fit)
+    places = [(np.arange(n) + 0.5 - o) / s for n, s, o in zip(frame, scale, offset, strict=True)]
+    here = bilinear(coefficients, *(place / cell - 0.5 for place in places))
+    mask = np.clip((here[..., :3] * rgb).sum(-1) + here[..., 3], 0, 1)
+    seen = [(place > -1e-9) & (place < side + 1e-9) for place, side in zip(places, grid, strict=True)]
+    return np.asarray(mask * (seen[1][:, None] & seen[0]))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown: which frame, and its mask (h, w)."""
+
+    frame: int
+    mask: Doubles
+
+
+class Defined:
+    """A refiner, by its definition."""
+
+    def __init__(self, fit: Fit, refinement: Refinement) -> None:
+        self.fit, self.refinement = fit, refinement
+        self.frames: list[Doubles] = []
+        self.steady: Doubles | None = None
+        self.steady_frame = 0
+        self.coefficients: Doubles = np.zeros(0)
+
+    def run(self, rgb: Doubles, mask: Doubles, fresh: bool = True) -> Shown:
+        """The next frame (h, w, 3) from 0 to 1 with its mask (H, W), which counts if it is fresh."""
+        self.frames.append(rgb)
+        now = len(self.frames) - 1
+        shown = max(now - self.refinement.delay, 0)
+        result = self._mask_of(shown, now, mask, fresh or self.steady is None)
+        if result is not None:
+            self.coefficients = self._coefficients(result, self.frames[shown])
+        cell, grid = (CELL if self.refinement.edges else 1), (mask.shape[1], mask.shape[0])
+        return Shown(shown, over_frame(self.coefficients, cell, self.frames[shown], grid, self.fit))
+
+    def _mask_of(self, shown: int, now: int, mask: Doubles, fresh: bool) -> Doubles | None:
+        before, frame, least = self.steady, self.steady_frame, self.refinement.least
+        if fresh:
+            self.steady = mask if before is None else blended(mask, before, least)
+            self.steady_frame = now
+        if shown == now:
+            return self.steady if fresh else None
+        if not fresh:
+            return before if frame == shown else None
+        assert before is not None
+        return in_hindsight(before, mask, least, (shown - frame) / (now - frame))
+
+    def _coefficients(self, mask: Doubles, rgb: Doubles) -> Doubles:
+        if not self.refinement.edges:
+            return np.dstack([np.zeros((*mask.shape, 3)), mask])
+        return fitted(colors_at_cells(rgb, (mask.shape[1], mask.shape[0]), self.fit), mean_masks(mask))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.capture.camera import open_camera
+from app.capture.capture import Capture
 from app.capture.device import Camera
 from app.capture.listing import listed_nodes
 from app.capture.raw import rgba_of
@@ -85,6 +86,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self._camera: Camera | None = None
+        self._capture: Capture | None = None
 
     def open(self, node: str, **wanted: Any) -> dict[str, Any]:
         self.close()
@@ -102,15 +104,26 @@ class _Worker:
         age_ns = None if shot.captured_ns is None else now_ns - shot.captured_ns
         return {"age_ns": age_ns, "stamps": camera.stamps, "damaged": camera.damaged, "size": shot.picture.format.size}
 
+    def watch(self, node: str) -> dict[str, Any]:
+        self.close()
+        self._capture = Capture(lambda: open_camera(node, Wanted()))
+        return {"size": self._capture.first(10).picture.format.size}
+
+    def state(self, node: str) -> dict[str, Any]:
+        assert self._capture is not None
+        frame, state = self._capture.take(), self._capture.state
+        return {"phase": state.phase, "message": state.message, "new": frame is not None}
+
     def list(self, node: str) -> dict[str, Any]:
         (found,) = listed_nodes([node])
         modes = [[mode.pixels, mode.size, mode.rates] for mode in found.modes]
         return {"name": found.name, "camera": found.camera, "modes": modes, "trouble": found.trouble}
 
     def close(self) -> None:
-        if self._camera is not None:
-            self._camera.close()
-            self._camera = None
+        for used in (self._camera, self._capture):
+            if used is not None:
+                used.close()
+        self._camera = self._capture = None
 
 
 def _serve() -> None:
@@ -122,6 +135,7 @@ def _serve() -> None:
         except MediaError as error:
             told = {"error": str(error), "kind": type(error).__name__}
         print(json.dumps(told), flush=True)
+    worker.close()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from app.capture.source import SourceError, SourceLostError, Wanted
 from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
 from tests.clips import Recipe, moving, write_clip
 from tests.fake_camera import FakeCamera, compiler
+from tests.waiting import until
 
 SIZE = (320, 240)
 MS = 1_000_000
@@ -173,6 +174,30 @@ def test_a_stall_ends_the_wait_and_unplugging_is_told_apart(device: FakeCamera) 
     assert device.read()["error"].endswith("was unplugged")
     device.node.touch()
     assert "YUYV" in device.open(size=SIZE)["description"], "plugged in again"
+
+
+@needs_compiler
+def test_a_camera_that_is_lost_and_comes_back_goes_on_by_itself(device: FakeCamera, rgb: av.VideoFrame) -> None:
+    (device.folder / "MJPG.1").write_bytes(jpeg_of(clip_frame(0, SIZE)))
+    (device.folder / "YUYV.1").write_bytes(buffer_of(clip_frame(0, SIZE), "YUYV"))
+
+    def message_has(part: str) -> bool:
+        return part in device.ask("state")["message"]
+
+    device.ask("watch")
+    until(lambda: device.ask("state")["phase"] == "live")
+    device.node.unlink()
+    until(lambda: message_has("was unplugged"))
+    until(lambda: message_has("there is no camera"))
+    device.turn("busy", True)
+    device.node.touch()
+    until(lambda: message_has("used by another program"))
+    assert device.ask("state")["phase"] == "lost"
+    device.turn("busy", False)
+    until(lambda: device.ask("state")["new"])
+    until(lambda: device.ask("state")["phase"] == "live")
+    for pixels in ("MJPG.1", "YUYV.1"):
+        (device.folder / pixels).unlink()
 
 
 def capture_of(path: Path, *settings: int) -> Any:

@@ -4,27 +4,29 @@ import contextlib
 import gc
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
-from fractions import Fraction
 from time import perf_counter_ns
 
-import av
 import cv2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.capture import network
 from app.capture.capture import Capture
 from app.capture.http_stream import public, request
 from app.capture.jpegs import MOST_BYTES, JpegSplitter
 from app.capture.mjpeg import MjpegSource
 from app.capture.network import open_network
 from app.capture.opener import opener
-from app.capture.pattern import open_pattern, read_time_code
-from app.capture.source import SourceError, SourceLostError, Wanted
+from app.capture.pattern import read_time_code
+from app.capture.source import Source, SourceError, SourceLostError, Wanted
 from tests.mjpeg_server import HEAD, Answer, MjpegServer, jpeg, numbered_picture, part
+from tests.running import ROOT
+from tests.stream_sender import send_pattern
 from tests.waiting import PATIENCE_S, until
 
 SIZE = (64, 48)
@@ -239,57 +241,57 @@ def test_connections_and_threads_do_not_pile_up() -> None:
         assert open_files() <= files + 1  # the server may still hold one of its own
 
 
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+def free_port(kind: socket.SocketKind) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def send_pattern(url: str, unwanted: threading.Event) -> None:
-    """Send the test pattern as MPEG-2 in a transport stream, in real time, until nobody wants it."""
-    source = open_pattern(Wanted((320, 240), fps=60))
-    with av.open(url, "w", format="mpegts") as container:
-        stream = container.add_stream("mpeg2video", rate=60, options={"g": "6"})
-        assert isinstance(stream, av.VideoStream)
-        stream.width, stream.height, stream.pix_fmt, stream.bit_rate = 320, 240, "yuv420p", 4_000_000
-        index = -1
-        while not unwanted.is_set():
-            shot = source.read()
-            assert shot.convert is not None
-            frame = av.VideoFrame.from_ndarray(shot.convert(), "rgba").reformat(format="yuv420p")
-            index += 1 + shot.skipped
-            frame.pts, frame.time_base = index, Fraction(1, 60)
-            container.mux(stream.encode(frame))
+def codes_of(source: Source, count: int) -> list[int]:
+    """The numbers in so many pictures of the test pattern, without those that damage made unreadable."""
+    codes = []
+    for _ in range(count):
+        shot = source.read()
+        assert shot is not None
+        assert shot.convert is not None
+        assert shot.captured_ns is not None
+        assert shot.captured_ns <= perf_counter_ns()
+        codes.append(read_time_code(shot.convert()))
+    return [code for code in codes if code is not None]
 
 
-@pytest.fixture
-def udp() -> Iterator[str]:
-    """The address of a transport stream that is being sent."""
-    url, unwanted = f"udp://127.0.0.1:{free_port()}", threading.Event()
-    sender = threading.Thread(target=send_pattern, args=(url + "?pkt_size=1316", unwanted))
+def test_a_transport_stream_over_udp() -> None:
+    url, unwanted = f"udp://127.0.0.1:{free_port(socket.SOCK_DGRAM)}", threading.Event()
+    sender = threading.Thread(target=send_pattern, args=(url + "?pkt_size=1316", "mpegts", unwanted))
     sender.start()
-    yield url
-    unwanted.set()
-    sender.join()
-
-
-def test_a_transport_stream_over_udp(udp: str) -> None:
-    source = open_network(udp, Wanted())
     try:
-        assert source.description == f"{udp}, mpeg2video 320x240, 60 fps"
-        codes = []
-        for _ in range(12):
-            shot = source.read()
-            assert shot is not None
-            assert shot.convert is not None
-            assert shot.captured_ns is not None
-            assert shot.captured_ns <= perf_counter_ns()
-            codes.append(read_time_code(shot.convert()))
-        read = [code for code in codes if code is not None]
-        assert len(read) > 6
-        assert read == sorted(set(read))
+        with contextlib.closing(open_network(url, Wanted())) as source:
+            assert source.description == f"{url}, mpeg2video 320x240, 60 fps"
+            codes = codes_of(source, 12)
+            assert len(codes) > 6
+            assert codes == sorted(set(codes))
     finally:
-        source.close()
+        unwanted.set()
+        sender.join()
+
+
+def test_rtsp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the camera calls, and we listen: FFmpeg has no other server of RTSP."""
+    monkeypatch.setitem(network._OF_SCHEME, "rtsp", {"rtsp_flags": "listen", "listen_timeout": "20"})
+    monkeypatch.setattr(network, "_OPEN_S", PATIENCE_S)
+    url = f"rtsp://127.0.0.1:{free_port(socket.SOCK_STREAM)}/live"
+    with subprocess.Popen([sys.executable, "-m", "tests.stream_sender", url, "rtsp"], cwd=ROOT) as camera:
+        try:
+            with contextlib.closing(open_network(url, Wanted())) as source:
+                assert source.description == f"{url}, mpeg2video 320x240, 60 fps"
+                codes = codes_of(source, 12)
+                assert len(codes) > 6
+                assert codes == sorted(set(codes))
+                camera.kill()
+                with pytest.raises(SourceLostError, match=url):
+                    codes_of(source, 1000)
+        finally:
+            camera.kill()
 
 
 def test_a_camera_that_is_not_there() -> None:

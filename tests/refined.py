@@ -1,4 +1,4 @@
-"""Frames and masks go in, refined masks come out: the docstrings of app/frame/temporal.py, guided.py, refine.py in NumPy.
+"""Frames and masks go in, refined masks come out, by the docstrings of temporal.py, guided.py and refine.py in NumPy.
 
 Double precision, and as plainly as can be; tests/test_refine.py compares this machine's OpenGL with it.
 """

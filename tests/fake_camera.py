@@ -5,6 +5,7 @@ tests/fake_v4l2.c answers for the device, below OpenCV's V4L2 and below our own 
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from app.capture.listing import listed_nodes
 from app.capture.raw import rgba_of
 from app.capture.source import Wanted
 from gpu_delegate.errors import MediaError
+from tests.waiting import PATIENCE_S
 
 _ROOT = Path(__file__).parents[1]
 
@@ -61,6 +63,8 @@ class FakeCamera:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps({"do": do, "node": str(self.node), **options}), file=self._process.stdin, flush=True)
+        answers, _, _ = select.select([self._process.stdout], [], [], PATIENCE_S)
+        assert answers, f"no answer to {do}"
         told: dict[str, Any] = json.loads(self._process.stdout.readline())
         return told
 

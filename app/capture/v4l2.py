@@ -9,8 +9,9 @@ import errno
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from app.capture.modes import Mode
@@ -131,15 +132,17 @@ def fourcc_name(number: int) -> str:
 
 def modes_of(ask: Ask, buffer_type: int = 1) -> tuple[Mode, ...]:
     """All modes of a device, in its own order."""
-    found = []
-    for entry in _entries(ask, ENUM_FMT, lambda i: _FORMAT_ENTRY.pack(i, buffer_type, 0, b"", 0)):
-        code = _FORMAT_ENTRY.unpack(entry)[4]
-        sizes = _entries(ask, ENUM_FRAMESIZES, lambda i, code=code: _SIZE_ENTRY.pack(i, code, *[0] * 7))  # type: ignore[misc]
-        for size in dict.fromkeys(size for data in sizes for size in parse_sizes(data)):
-            found.append(Mode(fourcc_name(code), size, _rates_at(ask, code, size)))
-            if len(found) == _MOST_ENTRIES:
-                return tuple(found)
-    return tuple(found)
+    entries = _entries(ask, ENUM_FMT, lambda i: _FORMAT_ENTRY.pack(i, buffer_type, 0, b"", 0))
+    codes = dict.fromkeys(_FORMAT_ENTRY.unpack(entry)[4] for entry in entries)
+    modes = (
+        Mode(fourcc_name(code), size, _rates_at(ask, code, size)) for code in codes for size in _sizes_of(ask, code)
+    )
+    return tuple(islice(modes, _MOST_ENTRIES))
+
+
+def _sizes_of(ask: Ask, code: int) -> Iterable[ImageSize]:
+    entries = _entries(ask, ENUM_FRAMESIZES, lambda i: _SIZE_ENTRY.pack(i, code, *[0] * 7))
+    return dict.fromkeys(size for data in entries for size in parse_sizes(data))
 
 
 def _rates_at(ask: Ask, code: int, size: ImageSize) -> tuple[float, ...]:

@@ -86,7 +86,7 @@ def performance(figures: Figures, facts: Facts) -> None:
 
 def key_list(rows: Sequence[tuple[str, str]]) -> None:
     """Keys and what they do, in the middle."""
-    pen = Pen()
+    pen = Pen(in_front=True)
     keys, words = ([_plain(row[side]) for row in rows] for side in (0, 1))
     wide = max(map(len, keys), default=0) + 2
     columns = wide + max(map(len, words), default=0)
@@ -111,7 +111,7 @@ def status(text: str, recording: str = "") -> None:
 
 def signal(text: str) -> None:
     """A few large words in the middle, above messages: what the person must know of the camera."""
-    pen, text = Pen(), _plain(text)
+    pen, text = Pen(in_front=True), _plain(text)
     letters = max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.large_letter))
     lines = _wrapped([text], letters)
     wide, high = max(map(len, lines)) * pen.large_letter / pen.em, len(lines) * LARGE
@@ -135,11 +135,12 @@ def progress(title: str, done: int, total: int) -> None:
 
 def message(text: str) -> None:
     """A few words at the bottom, in the middle, above the status line."""
-    pen, text = Pen(), _plain(text)
-    wide = len(text) * pen.letter / pen.em
+    pen, text = Pen(in_front=True), _plain(text)
+    lines = _wrapped([text], max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.letter)))
+    wide, high = max(map(len, lines)) * pen.letter / pen.em, len(lines)
     left = max(_MARGIN, (pen.width / pen.em - wide) / 2 - PADDING)
-    x, y = pen.box(left, pen.height / pen.em - _MESSAGE, wide, 1)
-    pen.text(x, y, BRIGHT, text)
+    x, y = pen.box(left, pen.height / pen.em - _MESSAGE + 1 - high, wide, high)
+    pen.text(x, y, BRIGHT, "\n".join(lines))
 
 
 @lru_cache(maxsize=8)

@@ -29,11 +29,13 @@ def scale_top_ms(intervals_ms: Sequence[float], budget_ms: float) -> float:
 
 
 class Pen:
-    """Dear ImGui's list of what to draw behind all windows; x and y are pixels from the upper left corner."""
+    """Dear ImGui's list of what to draw behind all its windows; x and y are pixels from the upper left corner."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_front: bool = False) -> None:
+        """`in_front` of its windows instead."""
         self._imgui: Any = load_imgui()
-        self._list = self._imgui.get_background_draw_list()
+        imgui = self._imgui
+        self._list = imgui.get_foreground_draw_list() if in_front else imgui.get_background_draw_list()
         self.em = self._imgui.get_font_size()
         self.letter = self._imgui.calc_text_size("m").x
         self.large_letter = max(self.letter, self.em / 2) * LARGE  # how widths are rounded is each version's own

@@ -45,18 +45,22 @@ def default_path() -> Path:
     return platformdirs.user_config_path("texelflow", appauthor=False) / "live.toml"
 
 
-def read_config(path: Path) -> Settings:
-    """The settings that a file makes. Raises UsageError: no such file, no TOML, no such setting, a wrong value."""
-    text = _read(path)
-    tables, lines = _parsed(text, path), key_lines(text)
+def read_config(path: Path, name: str = "") -> Settings:
+    """The settings that a file makes. Raises UsageError: no such file, no TOML, no such setting, a wrong value.
+
+    `name` is what complaints call it; the whole path otherwise.
+    """
+    called = name or str(path)
+    text = _read(path, called)
+    tables, lines = _parsed(text, called), key_lines(text)
     values: dict[str, object] = {}
     places: dict[str, str] = {}
-    for section, name, value in _entries(tables):
-        place = f"{path}, line {_line(lines, (section,) if name is None else (section, name))}:"
-        wrong = _misplaced(section, name)
-        if wrong or name is None:
+    for section, key, value in _entries(tables):
+        place = f"{called}, line {_line(lines, (section,) if key is None else (section, key))}:"
+        wrong = _misplaced(section, key)
+        if wrong or key is None:
             raise UsageError(f"{place} {wrong}")
-        values[name], places[name] = value, f"{place} [{section}] {name} ="
+        values[key], places[key] = value, f"{place} [{section}] {key} ="
     return with_values(Settings(), values, places.__getitem__)
 
 
@@ -101,23 +105,24 @@ def key_lines(text: str) -> dict[Key, int]:
     return lines
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, called: str) -> str:
     """The whole file as text. Raises UsageError."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(f"{path}: not a regular file; name a TOML file")
+                raise UsageError(f"{called}: not a regular file; name a TOML file")
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise UsageError(f"{path}: too large for a file of settings, which have at most {MOST_BYTES >> 10} KB")
+            raise UsageError(f"{called}: too large for a file of settings, which have at most {MOST_BYTES >> 10} KB")
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}; --dump-config writes such a file") from None
+        advice = "; --dump-config prints one" if isinstance(error, FileNotFoundError) else ""
+        raise UsageError(f"cannot read {called}: {error.strerror}{advice}") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}, line {line}: not UTF-8; save it as UTF-8") from None
+        raise UsageError(f"{called}, line {line}: not UTF-8; save it as UTF-8") from None
     except ValueError:  # NUL
-        raise UsageError(f"{shown(str(path))}: no file has such a name") from None
+        raise UsageError(f"{called}: no file has such a name") from None
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -125,18 +130,18 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _parsed(text: str, path: Path) -> dict[str, Any]:
+def _parsed(text: str, called: str) -> dict[str, Any]:
     """The tables of a TOML text. Raises UsageError."""
     try:
         tables: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = _PARSER_LINE.search(str(error))
         line = int(found[1]) if found else text.count("\n") + 1
-        raise UsageError(f"{path}, line {line}: {_PARSER_LINE.sub('', str(error))}") from None
+        raise UsageError(f"{called}, line {line}: {_PARSER_LINE.sub('', str(error))}") from None
     except ValueError:
-        raise UsageError(f"{path}: a number of too many digits; see --dump-config") from None
+        raise UsageError(f"{called}: a number of too many digits; see --dump-config") from None
     except RecursionError:
-        raise UsageError(f"{path}: brackets within brackets without end; see --dump-config") from None
+        raise UsageError(f"{called}: brackets within brackets without end; see --dump-config") from None
     return tables
 
 

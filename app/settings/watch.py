@@ -45,9 +45,9 @@ class Watch:
             return None
         self._read = self._seen
         try:
-            before, self._file = self._file, read_config(self.path)
+            before, self._file = self._file, read_config(self.path, self.path.name)
         except UsageError as error:
-            return f"{error}; the settings stay as they are"
+            return str(error)
         names = set(changed(before, self._file)) - self._flags.keys()
         settings = replace(current, **{name: getattr(self._file, name) for name in names})
         return None if settings == current else settings

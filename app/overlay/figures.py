@@ -106,9 +106,8 @@ class Figures:
             self._times_ms = np.empty((self.window, len(names), 2))
             self.intervals_ms.clear()
             self._recent.clear()
-        for place, stage in enumerate(record.stages):
-            gpu_ms = np.nan if stage.gpu_ms is None else stage.gpu_ms
-            self._times_ms[self._count % self.window, place] = stage.cpu_ms, gpu_ms
+        times_ms = [(stage.cpu_ms, np.nan if stage.gpu_ms is None else stage.gpu_ms) for stage in record.stages]
+        self._times_ms[self._count % self.window] = times_ms
         self._count += 1
         self._dropped += record.dropped
         self._repeated += record.repeated

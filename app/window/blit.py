@@ -1,6 +1,7 @@
 """A picture in a framebuffer goes in; a window shows it whole, as large as fits, with black bars beside or above it."""
 
 from fractions import Fraction
+from functools import lru_cache
 
 from app.frame.preprocess import ImageSize
 from app.frame.targets import OffscreenTarget
@@ -10,6 +11,7 @@ from gpu_delegate import opengl
 _BLACK = (0.0, 0.0, 0.0, 1.0)
 
 
+@lru_cache(maxsize=8)
 def letterbox(aspect: Fraction, size: ImageSize) -> tuple[int, int, int, int]:
     """(x, y, width, height) of the largest picture with an aspect (width / height) in the middle of a window."""
     width, height = size

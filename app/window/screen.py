@@ -58,8 +58,11 @@ class Screen:
 
     def _blit(self) -> None:
         picture, shown = self._canvas.target, self._canvas.shown()
-        blit(shown, self._aspect * Fraction(shown.size[0], picture.size[0]), self._window)
+        alone = shown.size == picture.size
+        aspect = self._aspect if alone else self._aspect * Fraction(shown.size[0], picture.size[0])
+        blit(shown, aspect, self._window)
 
     def _write(self) -> None:
-        self._gui.draw(self._window.framebuffer, self._window.size, self._window.scale, self.parts)
+        scale = self._window.scale if self.parts else 1.0
+        self._gui.draw(self._window.framebuffer, self._window.size, scale, self.parts)
         self._window.listening = self._gui.takes_mouse

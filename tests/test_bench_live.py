@@ -23,10 +23,10 @@ class Clock:
     """Stands still unless it is moved, but for what a look at it takes."""
 
     def __init__(self, look_ns: int = 0) -> None:
-        self.now_ns, self._look_ns = 0, look_ns
+        self.now_ns, self.look_ns = 0, look_ns
 
     def __call__(self) -> int:
-        self.now_ns += self._look_ns
+        self.now_ns += self.look_ns
         return self.now_ns
 
     def pass_ms(self, time_ms: float) -> None:
@@ -45,8 +45,8 @@ def test_what_is_wrapped_is_not_pythons_own() -> None:
         waiting(100)
         inside(0.5)
 
-    assert spending.of(work) == Spent(8.5, 3, 2)
-    assert spending.of(lambda: None) == Spent(0, 0, 0)
+    assert spending.of(work) == Spent(8.5, 3, 0, 2)
+    assert spending.of(lambda: None) == Spent(0, 0, 0, 0)
 
 
 def test_wrapped_functions_do_what_they_did() -> None:
@@ -68,7 +68,25 @@ def test_what_measuring_adds_is_taken_off() -> None:
             inside(1)
             clock.pass_ms(2)
 
-    assert vars(spending.of(work)) == pytest.approx({"all_ms": 900, "own_ms": 600, "calls": 300}, abs=1e-4)
+    expected = {"all_ms": 900, "own_ms": 600, "call_ms": 0, "calls": 300}
+    assert vars(spending.of(work)) == pytest.approx(expected, abs=1e-4)
+
+
+def test_what_measuring_adds_is_found_amid_the_work(context: Context) -> None:
+    """Looks at this clock take four times as long where there is other work."""
+    clock = Clock(look_ns=10)
+    spending = Spending(clock)
+    clock.look_ns = 40
+
+    def draw() -> None:
+        for _ in range(5):
+            context.gl.glFlush()
+            clock.pass_ms(2)
+
+    spending.settle(draw, context)
+    assert vars(spending.costs) == pytest.approx({"wrapping_ns": 80, "outside_ns": 40, "call_ns": 0}, abs=0.1)
+    with spending.watching(context):
+        assert spending.of(draw).own_ms == pytest.approx(10, abs=1e-4)
 
 
 def test_scopes_are_told_apart(context: Context) -> None:
@@ -83,7 +101,7 @@ def test_scopes_are_told_apart(context: Context) -> None:
         pipeline.submit(frame)
     pipeline.submit(frame)
     pipeline.release()
-    assert found == {"first": [Spent(1, 1, 0)] * 2, "second": [Spent(4, 0, 1)] * 2}
+    assert found == {"first": [Spent(1, 1, 0, 0)] * 2, "second": [Spent(4, 0, 0, 1)] * 2}
 
 
 def test_all_entry_points_are_watched_and_left_as_they_were(context: Context) -> None:

@@ -1,12 +1,13 @@
 """Work that draws frames goes in; what it takes outside OpenGL, which is Python's own, comes out.
 
 Entry points of OpenGL, the swap and the look for events, and Dear ImGui's drawing are wrapped by a function that looks
-at a clock before and after. What wrapping adds is measured on a function that does nothing, and taken off again. What a
-call takes by itself (ctypes turns its arguments, lets go of the interpreter's lock and takes it again) is measured too,
-and counts as Python's.
+at a clock before and after. What wrapping adds is taken off again. On a function that does nothing, called over and
+over, that is easily measured, but among other work, with cold caches, it is several times as much: there it is measured
+by wrapping everything twice.
 
-By the wall clock that is what Python costs. By the clock that counts a thread's own CPU time, without Dear ImGui, which
-keeps the lock while it draws, it is how long the thread holds the lock: waiting for it is no time of its own.
+By the wall clock the rest is what Python costs. By the clock that counts a thread's own CPU time, without Dear ImGui,
+which keeps the interpreter's lock while it draws, it is how long the thread holds that lock: waiting for it is no time
+of its own. What ctypes takes for calls before it lets go of the lock comes on top.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from app.overlay.gui import load_imgui
@@ -25,25 +27,51 @@ Clock = Callable[[], int]  # nanoseconds, of which only differences mean anythin
 
 _OF_GLFW = ("swap_buffers", "poll_events")
 _OF_IMGUI = ("opengl3_new_frame", "opengl3_render_draw_data")
-_ROUNDS, _CALLS = 9, 1000
+_ROUNDS, _CALLS, _BLOCK = 9, 1000, 10
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Of a call that does nothing, in ns: what wrapping adds, what of that does not look like the call, and its own."""
+    """Of a call, in ns: what wrapping adds, what of that does not look like the call, and what ctypes takes for it."""
 
     wrapping_ns: float = 0.0
     outside_ns: float = 0.0
     call_ns: float = 0.0
 
+    def times(self, factor: float) -> "Costs":
+        """The same where everything takes so many times as long."""
+        return Costs(self.wrapping_ns * factor, self.outside_ns * factor, self.call_ns * factor)
+
 
 @dataclass(frozen=True)
 class Spent:
-    """What something took in all but for waiting, and of Python's own, in ms; and how many calls there were."""
+    """What something took in all but for waiting, outside of calls, and by ctypes for calls, in ms; how many calls."""
 
     all_ms: float
     own_ms: float
+    call_ms: float
     calls: int
+
+
+class Counter:
+    """Counts calls, and the time in them by a clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.inside_ns = self.calls = 0
+        self._clock = clock
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, counted."""
+        clock = self._clock
+
+        def counted(*arguments: Any) -> Any:
+            start_ns = clock()
+            result = function(*arguments)
+            self.inside_ns += clock() - start_ns
+            self.calls += 1
+            return result
+
+        return counted
 
 
 class Spending:
@@ -51,13 +79,30 @@ class Spending:
 
     def __init__(self, clock: Clock = time.perf_counter_ns) -> None:
         self._clock = clock
-        self._inside_ns = self._waited_ns = self._calls = 0
+        self._calls, self._waits, self._ballast = Counter(clock), Counter(clock), Counter(clock)
+        self.wrap, self.wrap_waiting = self._calls.wrap, self._waits.wrap
         self.costs = Costs()
         self.costs = self._measured_costs()
 
+    def settle(self, draw: Callable[[], object], context: Context, imgui: bool = True, frames: int = 80) -> None:
+        """Find what wrapping costs amid this work: at least what it does on a function that does nothing."""
+        own_ms: dict[bool, list[float]] = {False: [], True: []}
+        calls = 0
+        for number in range(max(2 * _BLOCK, frames)):
+            twice = number // _BLOCK % 2 == 1
+            with self.watching(context, imgui, twice):
+                spent = self.of(draw)
+            own_ms[twice].append(spent.own_ms)
+            calls = max(calls, spent.calls)
+        added_ns = (median(own_ms[True]) - median(own_ms[False])) * 1e6 / max(1, calls)
+        self.costs = self.costs.times(max(1.0, added_ns / max(1.0, self.costs.wrapping_ns)))
+
     @contextlib.contextmanager
-    def watching(self, context: Context, imgui: bool = True) -> Iterator[None]:
-        """Wraps what draws in this context's window. Without `imgui` Dear ImGui's drawing counts as Python's own."""
+    def watching(self, context: Context, imgui: bool = True, twice: bool = False) -> Iterator[None]:
+        """Wraps what draws in this context's window. Without `imgui` Dear ImGui's drawing counts as Python's own.
+
+        `twice`: everything is wrapped once more, to no other end than that it takes longer.
+        """
         import glfw  # only windows need it
 
         wrapped: list[tuple[Any, str]] = [(context.gl, name) for name in vars(context.gl) if name.startswith("gl")]
@@ -66,6 +111,8 @@ class Spending:
         with contextlib.ExitStack() as stack:
             for owner, name in wrapped:
                 _replace(stack, owner, name, self.wrap)
+                if twice:
+                    _replace(stack, owner, name, self._ballast.wrap)
             _replace(stack, glfw, "wait_events_timeout", self.wrap_waiting)
             yield
 
@@ -81,40 +128,16 @@ class Spending:
             _replace(stack, context, "scope", told)
             yield found
 
-    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, its time counted as spent inside."""
-        clock = self._clock
-
-        def counting(*arguments: Any) -> Any:
-            start_ns = clock()
-            result = function(*arguments)
-            self._inside_ns += clock() - start_ns
-            self._calls += 1
-            return result
-
-        return counting
-
-    def wrap_waiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, its time not counted at all."""
-
-        def waiting(*arguments: Any) -> Any:
-            start_ns = self._clock()
-            result = function(*arguments)
-            self._waited_ns += self._clock() - start_ns
-            return result
-
-        return waiting
-
     def begin(self) -> Callable[[], Spent]:
         """What tells, when it is called, what was spent from now on until then."""
-        inside_ns, waited_ns, calls_before = self._inside_ns, self._waited_ns, self._calls
-        start_ns = self._clock()
+        calls, waits = self._calls, self._waits
+        inside_ns, waited_ns, before, start_ns = calls.inside_ns, waits.inside_ns, calls.calls, self._clock()
 
         def end() -> Spent:
-            all_ns = self._clock() - start_ns - (self._waited_ns - waited_ns)
-            calls, costs = self._calls - calls_before, self.costs
-            own_ns = all_ns - (self._inside_ns - inside_ns) + calls * (costs.call_ns - costs.outside_ns)
-            return Spent((all_ns - calls * costs.wrapping_ns) / 1e6, own_ns / 1e6, calls)
+            all_ns = self._clock() - start_ns - (waits.inside_ns - waited_ns)
+            count, costs = calls.calls - before, self.costs
+            own_ns = all_ns - (calls.inside_ns - inside_ns) - count * costs.outside_ns
+            return Spent((all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count)
 
         return end
 

@@ -28,9 +28,9 @@ from gpu_delegate.errors import DeviceError, UsageError
 LIMITS_MS: Mapping[str, float] = {"off": 1.0, "on": 2.0}  # of Python's own, by overlay; the lock has half of it
 MOST_FRAMES = 100_000
 METHOD = (
-    "own: wall time less the time in OpenGL, swap, events and Dear ImGui's drawing, plus what ctypes takes for a call; "
-    "lock: CPU time of the window's thread outside OpenGL, swap and events, plus the same, while another thread "
-    "computes in Python; both without what measuring adds"
+    "own: wall time less the time inside OpenGL, swap, events and Dear ImGui's drawing; lock: CPU time of the window's "
+    "thread outside OpenGL, swap and events, and what ctypes takes for those calls, while another thread computes in "
+    "Python; both without what measuring adds, which wrapping all calls twice tells"
 )
 _WARM_UP, _PATIENCE_S = 15, 10.0
 
@@ -90,19 +90,24 @@ class _Bench:
         for _ in range(_WARM_UP):
             self._draw()
         context, limit_ms = self._window.context, LIMITS_MS["on" if overlay else "off"]
-        spending = Spending()
+        spending, by_cpu = Spending(), Spending(time.thread_time_ns)
+        spending.settle(self._draw, context, frames=frames)
         with spending.watching(context):
             spent = [spending.of(self._draw) for _ in range(frames)]
             drawn = len(self._records)
             with spending.watching_scopes(context) as stages:
                 whole = [spending.of(self._draw) for _ in range(frames)]
-        by_cpu = Spending(time.thread_time_ns)
-        with another_thread(), by_cpu.watching(context, imgui=False):
-            locked = [by_cpu.of(self._draw) for _ in range(frames)]
+        with another_thread():
+            by_cpu.settle(self._draw, context, imgui=False, frames=frames)
+            with by_cpu.watching(context, imgui=False):
+                locked = [by_cpu.of(self._draw) for _ in range(frames)]
         return {
             "wall_ms": _summary(one.all_ms for one in spent),
-            **_judged("own", spent, limit_ms),
-            **_judged("lock", locked, limit_ms / 2),
+            **_judged("own", [one.own_ms for one in spent], limit_ms),
+            **_judged("lock", [one.own_ms + one.call_ms for one in locked], limit_ms / 2),
+            "measuring_ms": round(
+                summarize([one.calls for one in spent]).median_ms * spending.costs.wrapping_ns / 1e6, 3
+            ),
             "stages": _by_stage(stages, whole, self._records[drawn:]),
         }
 
@@ -146,21 +151,21 @@ def _settings(options: LiveBench, folder: Path) -> Watch:
     return Watch(empty, {"camera": "pattern", **flags})
 
 
-def _judged(name: str, spent: Sequence[Spent], limit_ms: float) -> dict[str, Any]:
-    times = _summary(one.own_ms for one in spent)
+def _judged(name: str, times_ms: Sequence[float], limit_ms: float) -> dict[str, Any]:
+    times = summarize(times_ms).rounded()
     return {f"{name}_ms": times, f"{name}_limit_ms": limit_ms, f"{name}_reached": times["median_ms"] < limit_ms}
 
 
 def _by_stage(
     stages: Mapping[str, Sequence[Spent]], whole: Sequence[Spent], records: Sequence[FrameRecord]
 ) -> dict[str, dict[str, float]]:
-    """Medians of stages, and of what is beside them; wall times are those of the records, with the device waited for."""
+    """Medians of stages, and of what is beside them; wall times are those of the records, which wait for the device."""
     wall = {
         name: [stage.cpu_ms for record in records for stage in record.stages if stage.name == name] for name in stages
     }
     rows = {name: _row(wall[name], spent) for name, spent in stages.items()}
     total = _row([spent.all_ms for spent in whole], whole)
-    rows["rest"] = {key: value - sum(row[key] for row in rows.values()) for key, value in total.items()}
+    rows["rest"] = {key: max(0.0, value - sum(row[key] for row in rows.values())) for key, value in total.items()}
     return {name: {key: round(value, 3) for key, value in row.items()} for name, row in rows.items()}
 
 

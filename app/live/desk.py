@@ -15,7 +15,7 @@ from app.live.chosen import choice_of, refinement_of, work_of
 from app.live.outputs import Kind, LiveOutputs
 from app.live.scene import Scenes
 from app.live.workload import Workload
-from app.settings.settings import Settings, Value, changed, specs
+from app.settings.settings import Settings, Value, changed, specs, while_running
 from app.settings.watch import Watch
 from app.window.keys import LIVE, Action, Command, Key, action_of
 from app.window.window import Window
@@ -27,8 +27,8 @@ _WORK = {"every", "skip_still", "still_db", "auto"}
 _KINDS: dict[str, Kind] = {
     "record": "recording", "mattes": "mattes", "cutouts": "cutouts", "virtual_camera": "virtual camera",
 }  # fmt: skip
-_SEEN = {"overlay", "panel", "fullscreen", *_KINDS}  # what needs no words when it changes
-_REOPENING = {spec.name for spec in specs() if spec.changes != "running"}
+_SEEN = {"overlay", "panel", "fullscreen", "model", *_KINDS}  # what needs no words when it changes
+_REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _COMPLAINT_S = 6.0
 
 
@@ -83,8 +83,11 @@ class Desk:
         if isinstance(found, str):
             self._complain(found)
         elif found is not None:
+            settings, waiting = while_running(self.settings, found)
             self._say("settings read again")
-            self.adopt(found)
+            self.adopt(settings)
+            if waiting:
+                self._complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
 
     def change(self, **values: Value) -> None:
         """Have other values of some settings, which must be valid."""
@@ -106,8 +109,12 @@ class Desk:
             self._scenes.current.refiner.refinement = refinement_of(settings)
         if names & _WORK:
             self._workload.work = work_of(settings)
-        for name in names & _KINDS.keys():
-            self._follow_output(name)
+        self._workload.has_small_model = bool(settings.small_model)
+        for name in _KINDS:
+            if name in names:
+                self._follow_output(name)
+        if names & _KINDS.keys():
+            self.forget_ended()
         if "fullscreen" in names and settings.fullscreen != self._window.fullscreen:
             self._window.toggle_fullscreen()
         self._tell(names)
@@ -125,8 +132,7 @@ class Desk:
     def _look(self) -> None:
         choice, canvas = choice_of(self.settings), self._scenes.current.canvas
         canvas.look = choice.look
-        if choice.background:
-            canvas.set_background(choice.background)
+        canvas.set_background(choice.background)
 
     def _change_effect(self, action: Action) -> None:
         if action.value > len(EFFECTS):
@@ -141,9 +147,16 @@ class Desk:
             return
         self.change(model=self.settings.small_model, small_model=self.settings.model)
 
-    def keep_model(self, name: str) -> None:
-        """The model that was asked for cannot be had: this one runs."""
-        self.settings = replace(self.settings, model=name)
+    def do_without(self, model: str, complaint: str) -> None:
+        """A model that settings name cannot be had; the one that runs goes on."""
+        settings, running = self.settings, self._scenes.name
+        if model != settings.model:  # the automatic mode has asked for it
+            self.change(small_model="")
+        elif running == settings.small_model:  # a key has
+            self.change(model=running, small_model=model)
+        else:
+            self.change(model=running)
+        self._complain(complaint)
 
     # Outputs --------------------------------------------------------------------------------------------------------
 
@@ -156,7 +169,7 @@ class Desk:
                 self._outputs.begin_recording()
 
     def _follow_output(self, name: str) -> None:
-        """Begin or end one whose setting has changed; one that cannot be had is set back to none."""
+        """Begin or end one whose setting has changed."""
         try:
             if getattr(self.settings, name):
                 self._begin(name)
@@ -164,7 +177,6 @@ class Desk:
                 self._outputs.end(_KINDS[name])
         except TexelflowError as error:
             self._complain(str(error))
-            self.forget_ended()
 
     def forget_ended(self) -> None:
         """Have settings say what is so of outputs that have ended by themselves."""
@@ -200,7 +212,7 @@ class Desk:
         self.stale = True
 
     def _complain(self, words: str) -> None:
-        self._board.caption.say(words, _COMPLAINT_S)
+        self._board.caption.add(words, _COMPLAINT_S)
         self.stale = True
 
     @contextlib.contextmanager

@@ -265,9 +265,9 @@ class Session:
         return ", ".join(outputs.active) + (f", {lost} dropped" if lost else "")
 
     def say(self, words: str) -> None:
-        """Show a few words for a while."""
+        """Show a few words for a while, below those that are there."""
         if words:
-            self._board.caption.say(words)
+            self._board.caption.add(words)
             self.desk.stale = True
 
     def _camera(self) -> CameraFigures:

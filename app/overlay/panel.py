@@ -134,9 +134,10 @@ def progress(title: str, done: int, total: int) -> None:
 
 
 def message(text: str) -> None:
-    """A few words at the bottom, in the middle, above the status line."""
-    pen, text = Pen(in_front=True), _plain(text)
-    lines = _wrapped([text], max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.letter)))
+    """Lines of words at the bottom, in the middle, above the status line."""
+    pen = Pen(in_front=True)
+    letters = max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.letter))
+    lines = [line for words in text.split("\n") for line in _wrapped([_plain(words)], letters)]
     wide, high = max(map(len, lines)) * pen.letter / pen.em, len(lines)
     left = max(_MARGIN, (pen.width / pen.em - wide) / 2 - PADDING)
     x, y = pen.box(left, pen.height / pen.em - _MESSAGE + 1 - high, wide, high)

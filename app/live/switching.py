@@ -34,7 +34,8 @@ class ModelSwitch:
     def advance(self) -> Scene | None:
         """Work on it for some milliseconds; the new scene in the moment when it takes over.
 
-        Raises TexelflowError once if there is no such model, or it does not run here: the one that runs stays.
+        Raises TexelflowError if there is no such model, or it does not run here: the one that runs stays until
+        another is wanted.
         """
         try:
             if self._loading and (model := self._loading.model()):
@@ -42,7 +43,7 @@ class ModelSwitch:
                 self._loading = None
             return self._scenes.advance()
         except TexelflowError:
-            self._loading, self.wanted = None, self._scenes.name
+            self._loading = None
             raise
 
 

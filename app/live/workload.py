@@ -200,6 +200,17 @@ class Workload:
         self._under_way.clear()
 
     @property
+    def has_small_model(self) -> bool:
+        """Whether there is one to change to; if that changes the automatic mode starts afresh."""
+        return self._has_small_model
+
+    @has_small_model.setter
+    def has_small_model(self, has: bool) -> None:
+        if has != self._has_small_model:
+            self._has_small_model = has
+            self.work = self._work
+
+    @property
     def level(self) -> Level:
         """What is done now: the options, and less where the automatic mode says so."""
         asked = Level(self._work.every, self._work.skip_still)

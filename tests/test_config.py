@@ -134,7 +134,7 @@ class TestReading:
     def test_wrong_ones_say_where(self, tmp_path: Path, content: str | bytes, complaint: str) -> None:
         assert told(tmp_path, content).startswith(complaint)
 
-    @given(st.text(st.sampled_from("[]{}\"'=.,#\n\\ a1-mask"), max_size=60))
+    @given(st.one_of(st.text(), st.text(st.sampled_from("[]{}\"'=.,#\n\\ a1-mask\0é"), max_size=60)))
     @hypothesis_settings(max_examples=200)
     def test_anything_is_settings_or_one_line(self, tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
         path = tmp_path_factory.getbasetemp() / "anything.toml"

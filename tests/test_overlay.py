@@ -17,8 +17,10 @@ from app.frame.pipeline import FrameRecord, StageRecord
 from app.frame.preprocess import ImageSize
 from app.frame.targets import OffscreenTarget
 from app.overlay import panel
+from app.overlay.controls import controls
 from app.overlay.figures import CameraFigures, Figures
 from app.overlay.gui import Gui
+from app.settings.settings import Settings
 from gpu_delegate import opengl
 from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.errors import DeviceError
@@ -188,6 +190,19 @@ def test_any_text_is_drawn(context: Context, text: str) -> None:
         lambda: panel.key_list([]),
     ]
     picture(context, (320, 240), parts)
+
+
+def test_messages_are_in_front_of_the_settings_and_broken_into_lines(context: Context) -> None:
+    def settings() -> None:
+        controls(Settings())
+
+    words = " ".join(["word"] * 60)
+    alone = picture(context, (640, 480), [settings])
+    seen = picture(context, (640, 480), [lambda: panel.message(words), settings])
+    covered = (alone != seen).any(axis=2)
+    assert covered[:, 300:600].mean() > 0.05
+    lit = (seen > 240).all(axis=2)[380:440, 10:250]
+    assert len(np.flatnonzero(np.diff(lit.any(axis=1).astype(int)) == 1)) >= 3, "lines"
 
 
 def test_nothing_is_said_before_there_is_something_to_say(context: Context) -> None:

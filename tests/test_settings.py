@@ -102,7 +102,7 @@ class TestValues:
             assert len(said) < 300
             return
         assert type(value) is type(spec.default)
-        assert value == raw or str(raw) == value
+        assert value == raw or str(raw) == value or str(raw).startswith("~/")
         assert spec.kind != "choice" or value in spec.choices
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             assert spec.low <= value <= spec.high or (spec.zero and value == 0)
@@ -116,6 +116,13 @@ class TestValues:
         assert {*changed(before, now)} | {*waiting} == {*names}
         assert {*waiting} <= {"backend", "precision", "fit"}
         assert not {*waiting} & {*changed(before, now)}
+
+    def test_home_is_known_where_no_shell_knows_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", "/home/ada")
+        monkeypatch.setenv("USERPROFILE", "/home/ada")
+        values = {"record": "~/a.mp4", "model": "~/m.tflite", "mattes": "a~/b", "cutouts": "~ada"}
+        expected = Settings(model="/home/ada/m.tflite", record="/home/ada/a.mp4", mattes="a~/b", cutouts="~ada")
+        assert with_values(Settings(), values) == expected
 
     def test_numbers_of_cameras_may_be_written_as_such_and_sizes_be_read(self) -> None:
         assert with_values(Settings(), {"camera": 2, "fps": 0, "gamma": 2}) == Settings("2", fps=0.0, gamma=2.0)

@@ -4,6 +4,7 @@ Flags, the file, its dump and the panel are made from what each field says of it
 """
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -206,8 +207,9 @@ def value_of(spec: Spec, raw: object) -> Value | None:
     text = str(raw) if isinstance(raw, int) and abs(raw) < 100 else raw  # camera = 0
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
-    wrong = (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices)
-    return None if wrong else text
+    if (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices):
+        return None
+    return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 
 
 def _size(text: str) -> tuple[int, int] | None:

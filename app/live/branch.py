@@ -6,6 +6,7 @@ it is read back. What goes wrong ends this output alone.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Protocol
 
 from app.frame.preprocess import ImageSize

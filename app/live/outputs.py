@@ -59,6 +59,11 @@ class LiveOutputs:
         return tuple(self._active)
 
     @property
+    def status(self) -> str:
+        """What is written now, for a person; '' if nothing is."""
+        return "   ".join(branch.status for branch in self._active.values())
+
+    @property
     def counts(self) -> Mapping[Kind, Counts]:
         """Of the active ones."""
         return {kind: branch.counts for kind, branch in self._active.items()}

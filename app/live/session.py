@@ -197,7 +197,7 @@ class Session:
 
     def _lay_out(self) -> None:
         settings = self.desk.settings
-        self._board.recording = self._recording()
+        self._board.recording = self._parts.outputs.status
         self._parts.screen.parts = self._board.parts(settings.overlay, self._panel if settings.panel else None)
 
     def _panel(self) -> None:
@@ -257,12 +257,6 @@ class Session:
         parts.workload.observe(record.index, busy_ms(record), 1000 / fps if fps else 0.0, record.dropped)
         self._figures.add(record)
         self._observe(record)
-
-    def _recording(self) -> str:
-        """What is being written, and what of it was lost."""
-        outputs = self._parts.outputs
-        lost = sum(counts.dropped for counts in outputs.counts.values())
-        return ", ".join(outputs.active) + (f", {lost} dropped" if lost else "")
 
     def say(self, words: str) -> None:
         """Show a few words for a while, below those that are there."""

@@ -33,7 +33,7 @@ from gpu_delegate import opengl
 from tests.clips import Recipe, write_clip
 from tests.display import Display, ManagedDisplay
 
-PATIENCE_S = 30.0
+PATIENCE_S = 15.0
 SIZE = (160, 120)
 
 Script = Iterator[None]

@@ -1,6 +1,7 @@
 """A camera in a real window: what each key does, what the file of settings does, and what the window's states mean."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from time import monotonic
 
@@ -149,3 +150,236 @@ class TestKeys:
             end = monotonic() + PATIENCE_S
             stage.session.run(lambda: monotonic() > end)
             assert stage.parts.window.closed
+
+
+class TestFileOfSettings:
+    def test_it_counts_as_soon_as_it_is_saved(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(1)
+            stage.save('[picture]\neffect = "none"\nmirror = true\n')
+            yield from stage.until(lambda: stage.settings.mirror, "reading it again")
+            assert stage.words == "mirror on"
+            assert stage.canvas.look.effect == "tint", "flags are stronger"
+            yield from stage.pressed("m", lambda: not stage.settings.mirror)
+            for wrong, complaint in (
+                ('[picture]\nefect = "mask"\n', "live.toml, line 2: [picture] efect is no setting; did you mean effect?"),
+                ("[mask]\n\nsmooth = 7\n", "live.toml, line 3: [mask] smooth = 7: a number from 0 to 1 is needed"),
+                ("[mask\n", "live.toml, line 1: "),
+            ):
+                before = stage.settings
+                stage.save(wrong)
+                yield from stage.until(lambda text=complaint: text in stage.words, complaint)  # type: ignore[misc]
+                assert stage.settings == before, "they stay as they are"
+            stage.save('[mask]\nsmooth = 0.25\n[model]\nfit = "crop"\n')
+            yield from stage.until(lambda: stage.parts.scenes.current.refiner.refinement.smooth == 0.25)
+            assert "settings read again; what changes only with the next start: fit" in stage.words
+            assert stage.settings.fit == "stretch"
+
+        theatre.run(script)
+
+    def test_outputs_begin_and_end_by_it(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(1)
+            stage.save('[output]\nrecord = "a.mp4"\nmattes = "mattes.mp4"\ncutouts = "people"\n')
+            yield from stage.until(lambda: len(stage.parts.outputs.active) == 3)
+            yield from stage.frames(8)
+            assert stage.board.recording.startswith("recording, mattes, cutouts")
+            stage.save('[output]\nmattes = "mattes"\n')
+            yield from stage.until(lambda: stage.parts.outputs.active == ("mattes",))
+            yield from stage.frames(8)
+            stage.save('[output]\nrecord = "nowhere/a.mp4"\n')
+            yield from stage.until(lambda: "nowhere" in stage.words)
+            assert stage.parts.outputs.active == ()
+            assert stage.settings.record == ""
+
+        records = theatre.run(script, effect="none")
+        shown = {record.index for record in records}
+        for name in ("a.mp4", "mattes.mp4"):
+            assert len(times_of(theatre.folder / name)) >= 5
+        for folder, channels in (("people", 4), ("mattes", 1)):
+            paths = [*(theatre.folder / folder).iterdir()]
+            assert len(paths) >= 5
+            for path in paths:
+                picture = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+                assert picture is not None
+                assert picture.size == SIZE[0] * SIZE[1] * channels
+                assert int(path.stem) in shown
+
+    def test_backgrounds(self, theatre: Theatre, still: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(1)
+            stage.save('[picture]\nbackground = "gone.jpg"\n')
+            yield from stage.until(lambda: "; the background stays as it is" in stage.words, "a complaint")
+            assert "gone.jpg" in stage.words
+            yield from stage.frames(2)
+            before = stage.drawn()[:8, :8]
+            stage.save('[picture]\nbackground = "blue.png"\n')
+            cv2.imwrite("blue.png", np.full((9, 9, 3), (255, 0, 0), np.uint8))
+            yield from stage.until(lambda: (stage.drawn()[:8, :8, :3] == (0, 0, 255)).all(), "another background")
+            stage.save("")
+            yield from stage.until(lambda: (stage.drawn()[:8, :8] == before).all(), "the first background")
+
+        theatre.run(script, effect="replace", camera=str(still))
+
+
+class TestModels:
+    def test_frames_go_on_coming_while_another_is_compiled(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(3)
+            scenes = stage.parts.scenes
+            stage.save('[model]\nmodel = "selfie-landscape"\n')
+            yield from stage.until(lambda: scenes.changing, "compiling")
+            shown = len(stage.records)
+            yield from stage.until(lambda: not scenes.changing, "the end of compiling")
+            counts.append(len(stage.records) - shown)  # TODO
+            assert stage.words.endswith("\nmodel selfie-landscape")
+            yield from stage.frames(3)
+
+        counts: list[int] = []
+        theatre.run(script, backend="gl")
+        print(counts)
+
+    def test_one_that_is_not_there(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            scenes = stage.parts.scenes
+            yield from stage.frames(1)
+            (theatre.folder / "broken.tflite").write_bytes(b"TFL3" * 100)
+            for name in ("gone.tflite", "broken.tflite", "nosuch"):
+                stage.session.desk.change(model=name)
+                yield from stage.until(lambda name=name: stage.words.count(name) == 2)  # type: ignore[misc]
+                assert (scenes.name, stage.settings.model) == ("selfie", "selfie")
+                yield from stage.frames(2)
+            yield from stage.pressed("n", lambda: scenes.name == "selfie-landscape")
+
+        theatre.run(script)
+
+    def test_a_small_one_that_is_not_there(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(1)
+            yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
+            assert (stage.settings.model, stage.settings.small_model) == ("selfie", "gone.tflite")
+            stage.board.caption.say(" ")
+            yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
+
+        theatre.run(script, small_model="gone.tflite")
+
+
+class TestWork:
+    """Frames for which the network does not run."""
+
+    def test_every_third(self, theatre: Theatre, people: Path) -> None:
+        def script(stage: Stage) -> Script:
+            masks = []
+            for _ in range(9):
+                yield from stage.frames(1)
+                masks.append(stage.canvas.drawn("mask"))
+                seen.append(stage.drawn().tobytes())
+            counts = stage.parts.workload.counts
+            assert counts.fresh == 1 + (counts.fresh + counts.every - 1) // 3
+            assert str(counts) in stage.session._camera().work
+
+        seen: list[bytes] = []
+        theatre.run(script, camera=str(people), every=3, effect="mask", edges=False, smooth=0.0)
+        changes = [one != other for one, other in pairwise(seen)]
+        assert changes.count(True) in (2, 3)
+        assert all(not (one and other) for one, other in pairwise(changes))
+
+    def test_pictures_that_stand_still(self, theatre: Theatre, still: Path) -> None:
+        def script(stage: Stage) -> Script:
+            counts = stage.parts.workload
+            yield from stage.until(lambda: counts.counts.still > 5)
+            assert counts.counts.fresh < counts.counts.still
+
+        theatre.run(script, camera=str(still), skip_still=True)
+
+    def test_no_effect_needs_no_network(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(5)
+            fresh = stage.parts.workload.counts.fresh
+            assert fresh == 0
+            yield from stage.pressed("1", lambda: stage.settings.effect == "tint")
+            yield from stage.until(lambda: stage.parts.workload.counts.fresh > 2)
+
+        theatre.run(script, effect="none")
+
+    def test_the_automatic_mode_takes_the_small_model(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.until(lambda: stage.parts.scenes.name == "selfie-landscape", "going down")
+            yield from stage.until(lambda: stage.parts.workload.counts.budget > 0, "leaving frames out")
+            yield from stage.pressed("a", lambda: not stage.settings.auto)
+            yield from stage.until(lambda: stage.parts.scenes.name == "selfie", "going back")
+
+        theatre.run(script, auto=True, fps=1000.0)
+
+    def test_nor_is_it_lost_without_one(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.until(lambda: "'gone.tflite' is neither" in stage.words)
+            assert stage.settings.small_model == ""
+            yield from stage.until(lambda: stage.parts.workload.counts.budget > 0, "leaving frames out")
+
+        theatre.run(script, auto=True, fps=1000.0, small_model="gone.tflite")
+
+
+class TestDelay:
+    @pytest.mark.parametrize("effect", ["none", "cutout"])
+    def test_each_frame_is_shown_when_the_next_one_comes(self, theatre: Theatre, effect: str) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(3)
+            for _ in range(5):
+                waiting = stage.session._before
+                assert waiting
+                yield from stage.frames(1)
+                record = stage.records[-1]
+                assert (record.index, record.captured_ns) == (waiting.index, waiting.captured_ns), "ages are its own"
+                assert stage.code() == time_code_of(waiting.index)
+            yield from stage.pressed("d", lambda: not stage.settings.delay_video)
+            newest = stage.session._before
+            assert newest
+            assert stage.code() == time_code_of(newest.index) == time_code_of(stage.records[-1].index)
+
+        theatre.run(script, effect=effect, delay_video=True)
+
+
+class TestWindow:
+    def test_full_screen_and_back(self, managed_theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            window = stage.parts.window
+            yield from stage.frames(1)
+            yield from stage.pressed("f", lambda: window.size == SCREEN and not window.damaged)
+            assert stage.settings.fullscreen
+            assert read_time_code(stage.on_screen()) is not None
+            yield from stage.pressed("Escape", lambda: window.size == SIZE and not window.damaged)
+
+        managed_theatre.run(script, effect="none")
+
+    def test_another_size(self, managed_theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            window = stage.parts.window
+            yield from stage.frames(1)
+            stage.display.xdotool("windowsize", stage.display.window("texelflow"), 400, 300)
+            yield from stage.until(lambda: window.size == (400, 300) and not window.damaged)
+            yield from stage.frames(1)
+            assert stage.code() == time_code_of(stage.records[-1].index)
+            assert stage.drawn().shape[:2] == SIZE[::-1]
+
+        managed_theatre.run(script, effect="none")
+
+    def test_minimised_it_draws_nothing_but_records_on(self, managed_theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            display, capture = stage.display, stage.parts.capture
+            number = display.window("texelflow")
+            yield from stage.frames(2)
+            display.minimise(number)
+            yield from stage.until(lambda: stage.parts.window.minimised)
+            shown, captured = len(stage.records), capture.counts.captured
+            yield from stage.until(lambda: capture.counts.captured > captured + 5)
+            assert len(stage.records) == shown
+            stage.session.desk.change(record="hidden.mp4")
+            yield from stage.frames(8)
+            display.minimise(number, False)
+            yield from stage.until(lambda: not stage.parts.window.minimised)
+            stage.session.desk.change(record="")
+            yield from stage.until(lambda: "saved hidden.mp4" in stage.words)
+
+        managed_theatre.run(script, effect="none")
+        assert len(times_of(managed_theatre.folder / "hidden.mp4")) >= 8

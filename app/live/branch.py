@@ -69,6 +69,7 @@ class Branch:
         """
         frame_bytes = size[0] * size[1] * 4 if yuv is None else size_bytes(yuv.format)
         self.size, self.sink = size, sink
+        self._begun_s = perf_counter()
         self._taken = self._dropped = 0
         self._picture, self._yuv = picture, yuv
         self._most = most_waiting(frame_bytes)
@@ -83,6 +84,13 @@ class Branch:
     def counts(self) -> Counts:
         """So far."""
         return Counts(self._taken, self._dropped)
+
+    @property
+    def status(self) -> str:
+        """What is written, for how long, and what was lost: 'texelflow-1.mp4 00:12, 3 dropped'."""
+        minutes, seconds = divmod(int(perf_counter() - self._begun_s), 60)
+        lost = f", {self._dropped} dropped" if self._dropped and not self.sink.newest_wins else ""
+        return f"{self.sink.name} {minutes:02}:{seconds:02}{lost}"
 
     @property
     def ended(self) -> bool:

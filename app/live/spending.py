@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from statistics import median
+from statistics import quantiles
 from typing import Any
 
 from app.overlay.gui import load_imgui
@@ -28,6 +28,7 @@ Clock = Callable[[], int]  # nanoseconds, of which only differences mean anythin
 _OF_GLFW = ("swap_buffers", "poll_events")
 _OF_IMGUI = ("opengl3_new_frame", "opengl3_render_draw_data")
 _ROUNDS, _CALLS, _BLOCK = 9, 1000, 10
+_MOST_COLD = 4.0  # times what a function that does nothing takes: more is noise of a machine that is busy
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Spending:
         self.costs = self._measured_costs()
 
     def settle(self, draw: Callable[[], object], context: Context, imgui: bool = True, frames: int = 80) -> None:
-        """Find what wrapping costs amid this work: at least what it does on a function that does nothing."""
+        """Find what wrapping costs amid this work, of `frames` or more, by the faster ones among them."""
         own_ms: dict[bool, list[float]] = {False: [], True: []}
         calls = 0
         for number in range(max(2 * _BLOCK, frames)):
@@ -94,8 +95,9 @@ class Spending:
                 spent = self.of(draw)
             own_ms[twice].append(spent.own_ms)
             calls = max(calls, spent.calls)
-        added_ns = (median(own_ms[True]) - median(own_ms[False])) * 1e6 / max(1, calls)
-        self.costs = self.costs.times(max(1.0, added_ns / max(1.0, self.costs.wrapping_ns)))
+        once_ms, twice_ms = (quantiles(own_ms[twice], n=4)[0] for twice in (False, True))
+        added_ns = (twice_ms - once_ms) * 1e6 / max(1, calls)
+        self.costs = self.costs.times(min(max(1.0, added_ns / max(1.0, self.costs.wrapping_ns)), _MOST_COLD))
 
     @contextlib.contextmanager
     def watching(self, context: Context, imgui: bool = True, twice: bool = False) -> Iterator[None]:

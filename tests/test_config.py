@@ -125,6 +125,7 @@ class TestReading:
             ("[picture]\nblur = [1,\n2", ", line 3: "),
             (b"# \xc3\xa4\n\n# \xff", ", line 3: not UTF-8; save it as UTF-8"),
             ("x = " + "[" * 9000, ": brackets within brackets without end"),
+            ("#\n" + "a." * 30_000 + "b = 1", ", line 2: too many dots"),
             ("x = " + "1" * 9000, ": a number of too many digits"),
             ("[picture]\nblur = 0x" + "f" * 9000, ", line 2: [picture] blur = (that many): "),
             ("[picture]\n\"\\u0007\" = 1", r", line 2: [picture] '\x07' is no setting"),

@@ -23,6 +23,7 @@ else:
     import tomli as tomllib
 
 MOST_BYTES = 1 << 16  # it is read between two frames; all settings with their help take a tenth of that
+_MOST_DOTS = 200  # in a line: Python's parser takes minutes for keys of some thousand parts
 
 _PARSER_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _TOKEN = re.compile(
@@ -132,6 +133,9 @@ def _open_at_once(path: str, flags: int) -> int:
 
 def _parsed(text: str, called: str) -> dict[str, Any]:
     """The tables of a TOML text. Raises UsageError."""
+    dotted = next((number for number, line in enumerate(text.split("\n"), 1) if line.count(".") > _MOST_DOTS), 0)
+    if dotted:
+        raise UsageError(f"{called}, line {dotted}: too many dots")
     try:
         tables: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -40,6 +40,8 @@ class Rate:
     def add(self, arrival_ns: int, pictures: int = 1) -> None:
         """So many pictures arrived at once."""
         self._arrivals_ns.extend([arrival_ns] * pictures)
+        while self._arrivals_ns and arrival_ns - self._arrivals_ns[0] > 4 * _WINDOW_NS:
+            self._arrivals_ns.popleft()
 
     def fps(self, now_ns: int) -> float:
         """0 while none come; slow sources are measured over their last two pictures, of the last four seconds."""

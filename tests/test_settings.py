@@ -1,6 +1,7 @@
 """What live can be told: values are valid or refused in one line, and every setting is an option of the verb."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import pytest
@@ -13,11 +14,13 @@ from app.frame.machine import Backend
 from app.frame.preprocess import Fit
 from app.frame.render import EFFECTS
 from app.models.catalogue import CATALOGUE
+from app.settings.config import read_config
 from app.settings.flags import flag_of, with_settings
 from app.settings.settings import Settings, changed, parse_size, specs, while_running, with_values
 from gpu_delegate.errors import UsageError
 from gpu_delegate.layout import Precision
 from tests.choices import any_settings
+from tests.commands import Command
 
 SPECS = {spec.name: spec for spec in specs()}
 RAW = st.recursive(
@@ -208,3 +211,39 @@ class TestFlags:
         result, _ = self.run("here", *arguments)
         assert isinstance(result.exception, UsageError)
         assert str(result.exception).startswith(complaint)
+
+
+class TestLive:
+    """The verb itself; nothing is opened before all that was said is known to be right."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--smooth", "2"], "--smooth 2: a number from 0 to 1 is needed"),
+            (["--smooth", "much"], "'--smooth'"),
+            (["--efect", "blur"], "--efect"),
+            (["--config", "none.toml"], "cannot read none.toml: No such file or directory; --dump-config prints one"),
+            (["--config", "wrong.toml"], "wrong.toml, line 3: [mask] smoth is no setting; did you mean smooth?"),
+        ],
+    )
+    def test_what_is_wrong_is_one_line(
+        self,
+        arguments: list[str],
+        words: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        Path("wrong.toml").write_text("[mask]\n\nsmoth = 1\n")
+        assert words in Command(capsys)("live", *arguments).complaint
+
+    def test_its_dump_is_what_flags_and_file_make(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        Path("mine.toml").write_text("[mask]\nsmooth = 0.25\nedges = false\n")
+        told = Command(capsys)("live", "--config", "mine.toml", "--smooth", "0.75", "--dump-config")
+        assert told.code == 0
+        Path("dumped.toml").write_text(told.out, encoding="utf-8")
+        assert read_config(Path("dumped.toml")) == Settings(smooth=0.75, edges=False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.capture.likeness import fit_into, like, picture_like, pixel_format_name
+from app.capture.likeness import like, pixel_format_name
 from app.capture.raw import rgba_of
 from app.capture.source import Shot
 from app.frame.picture import ImageSize, Orientation, PictureFormat, rgba_picture
@@ -52,7 +52,8 @@ def test_every_format_can_be_had(format: PictureFormat) -> None:
     ],
 )
 def test_the_aspect_is_kept(size: ImageSize, into: ImageSize, inner: tuple[int, int, int, int]) -> None:
-    fitted = fit_into(np.full((size[1], size[0], 4), 255, np.uint8), into)
+    white = Shot(rgba_picture(np.full((size[1], size[0], 4), 255, np.uint8)))
+    fitted = like(white, PictureFormat(into)).picture.planes[0]
     left, top, width, height = inner
     expected = np.zeros((into[1], into[0], 4), np.uint8)
     expected[..., 3] = 255
@@ -60,10 +61,18 @@ def test_the_aspect_is_kept(size: ImageSize, into: ImageSize, inner: tuple[int, 
     assert np.array_equal(fitted, expected)
 
 
+@pytest.mark.parametrize("format", FORMATS, ids=lambda format: f"{pixel_format_name(format)} {format.orientation}")
+def test_every_format_can_be_converted(format: PictureFormat) -> None:
+    stored = like(Shot(rgba_picture(scene((64, 48)))), format).picture
+    double = 2 * format.upright_size[0], 2 * format.upright_size[1]
+    seen = like(Shot(stored), PictureFormat(double)).picture.planes[0]
+    assert np.abs(seen.astype(int) - scene(double).astype(int)).max() <= 10
+
+
 def test_colours_stay() -> None:
     colours = np.array([[[200, 40, 60, 255], [30, 180, 50, 255], [40, 60, 210, 255]]], np.uint8)
     rgba = np.ascontiguousarray(colours.repeat(48, 0).repeat(16, 1))
     for format in FORMATS[2:8]:
         if format.size == (64, 48):
-            wide = picture_like(fit_into(rgba, (64, 48)), format)
+            wide = like(Shot(rgba_picture(rgba)), format).picture
             assert np.abs(rgba_of(wide)[24, [16, 32, 48], :3].astype(int) - colours[0, :, :3]).max() <= 6

@@ -144,6 +144,23 @@ def test_names_and_passwords_are_sent_and_not_shown() -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_passwords_are_sent_as_digests_too() -> None:
+    def answer(connection: socket.socket, head: str) -> None:
+        if "Authorization: Digest" in head:
+            connection.sendall(HEAD + b"".join(map(part, PICTURES * 20)))
+        else:
+            challenge = b'WWW-Authenticate: Digest realm="cam", nonce="abc", qop="auth"'
+            connection.sendall(b"HTTP/1.1 401 No\r\n" + challenge + b"\r\nContent-Length: 0\r\n\r\n")
+
+    with MjpegServer(answer=answer) as server:
+        url = server.url.replace("://", "://user:secret@")
+        with contextlib.closing(open_network(url, Wanted())) as source:
+            assert source.description.startswith(f"{server.url}, mjpeg 64x48")
+            assert source.read() is not None
+        with pytest.raises(SourceError, match="wants a user name and a password"):
+            open_network(server.url, Wanted())
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

@@ -6,7 +6,6 @@ For cameras and streams that change in the middle: what reads the pictures is bu
 from dataclasses import replace
 
 import av
-import cv2
 import numpy as np
 
 from app.capture.source import Shot
@@ -15,50 +14,70 @@ from app.media.convert import Rgba
 from app.media.video_frame import views
 from gpu_delegate.errors import MediaError
 
-_SWS_FLAGS = 0x2 | 0x4000 | 0x40000  # bilinear, full chroma input, accurate rounding
+_AREA, _BILINEAR = 0x20, 0x2  # libswscale's flags: to make smaller, to keep or make larger
+_CAREFUL = 0x2000 | 0x4000 | 0x40000  # full chroma interpolation, full chroma input, accurate rounding
 _MATRICES: dict[Matrix, int] = {"bt709": 1, "fcc": 4, "bt601": 6, "smpte240m": 7, "bt2020": 9}  # AVColorSpace
 _LIMITED, _FULL = 1, 2  # AVColorRange
 
 
 def like(shot: Shot, format: PictureFormat) -> Shot:
     """The shot, scaled with black bars into a picture of the format. Raises MediaError."""
-    rgba = shot.convert() if shot.convert else shot.picture.planes[0]
-    fitted = fit_into(rgba, format.upright_size)
-    return replace(shot, picture=picture_like(fitted, format), convert=lambda: fitted)
+    try:
+        rgba = _fitted(shot.picture, format.upright_size)
+        picture = _converted(rgba, format)
+    except (av.FFmpegError, ValueError) as error:
+        names = (pixel_format_name(kind) for kind in (shot.picture.format, format))
+        raise MediaError("pictures cannot be converted from {} to {}; start again".format(*names)) from error
+    return replace(shot, picture=picture, convert=lambda: rgba)
 
 
-def fit_into(rgba: Rgba, size: ImageSize) -> Rgba:
-    """A picture (h, w, 4) scaled into the middle of black (H, W, 4) of another size (W, H), as large as fits."""
-    height, width = rgba.shape[:2]
-    scale = min(size[0] / width, size[1] / height)
-    inner = max(1, min(size[0], round(width * scale))), max(1, min(size[1], round(height * scale)))
+def _fitted(picture: Picture, size: ImageSize) -> Rgba:
+    """The picture upright in the middle of black (H, W, 4) of another size (W, H), as large as fits."""
+    source, orientation = picture.format.upright_size, picture.format.orientation
+    scale = min(size[0] / source[0], size[1] / source[1])
+    width, height = (max(1, min(most, round(side * scale))) for side, most in zip(source, size, strict=True))
+    stored = (height, width) if orientation.transpose else (width, height)
+    scaled = _frame_of(picture).reformat(
+        *stored,
+        "rgba",
+        interpolation=_CAREFUL | (_AREA if scale < 1 else _BILINEAR),
+        dst_color_range=_FULL,
+        threads=1,
+    )
     canvas = np.zeros((size[1], size[0], 4), np.uint8)
+    left, top = (size[0] - width) // 2, (size[1] - height) // 2
+    canvas[top : top + height, left : left + width] = orientation.apply(np.asarray(scaled.to_ndarray(), np.uint8))
     canvas[..., 3] = 255
-    left, top = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
-    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    canvas[top : top + inner[1], left : left + inner[0]] = cv2.resize(rgba, inner, interpolation=method)
     return canvas
 
 
-def picture_like(rgba: Rgba, format: PictureFormat) -> Picture:
-    """Upright RGBA of the format's upright size as a picture of that format. Raises MediaError."""
+def _frame_of(picture: Picture) -> av.VideoFrame:
+    """A copy of the picture as FFmpeg has them."""
+    form = picture.format
+    frame = av.VideoFrame(*form.size, pixel_format_name(form))
+    for plane, samples in zip(frame.planes, picture.planes, strict=True):
+        rows = np.ascontiguousarray(samples).view(np.uint8).reshape(len(samples), -1)
+        np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)[: len(rows), : rows.shape[1]] = rows
+    if form.layout != "rgba":
+        frame.colorspace, frame.color_range = _MATRICES[form.matrix], _FULL if form.full_range else _LIMITED
+    return frame
+
+
+def _converted(rgba: Rgba, format: PictureFormat) -> Picture:
+    """Upright RGBA of the format's upright size as a picture of that format. Raises FFmpegError and ValueError."""
     if format.layout == "rgba":
         return rgba_picture(rgba)
-    name = pixel_format_name(format)
-    try:
-        frame = av.VideoFrame.from_ndarray(_stored(rgba, format.orientation), "rgba").reformat(
-            format=name,
-            interpolation=_SWS_FLAGS,
-            src_color_range=_FULL,
-            dst_color_range=_FULL if format.full_range else _LIMITED,
-            dst_colorspace=_MATRICES[format.matrix],
-            threads=1,
-        )
-        planes = views(frame, format)
-    except (av.FFmpegError, ValueError) as error:
-        raise MediaError(f"pictures cannot be converted to {name}; start again with the new ones") from error
+    frame = av.VideoFrame.from_ndarray(_stored(rgba, format.orientation), "rgba").reformat(
+        format=pixel_format_name(format),
+        interpolation=_BILINEAR | _CAREFUL,
+        src_color_range=_FULL,
+        dst_color_range=_FULL if format.full_range else _LIMITED,
+        dst_colorspace=_MATRICES[format.matrix],
+        threads=1,
+    )
+    planes = views(frame, format)
     if planes is None:
-        raise MediaError(f"pictures cannot be converted to {name}; start again with the new ones")
+        raise ValueError("rows are too short")
     return Picture(format, planes)
 
 

@@ -1,5 +1,6 @@
 """What a live window shows: against pictures that were looked at, and without ever reading anything back."""
 
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -53,7 +54,7 @@ class TestGolden:
         [
             ("replace", (320, 240), {"effect": "replace", "light_wrap": 0.5}),
             ("beside", (480, 200), {"effect": "blur", "side_by_side": True, "mirror": True}),
-            ("panel", (480, 360), {"effect": "none", "panel": True}),
+            ("panel", (480, 360), {"effect": "color", "panel": True}),
             ("signal", (320, 240), {"effect": "cutout"}),
         ],
     )
@@ -80,9 +81,11 @@ class TestGolden:
         shown: list[Picture] = []
         clip = write_clip(theatre.folder / "still.mp4", [demo_frame(60, 2)] * 4)
         theatre.run(script, camera=str(clip), **changes)
+        if name in ("panel", "signal") and sys.version_info < (3, 11):
+            pytest.skip("stored words are those of the Dear ImGui of Python 3.11 and newer")
         stored = GOLDEN / f"live_{name}.png"
         if request.config.getoption("--update-snapshots"):
-            cv2.imwrite(str(stored), shown[0][..., ::-1])
+            cv2.imwrite(str(stored), shown[0][..., ::-1], (cv2.IMWRITE_PNG_COMPRESSION, 9))
         golden = cv2.imread(str(stored))
         assert golden is not None
         difference = np.abs(golden[..., ::-1].astype(int) - shown[0])

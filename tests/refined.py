@@ -71,11 +71,26 @@ def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
     return bilinear(rgb, xs, ys)
 
 
+def neighbours(cells: Doubles, step: int) -> Doubles:
+    """The 13 cells (13, h, w, C) around each of (h, w, C), so many steps apart."""
+    rows, columns, _ = cells.shape
+    y, x = np.arange(rows), np.arange(columns)
+    nearby = [(np.clip(y + dy * step, 0, rows - 1), np.clip(x + dx * step, 0, columns - 1)) for dx, dy in AROUND]
+    return np.stack([cells[there_y][:, there_x] for there_y, there_x in nearby])
+
+
+def voted(colors: Doubles, masks: Doubles) -> Doubles:
+    """The masks (h, w) that cells of like colour have."""
+    windows = neighbours(np.dstack([colors, masks]), 4)
+    apart = np.square(windows[..., :3] - colors).sum(-1)
+    weights = np.exp(-apart / (2 * 0.03**2)) * ((2 * windows[..., 3] - 1) ** 4 + 0.001)
+    return np.asarray((weights * windows[..., 3]).sum(0) / weights.sum(0))
+
+
 def fitted(colors: Doubles, masks: Doubles) -> Doubles:
     """The coefficients (h, w, 4) of cells with these colours (h, w, 3) and masks (h, w)."""
     rows, columns = masks.shape
-    cells = np.pad(np.dstack([colors, masks]), ((2, 2), (2, 2), (0, 0)), "edge")
-    windows = np.stack([cells[2 + y : 2 + y + rows, 2 + x : 2 + x + columns] for x, y in AROUND])
+    windows = neighbours(np.dstack([colors, voted(colors, masks)]), 1)
     return np.array([[regression(windows[:, y, x]) for x in range(columns)] for y in range(rows)])
 
 

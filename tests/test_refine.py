@@ -323,7 +323,7 @@ def test_opengl_3_3_is_enough() -> None:
 
 @pytest.mark.skipif(shutil.which("glslangValidator") is None, reason="glslangValidator is not installed")
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
-    sources = {name: load(f"refine_{name}.frag") for name in ("blend", "shrink", "fit")}
+    sources = {name: load(f"refine_{name}.frag") for name in ("blend", "shrink", "vote", "fit")}
     sources["hindsight"] = load("refine_blend.frag", {"HINDSIGHT": 1})
     sources["composite"] = load("composite.frag", {"REFINED": 1})
     for name, source in sources.items():

@@ -6,8 +6,9 @@ the mask that is a little off is then drawn to the edge of the colours, since wh
 which tests/test_refine.py has in NumPy:
 
     cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
-    weight  (2 p - 1)^2 + 0.001
-    fit     over the 13 cells that are at most two steps away, with weighted means:
+    vote    p becomes the mean of the p of the 13 cells that are at most two steps of 4 cells away, with weights
+            exp(-|c - own c|^2 / (2 * 0.03^2)) * ((2 p - 1)^4 + 0.001): what looks like sure background becomes that
+    fit     over the 13 cells that are at most two steps of one cell away, with means weighted by (2 p - 1)^2 + 0.001:
             a = (cov(c, c) + 0.0003 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
     steep   by 1.5 around 0.5, for linear fits come out flat: a' = 1.5 a, b' = 1.5 b - 0.25
 
@@ -44,22 +45,26 @@ class GuidedFilter:
         self._shrink = Drawing(
             context, "refine_shrink.frag", defines, {**FRAME_SAMPLERS, "steady": _UNIT}, "refine shrink"
         )
-        self._fit = Drawing(context, "refine_fit.frag", {}, {"cells": _UNIT}, "refine fit")
-        self._cells, self._fitted = (OffscreenTarget(context, size, "floats") for _ in range(2))
+        self._vote, self._fit = (
+            Drawing(context, f"refine_{step}.frag", {}, {"cells": _UNIT}, f"refine {step}") for step in ("vote", "fit")
+        )
+        self._cells, self._voted = (OffscreenTarget(context, size, "floats") for _ in range(2))
 
     def run(self, mask: OffscreenTarget, age: int) -> OffscreenTarget:
         """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first."""
         self._frame.bind(age=age)
-        for drawing, source, target in ((self._shrink, mask, self._cells), (self._fit, self._cells, self._fitted)):
+        cells, voted = self._cells, self._voted
+        steps = ((self._shrink, mask, cells), (self._vote, cells, voted), (self._fit, voted, cells))
+        for drawing, source, target in steps:
             self._gl.glActiveTexture(opengl.TEXTURE0 + _UNIT)
             self._gl.glBindTexture(opengl.TEXTURE_2D, source.texture)
             drawing.use()
             drawing.draw(target.framebuffer, target.size)
-        return self._fitted
+        return cells
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""
-        for part in (self._shrink, self._fit, self._cells, self._fitted):
+        for part in (self._shrink, self._vote, self._fit, self._cells, self._voted):
             part.release()
 
 

@@ -1,0 +1,142 @@
+"""A stream that misbehaves, in a real window: the last picture stays, a message says why, and it comes back by itself."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from tests.clips import number_of, numbered, write_clip
+from tests.live_stage import SIZE, Script, Stage, Theatre
+from tests.mjpeg_server import MjpegServer
+from tests.running import times_of
+
+
+@pytest.fixture
+def server() -> Iterator[MjpegServer]:
+    with MjpegServer(SIZE) as server:
+        yield server
+
+
+def lost_and_found(stage: Stage, server: MjpegServer, phases: set[str], message: str) -> Script:
+    """Wait for a trouble that has begun, look at what is shown meanwhile, and for the server's good behaviour again."""
+    yield from stage.until(lambda: message in stage.board.signal, message)
+    assert stage.session.phase in phases
+    picture, shown = stage.drawn(), len(stage.records)
+    stage.press("o")
+    yield from stage.until(lambda: stage.settings.overlay, "an answer to a key")
+    yield from stage.until(lambda: not stage.session.desk.stale)
+    assert len(stage.records) == shown
+    assert (stage.drawn() == picture).all(), "the last picture stays"
+    assert (stage.on_screen()[: SIZE[1] // 8] != 0).any()
+    server.mode = "live"
+    if server._listener is None:
+        server.come_back()
+    yield from stage.until(lambda: stage.session.phase == "live", "its return")
+    yield from stage.frames(3)
+    assert stage.board.signal == ""
+
+
+def test_it_stalls(theatre: Theatre, server: MjpegServer) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(3)
+        server.mode = "stall"
+        yield from lost_and_found(stage, server, {"stalled"}, "no picture from http://127.0.0.1:")
+
+    theatre.run(script, camera=server.url, effect="none")
+
+
+def test_its_picture_freezes(theatre: Theatre, server: MjpegServer) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(3)
+        server.mode = "still"
+        yield from stage.until(lambda: "has not changed for" in stage.board.signal)
+        assert stage.session.phase == "frozen"
+        server.mode = "live"
+        yield from stage.until(lambda: stage.session.phase == "live")
+        assert stage.board.signal == ""
+
+    theatre.run(script, camera=server.url)
+
+
+def test_it_sends_garbage(theatre: Theatre, server: MjpegServer) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(3)
+        server.mode = "garbage"
+        yield from lost_and_found(stage, server, {"stalled", "lost"}, "trying again")
+
+    theatre.run(script, camera=server.url, effect="none")
+
+
+def test_it_is_gone_and_returns_and_a_recording_goes_on(theatre: Theatre, server: MjpegServer) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(5)
+        server.refuse()
+        yield from lost_and_found(stage, server, {"lost"}, "; trying again")
+        assert stage.parts.capture.counts.lost == 1
+        yield from stage.frames(5)
+
+    records = theatre.run(script, camera=server.url, record="out.mp4", effect="none")
+    times = times_of(theatre.folder / "out.mp4")
+    assert len(times) >= len(records) - 3
+    assert times == sorted(set(times))
+    assert max(later - time for time, later in pairwise(times)) > 0.4, "the gap is in it"
+
+
+def test_the_line_is_cut(theatre: Theatre, server: MjpegServer) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(3)
+        server.cut()
+        yield from stage.until(lambda: server.connections == 2)
+        yield from stage.frames(3)
+
+    theatre.run(script, camera=server.url)
+
+
+def test_its_pictures_get_another_size(theatre: Theatre, server: MjpegServer) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(3)
+        server.size = (320, 120)
+        yield from stage.until(lambda: "now sends 320x120, fitted into 160x120" in stage.words)
+        yield from stage.frames(1)
+        picture = stage.drawn()
+        assert picture.shape[:2] == SIZE[::-1]
+        assert picture[:25, :, :3].max() < 30, "a black bar"
+        assert picture[40:80, 60:, :3].min() > 30
+        server.size = SIZE
+        yield from stage.until(lambda: "sends 160x120 again" in stage.words)
+
+    theatre.run(script, camera=server.url, effect="none")
+
+
+def test_one_that_is_gone_for_good_can_be_left(theatre: Theatre, server: MjpegServer) -> None:
+    with theatre.opened(camera=server.url) as stage:
+
+        def script() -> Script:
+            yield from stage.frames(2)
+            server.refuse()
+            yield from stage.until(lambda: stage.session.phase == "lost")
+            stage.press("q")
+            yield from stage.until(lambda: False, "the end")
+
+        acts = script()
+        stage.session.run(lambda: next(acts, acts) is acts)
+        assert stage.session.desk.left
+
+
+def test_a_clip_begins_again_and_may_be_gone_then(theatre: Theatre) -> None:
+    def script(stage: Stage) -> Script:
+        seen = [0]
+        while seen == sorted(seen):
+            yield from stage.frames(1)
+            seen.append(number_of(stage.drawn()))
+        clip.rename(away)
+        yield from stage.until(lambda: str(clip) in stage.board.signal)
+        assert stage.session.phase == "lost"
+        away.rename(clip)
+        yield from stage.until(lambda: stage.session.phase == "live")
+        yield from stage.frames(2)
+
+    clip = write_clip(theatre.folder / "short.mp4", numbered(10, *SIZE))
+    away = clip.with_suffix(".away")
+    records = theatre.run(script, camera=str(clip), effect="none")
+    assert all(one.time_ms < other.time_ms for one, other in pairwise(records))

@@ -147,7 +147,9 @@ def test_names_and_passwords_are_sent_and_not_shown() -> None:
 def test_passwords_are_sent_as_digests_too() -> None:
     def answer(connection: socket.socket, head: str) -> None:
         if "Authorization: Digest" in head:
-            connection.sendall(HEAD + b"".join(map(part, PICTURES * 20)))
+            connection.sendall(HEAD)
+            while True:
+                connection.sendall(b"".join(map(part, PICTURES)))
         else:
             challenge = b'WWW-Authenticate: Digest realm="cam", nonce="abc", qop="auth"'
             connection.sendall(b"HTTP/1.1 401 No\r\n" + challenge + b"\r\nContent-Length: 0\r\n\r\n")
@@ -195,6 +197,14 @@ def test_chunks_and_wrong_headers_do_no_harm() -> None:
             assert shot is not None
             pictures += 1 + shot.skipped
         source.close()
+
+
+def test_pictures_without_anything_between_them() -> None:
+    def answer(connection: socket.socket, _head: str) -> None:
+        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Type: video/x-motion-jpeg\r\n\r\n" + b"".join(PICTURES))
+
+    with MjpegServer(answer=answer) as server, contextlib.closing(open_network(server.url, Wanted())) as source:
+        assert source.format.size == SIZE
 
 
 def test_a_damaged_picture_is_skipped() -> None:

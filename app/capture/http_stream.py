@@ -46,7 +46,7 @@ class HttpStream:
 
     def __init__(self, response: http.client.HTTPResponse, line: "_Line") -> None:
         self._response, self._line = response, line
-        self.content_type = response.headers.get_content_type()
+        self.content_type = response.headers.get_content_type() if response.headers["Content-Type"] else ""
 
     def header(self, name: str) -> str:
         """A header's value, empty if there is none."""

@@ -19,6 +19,7 @@ _MOST_FPS = 1000
 # No playlists and scripts, which name other files; no protocol that reads files.
 _FORMATS = "rtsp,rtp,sdp,mpegts,mpjpeg,mjpeg,h264,hevc,m4v,mpeg,flv,matroska,webm,mov,ogg,nut,asf"
 _PROTOCOLS = "rtsp,rtsps,rtp,srtp,udp,tcp,tls,http,https,httpproxy"
+_MJPEG = ("multipart/", "video/x-motion-jpeg", "video/x-mjpeg", "video/mjpeg")
 _LOW_LATENCY = {
     "fflags": "nobuffer+discardcorrupt",
     "flags": "low_delay",
@@ -43,7 +44,7 @@ def open_network(url: str, wanted: Wanted) -> Source:
             stream = request(url, _REQUEST_S)
         except DigestWantedError:
             return StreamSource(url)
-        if stream.content_type.startswith("multipart/"):
+        if stream.content_type.startswith(_MJPEG):
             return MjpegSource(stream, public(url))
         stream.close()
         if stream.content_type.startswith(("image/", "text/")):

@@ -60,6 +60,7 @@ def test_totals_bytes_and_the_process_are_told() -> None:
     used_s = iter((5.0, 5.5))
     figures = Figures(cpu_s=lambda: next(used_s))
     figures.add(record(0, dropped=2, repeated=1))
+    assert (figures.summary.dropped, figures.summary.process_percent) == (2, 0)
     figures.add(record(SECOND_NS, dropped=3, uploaded_bytes=7, readback_bytes=9))
     summary = figures.summary
     assert (summary.dropped, summary.repeated, summary.uploaded_bytes, summary.readback_bytes) == (5, 1, 7, 9)

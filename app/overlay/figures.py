@@ -72,7 +72,7 @@ class Summary:
 
 
 class Figures:
-    """Keeps the last `window` frames. `summary` is renewed a few times a second, `intervals_ms` with each frame."""
+    """Keeps the last `window` frames. `summary` is made a few times a second, if it is looked at."""
 
     def __init__(
         self,
@@ -82,11 +82,12 @@ class Figures:
     ) -> None:
         """`cpu_s` tells the seconds of CPU time that the process has used so far, all threads together.
 
-        `camera` tells what is known of the camera; None where there is none. Both are asked when `summary` is renewed.
+        `camera` tells what is known of the camera; None where there is none. Both are asked when `summary` is made.
         """
         if window < 1:
             raise ValueError(f"a window of {window} frames")
-        self.summary = Summary()
+        self._summary = Summary()
+        self._is_due = False
         self.intervals_ms: deque[float] = deque(maxlen=window)
         self.window, self._cpu_s, self._camera = window, cpu_s, camera
         self._recent: deque[FrameRecord] = deque(maxlen=window)  # those with an age
@@ -117,8 +118,14 @@ class Figures:
         if record.captured_ns is not None:
             self._recent.append(record)
         due_ns = 0 if self._renewed_ns is None else self._renewed_ns + _REFRESH_NS
-        if record.start_ns >= due_ns or self._count == 1:
-            self._renew(record)
+        self._is_due |= record.start_ns >= due_ns or self._count == 1
+
+    @property
+    def summary(self) -> Summary:
+        """The numbers of this moment, or of one not long ago."""
+        if self._is_due and self._last is not None:
+            self._renew(self._last)
+        return self._summary
 
     def _take_interval(self, before: FrameRecord, record: FrameRecord) -> None:
         interval_ms = (record.start_ns - before.start_ns) / 1e6
@@ -130,7 +137,7 @@ class Figures:
         frame_ms = sum(self.intervals_ms) / len(self.intervals_ms) if self.intervals_ms else 0.0
         stages = self._stage_figures()
         overlay = next((stage.cpu.p50 for stage in stages if stage.name == OVERLAY), None)
-        self.summary = Summary(
+        self._summary = Summary(
             stages,
             1000 / frame_ms if frame_ms else 0.0,
             frame_ms,
@@ -144,7 +151,7 @@ class Figures:
             frames_in_flight(self._recent),
             self._camera(),
         )
-        self._renewed_ns = record.start_ns
+        self._renewed_ns, self._is_due = record.start_ns, False
 
     def _stage_figures(self) -> tuple[StageFigures, ...]:
         times_ms = self._times_ms[: self._count]
@@ -156,7 +163,7 @@ class Figures:
         used_s, before_s = self._cpu_s(), self._used_s
         self._used_s = used_s
         if self._renewed_ns is None or now_ns <= self._renewed_ns:
-            return self.summary.process_percent
+            return self._summary.process_percent
         return max(0.0, used_s - before_s) / (now_ns - self._renewed_ns) * 1e11
 
 

@@ -35,12 +35,13 @@ def drawn(code: int, size: ImageSize) -> Rgba:
 
 
 @given(st.integers(0, (1 << 24) - 1))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_any_number_is_read_back(code: int) -> None:
     assert read_time_code(drawn(code, (160, 96))) == code
 
 
 @given(st.integers(0, (1 << 24) - 1), st.integers(0, 1), st.integers(2, 15))
+@settings(max_examples=50, deadline=None)
 def test_one_wrong_cell_is_noticed(code: int, row: int, column: int) -> None:
     picture = drawn(code, (160, 96))
     cell = picture[row * 6 : row * 6 + 6, column * 10 : column * 10 + 10]
@@ -102,6 +103,7 @@ def test_the_code_survives_h264_at_half_size(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 1000))
+@settings(max_examples=50, deadline=None)
 def test_nothing_is_read_from_noise(seed: int) -> None:
     noise = np.random.default_rng(seed).integers(0, 256, (48, 64, 4), np.uint8)
     assert read_time_code(noise) is None

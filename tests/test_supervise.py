@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.capture import supervise
@@ -92,6 +92,7 @@ def test_notes_are_told_for_a_while() -> None:
 
 
 @given(st.floats(0, 1000), st.booleans())
+@settings(deadline=None)
 def test_trouble_is_noticed_within_two_seconds(fps: float, frozen: bool) -> None:
     watch = running(fps)
     if frozen:
@@ -101,12 +102,14 @@ def test_trouble_is_noticed_within_two_seconds(fps: float, frozen: bool) -> None
 
 
 @given(st.integers(0, 200))
+@settings(deadline=None)
 def test_the_wait_doubles_up_to_eight_seconds(attempts: int) -> None:
     wait_ns = supervise.back_off_ns(attempts)
     assert wait_ns == min(2**attempts * SECOND_NS // 2, 8 * SECOND_NS)
 
 
 @given(st.lists(st.sampled_from(["opening", "opened", "new", "same", "failed"]), max_size=20), st.integers(1, 5000))
+@settings(deadline=None)
 def test_after_a_first_picture_it_is_always_tried_again(events: list[str], step_ms: int) -> None:
     watch, now_ns = running(), at(0)
     for event in events:
@@ -129,6 +132,7 @@ def test_after_a_first_picture_it_is_always_tried_again(events: list[str], step_
 
 
 @given(st.lists(st.tuples(st.integers(-(10**9), 10**9), st.integers(0, 3)), min_size=1, max_size=30))
+@settings(deadline=None)
 def test_times_always_grow_and_numbers_count_all(steps: list[tuple[int, int]]) -> None:
     timeline, now_ns, placed = Timeline(), 10**12, []
     for step_ns, skipped in steps:
@@ -142,6 +146,7 @@ def test_times_always_grow_and_numbers_count_all(steps: list[tuple[int, int]]) -
 
 
 @given(st.integers(0, 2**62), st.one_of(st.none(), st.integers(-(2**62), 2**62)))
+@settings(deadline=None)
 def test_only_sane_stamps_are_believed(arrival_ns: int, captured_ns: int | None) -> None:
     stamp_ns, believed = sane_stamp(captured_ns, arrival_ns)
     assert arrival_ns - SANE_AGE_NS <= stamp_ns <= arrival_ns

@@ -1,5 +1,6 @@
 """The address of a stream goes in, a source of its pictures comes out: MJPEG over HTTP, RTSP, RTP, UDP and TCP."""
 
+import errno
 from fractions import Fraction
 from time import perf_counter_ns
 
@@ -20,6 +21,7 @@ _MOST_FPS = 1000
 _FORMATS = "rtsp,rtp,sdp,mpegts,mpjpeg,mjpeg,h264,hevc,m4v,mpeg,flv,matroska,webm,mov,ogg,nut,asf"
 _PROTOCOLS = "rtsp,rtsps,rtp,srtp,udp,tcp,tls,http,https,httpproxy"
 _MJPEG = ("multipart/", "video/x-motion-jpeg", "video/x-mjpeg", "video/mjpeg")
+_NO_VIDEO = (av.error.InvalidDataError, av.error.ArgumentError)  # the second: in a format that is not allowed
 _LOW_LATENCY = {
     "fflags": "nobuffer+discardcorrupt",
     "flags": "low_delay",
@@ -148,10 +150,10 @@ def _reason(error: Exception) -> str:
     """Why FFmpeg gave up, in plain words."""
     if isinstance(error, av.error.ExitError | TimeoutError):
         return "nothing comes in time"
-    if isinstance(
-        error, av.error.InvalidDataError | av.error.ArgumentError
-    ):  # the latter: of a format that is not allowed
+    if isinstance(error, _NO_VIDEO):
         return "it is no video in a known format"
+    if isinstance(error, OSError) and error.errno == errno.EIO:
+        return "no such host is known, or it hung up"
     if isinstance(error, av.FFmpegError):
         return (error.strerror or "the connection failed").lower()
     return "the address makes no sense"

@@ -129,6 +129,37 @@ def load_lines(name: str) -> list[str]:
     return resources.files("shaders").joinpath(name).read_text().splitlines()
 
 
+class TestEntryPoints:
+    """On functions of C's own library, whose results tell what arrived."""
+
+    @staticmethod
+    def function(name: str, hint: object) -> Callable[..., object]:
+        address = ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
+        assert address
+        return opengl.entry_point(address, hint)
+
+    @pytest.mark.parametrize("value", [0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+    def test_all_32_bits_arrive(self, value: int) -> None:
+        swapped = int.from_bytes(value.to_bytes(4, "little"), "big")
+        assert self.function("htonl", Callable[[opengl.Uint], opengl.Uint])(value) == swapped
+
+    def test_signs_arrive(self) -> None:
+        assert self.function("abs", Callable[[opengl.Int], opengl.Int])(-5) == 5
+
+    def test_sizes_are_longer(self) -> None:
+        assert self.function("llabs", Callable[[opengl.Size], opengl.Size])(-(1 << 40)) == 1 << 40
+
+    def test_texts_and_arrays_arrive(self) -> None:
+        assert self.function("strlen", Callable[[opengl.Text], opengl.Int])(b"four") == 4
+        compare = self.function("memcmp", Callable[[opengl.Array, opengl.Array, opengl.Int], opengl.Int])
+        one, other = ((ctypes.c_uint * 2)(7, last) for last in (8, 9))
+        assert compare(one, one, 8) == 0
+        assert compare(one, other, 8) != 0
+
+    def test_numbers_with_fractions_arrive(self) -> None:
+        assert self.function("fabsf", Callable[[opengl.Float], opengl.Float])(-0.5) == 0.5
+
+
 class TestErrors:
     def test_names_the_error_and_the_place(self, gl_context: Context) -> None:
         gl_context.gl.glBindTexture(0xDEAD, 0)

@@ -73,6 +73,7 @@ class TestLines:
         assert key_lines(text.replace("\n", "\r\n")) == lines
 
     @given(any_settings)
+    @hypothesis_settings(deadline=None)
     def test_of_what_is_dumped(self, settings: Settings) -> None:
         text = dump(settings)
         written, lines = text.splitlines(), key_lines(text)
@@ -94,6 +95,7 @@ def told(folder: Path, content: str | bytes) -> str:
 
 class TestReading:
     @given(any_settings)
+    @hypothesis_settings(deadline=None)
     def test_what_is_dumped_reads_back(self, tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> None:
         path = tmp_path_factory.getbasetemp() / "dumped.toml"
         path.write_text(dump(settings), encoding="utf-8")
@@ -136,7 +138,7 @@ class TestReading:
         assert told(tmp_path, content).startswith(complaint)
 
     @given(st.one_of(st.text(), st.text(st.sampled_from("[]{}\"'=.,#\n\\ a1-mask\0é"), max_size=60)))
-    @hypothesis_settings(max_examples=200)
+    @hypothesis_settings(max_examples=200, deadline=None)
     def test_anything_is_settings_or_one_line(self, tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
         path = tmp_path_factory.getbasetemp() / "anything.toml"
         path.write_text(text, encoding="utf-8")

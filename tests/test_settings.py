@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_args
 import pytest
 import typer
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -94,6 +95,7 @@ class TestValues:
                 with_values(Settings(), {name: number})
 
     @given(st.sampled_from(sorted(SPECS)), RAW)
+    @hypothesis_settings(deadline=None)
     def test_whatever_comes_is_a_value_or_refused(self, name: str, raw: object) -> None:
         spec, said = SPECS[name], ""
         try:
@@ -111,6 +113,7 @@ class TestValues:
             assert spec.low <= value <= spec.high or (spec.zero and value == 0)
 
     @given(any_settings, any_settings)
+    @hypothesis_settings(deadline=None)
     def test_what_has_changed(self, before: Settings, after: Settings) -> None:
         names = changed(before, after)
         assert with_values(before, {name: getattr(after, name) for name in names}) == after

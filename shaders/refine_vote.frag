@@ -20,5 +20,7 @@ void main() {
             float weight = exp(dot(apart, apart) / (-2.0 * ALIKE * ALIKE)) * (sure * sure + UNSURE);
             weights += weight, masks += weight * cell.a;
         }
-    voted = vec4(centre.rgb, masks / weights);
+    masks /= weights;
+    float decided = 2.0 * masks - 1.0;
+    voted = vec4(centre.rgb, mix(centre.a, masks, decided * decided));
 }

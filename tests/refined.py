@@ -3,6 +3,7 @@
 Double precision, and as plainly as can be; tests/test_refine.py compares this machine's OpenGL with it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ from app.frame.refine import Refinement
 Doubles = npt.NDArray[np.float64]
 
 CELL = 2
-AROUND = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if abs(x) + abs(y) <= 2]
+SQUARE = [(x, y) for y in range(-1, 2) for x in range(-1, 2)]
+DIAMOND = [(4 * x, 4 * y) for y in range(-2, 3) for x in range(-2, 3) if abs(x) + abs(y) <= 2]
 
 
 def sureness(values: Doubles) -> Doubles:
@@ -71,31 +73,32 @@ def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
     return bilinear(rgb, xs, ys)
 
 
-def neighbours(cells: Doubles, step: int) -> Doubles:
-    """The 13 cells (13, h, w, C) around each of (h, w, C), so many steps apart."""
+def neighbours(cells: Doubles, steps: Sequence[tuple[int, int]]) -> Doubles:
+    """The cells (n, h, w, C) so many columns and rows away from each of (h, w, C)."""
     rows, columns, _ = cells.shape
     y, x = np.arange(rows), np.arange(columns)
-    nearby = [(np.clip(y + dy * step, 0, rows - 1), np.clip(x + dx * step, 0, columns - 1)) for dx, dy in AROUND]
-    return np.stack([cells[there_y][:, there_x] for there_y, there_x in nearby])
+    places = [(np.clip(y + dy, 0, rows - 1), np.clip(x + dx, 0, columns - 1)) for dx, dy in steps]
+    return np.stack([cells[there_y][:, there_x] for there_y, there_x in places])
 
 
 def voted(colors: Doubles, masks: Doubles) -> Doubles:
-    """The masks (h, w) that cells of like colour have."""
-    windows = neighbours(np.dstack([colors, masks]), 4)
+    """The masks (h, w) on which cells of like colour have voted."""
+    windows = neighbours(np.dstack([colors, masks]), DIAMOND)
     apart = np.square(windows[..., :3] - colors).sum(-1)
     weights = np.exp(-apart / (2 * 0.03**2)) * ((2 * windows[..., 3] - 1) ** 4 + 0.001)
-    return np.asarray((weights * windows[..., 3]).sum(0) / weights.sum(0))
+    votes = (weights * windows[..., 3]).sum(0) / weights.sum(0)
+    return np.asarray(masks + (2 * votes - 1) ** 2 * (votes - masks))
 
 
 def fitted(colors: Doubles, masks: Doubles) -> Doubles:
     """The coefficients (h, w, 4) of cells with these colours (h, w, 3) and masks (h, w)."""
     rows, columns = masks.shape
-    windows = neighbours(np.dstack([colors, voted(colors, masks)]), 1)
+    windows = neighbours(np.dstack([colors, voted(colors, masks)]), SQUARE)
     return np.array([[regression(windows[:, y, x]) for x in range(columns)] for y in range(rows)])
 
 
 def regression(window: Doubles) -> Doubles:
-    """(a', b') of cells (13, 4): red, green, blue, mask."""
+    """(a', b') of cells (9, 4): red, green, blue, mask."""
     colors, masks = window[:, :3], window[:, 3]
     weights = (2 * masks - 1) ** 2 + 0.001
     weights /= weights.sum()

@@ -301,6 +301,21 @@ def test_moving_edges_do_not_lag_and_lie_where_colours_change(context: Context, 
     assert refined.flicker < raw.flicker / 2
 
 
+def test_a_person_who_looks_like_the_background_keeps_the_mask(context: Context) -> None:
+    """No colour tells anything, so that edges are no better than the network's, and nothing else may change."""
+    size, grid = (192, 144), (48, 36)
+    bench = Bench(context, rgba_format(size), MaskLayout(grid, stride=1))
+    columns = (np.arange(grid[0]) + 0.5) * 4
+    mask = np.tile(np.clip(0.5 + (columns - 90) / 12, 0, 1), (grid[1], 1)).astype(np.float32)
+    found = bench.run(flat_frame(np.ones(size[::-1], np.bool_), 1), mask)
+    person = np.arange(size[0]) >= 90
+    assert found[:, 100:].min() > 0.5 > found[:, :80].max()
+    assert found[:, 140:].min() > 0.95 and found[:, :40].max() < 0.05
+    raw = Preprocessor(rgba_format(size), grid).mask_to_frame(mask)
+    assert np.abs(found - person).mean() < 1.2 * np.abs(raw - person).mean()
+    bench.release()
+
+
 # Other machines
 
 

@@ -6,9 +6,10 @@ the mask that is a little off is then drawn to the edge of the colours, since wh
 which tests/test_refine.py has in NumPy:
 
     cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
-    vote    p becomes the mean of the p of the 13 cells that are at most two steps of 4 cells away, with weights
-            exp(-|c - own c|^2 / (2 * 0.03^2)) * ((2 p - 1)^4 + 0.001): what looks like sure background becomes that
-    fit     over the 13 cells that are at most two steps of one cell away, with means weighted by (2 p - 1)^2 + 0.001:
+    vote    v is the mean of the p of the 13 cells that are at most two steps of 4 cells away, with weights
+            exp(-|c - own c|^2 / (2 * 0.03^2)) * ((2 p - 1)^4 + 0.001); p += (2 v - 1)^2 (v - p): what looks like sure
+            background becomes that, unless the person looks the same, where votes are divided
+    fit     over the 3 x 3 cells around, with means weighted by (2 p - 1)^2 + 0.001:
             a = (cov(c, c) + 0.0003 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
     steep   by 1.5 around 0.5, for linear fits come out flat: a' = 1.5 a, b' = 1.5 b - 0.25
 

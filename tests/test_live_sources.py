@@ -1,4 +1,4 @@
-"""A stream that misbehaves, in a real window: the last picture stays, a message says why, and it comes back by itself."""
+"""Streams that misbehave, in a real window: the last picture stays, a message says why, and they come back alone."""
 
 from collections.abc import Iterator
 from itertools import pairwise

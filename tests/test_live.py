@@ -237,6 +237,18 @@ class TestModels:
 
         theatre.run(script, backend="gl", fps=200.0)
 
+    def test_the_frame_at_hand_is_drawn_again_by_another(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            scenes = stage.parts.scenes
+            yield from stage.frames(1)
+            stage.press("n")
+            yield from stage.until(lambda: scenes.name == "selfie-landscape")
+            assert stage.code() == time_code_of(stage.records[-1].index)
+            yield from stage.frames(2)
+            assert stage.code() == time_code_of(stage.records[-1].index)
+
+        theatre.run(script, fps=4.0)
+
     def test_one_that_is_not_there(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             scenes = stage.parts.scenes

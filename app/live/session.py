@@ -223,12 +223,22 @@ class Session:
         self._switch.want(wanted)
         try:
             if self._switch.advance():
-                self._before = None
-                self._still.forget()
-                parts.workload.reset()
+                self._begin_scene()
                 self.say(f"model {parts.scenes.name}")
         except TexelflowError as error:
             self.desk.do_without(wanted, str(error))
+
+    def _begin_scene(self) -> None:
+        """Show a new scene the frame at hand, which may have to be drawn again before the next one comes."""
+        scenes = self._parts.scenes
+        self._before = None
+        self._still.forget()
+        self._parts.workload.reset()
+        if self._drawn is not None:
+            scenes.fresh = True
+            for stage in scenes.stages:
+                stage.run(self._drawn)
+            scenes.current.refiner.reset()
 
     def _news_of_background(self) -> str:
         """What is wrong with it, once; '' if there is nothing new to say."""

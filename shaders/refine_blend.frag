@@ -19,7 +19,7 @@ float sureness(float value) {
 void main() {
     ivec2 drawn = ivec2(gl_FragCoord.xy), at = min(drawn, ivec2(MASK_W, MASK_H) - 1);
     float now = clamp(mask_at(at.x, at.y), 0.0, 1.0), past = texelFetch(before, drawn, 0).a;
-    past = past >= 0.0 ? past : now;  // what nobody wrote may be no number
+    past = past >= 0.0 && past <= 1.0 ? past : now;  // what nobody wrote may be anything, also no number
 #if HINDSIGHT
     float sure = sureness(now) * sureness(now), sure_before = sureness(past) * sureness(past);
     float told = (1.0 - sure_before) * sure / (sure + sure_before + 0.001);

@@ -228,6 +228,17 @@ def test_what_is_no_number_does_not_stay(context: Context) -> None:
     bench.release()
 
 
+@pytest.mark.parametrize("garbage", [np.nan, np.inf, -np.inf, 1e30, -1e30])
+def test_what_lay_in_memory_before_does_not_count(context: Context, garbage: float) -> None:
+    bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1), refinement=Refinement(edges=False))
+    blend, mask = bench.refiner._blend, np.full(GRID[::-1], 0.4, np.float32)
+    for target in (blend.steady, blend._before):
+        target._texture.write(np.full((target.size[1], target.size[0], 4), garbage, np.float32).tobytes())
+    for _ in range(2):
+        assert {*bench.run(noise(FRAME, 1), mask).ravel()} == {0.4}
+    bench.release()
+
+
 def test_a_delay_takes_frames_that_are_kept(context: Context) -> None:
     bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1), refinement=Refinement(delay=2))
     with pytest.raises(ValueError, match="delay of 2"):

@@ -22,12 +22,12 @@ from app.frame.pipeline import FrameRecord
 from app.live.board import Board
 from app.live.opening import Place, open_session
 from app.live.session import Parts, Session
+from app.live.sourcing import Waker, open_source
 from app.media.sources import FileSource
 from app.models.loading import load_segmentation
 from app.overlay.gui import Gui
 from app.settings.settings import Settings
 from app.settings.watch import Watch
-from app.verbs.live import Waker, open_source
 from app.window.opening import open_window
 from gpu_delegate import opengl
 from tests.clips import Recipe, write_clip

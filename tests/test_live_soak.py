@@ -17,10 +17,10 @@ from app.frame.effects import EFFECTS
 from app.frame.pipeline import FrameRecord
 from app.live.opening import Place, open_session
 from app.live.session import Session
+from app.live.sourcing import Waker, open_source
 from app.models.loading import load_segmentation
 from app.overlay.gui import Gui
 from app.settings.watch import Watch
-from app.verbs.live import Waker, open_source
 from app.window.opening import open_window
 from app.window.window import Window
 from tests.display import Display

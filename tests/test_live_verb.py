@@ -16,7 +16,6 @@ import pytest
 from app.media.sources import FileSource
 from app.settings.config import read_config
 from app.settings.settings import Settings
-from app.verbs.live import Waker, reopened
 from tests.commands import Command
 from tests.display import Display
 from tests.mjpeg_server import HEAD, MjpegServer
@@ -222,11 +221,18 @@ class TestRunning:
             with FileSource(path) as file:
                 assert file.format.size == size
 
-    def test_a_camera_that_is_not_there_leaves_the_one_before(self, tmp_path: Path) -> None:
-        before = Settings(camera="pattern", size="160x120")
-        after = Settings(camera=str(tmp_path / "gone.mp4"))
-        settings, complaint, source = reopened(before, after, Waker())
-        with source.capture:
-            assert settings == before
-            assert "gone.mp4" in complaint
-            assert source.first.picture.format.size == (160, 120)
+    def test_a_camera_that_is_not_there_leaves_the_one_before(self, display: Display, tmp_path: Path) -> None:
+        def change(process: "subprocess.Popen[str]") -> None:
+            display.window("texelflow")
+            until(lambda: frames_in(out) > 0)
+            config.write_text('[camera]\ncamera = "gone.mp4"\n')
+            until(lambda: frames_in(again) > 0)
+            display.press("q")
+
+        out, again, config = tmp_path / "out.mkv", tmp_path / "out-1.mkv", tmp_path / "live.toml"
+        config.write_text('[camera]\ncamera = "pattern"\nsize = "160x120"\n')
+        options = ("--fps", "60", "--effect", "none", "--backend", "cpu")
+        ended = run(change, *options, "--config", config, "--record", out)
+        assert ended.code == 0, ended.lines
+        with FileSource(again) as file:
+            assert file.format.size == (160, 120)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from app.capture.capture import Capture
 from app.console import Console
@@ -17,8 +16,8 @@ from app.live.chosen import choice_of, refinement_of, work_of
 from app.live.outputs import STEM, LiveOutputs
 from app.live.scene import Ground, Scenes, scene_in_steps
 from app.live.session import Parts, Session
+from app.live.sourcing import OpenSource
 from app.live.workload import Workload
-from app.media.sources import VideoFrame
 from app.models.loading import SegmentationModel
 from app.overlay.gui import Gui
 from app.settings.settings import Settings
@@ -38,14 +37,6 @@ class Place:
     watch: Watch
     console: Console
     observe: Callable[[FrameRecord], None]  # gets the record of each frame
-
-
-@dataclass(frozen=True)
-class OpenSource:
-    """A capture, and the first picture that was taken from it."""
-
-    capture: Capture
-    first: VideoFrame
 
 
 @contextlib.contextmanager
@@ -72,9 +63,7 @@ def _ground(place: Place, source: OpenSource, settings: Settings, stack: context
     stack.callback(target.release)
     backdrop = Backdrop(context, format.upright_size, choice_of(settings).background, waits=False)
     stack.callback(backdrop.release)
-    fit: Any = settings.fit
-    precision: Any = settings.precision
-    return Ground(machine, format, fit, precision, target, backdrop)
+    return Ground(machine, format, settings.fit, settings.precision, target, backdrop)
 
 
 def _first_scene(

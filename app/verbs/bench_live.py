@@ -15,11 +15,11 @@ from app.console import Console
 from app.frame.pipeline import FrameRecord
 from app.live.opening import Place, open_session
 from app.live.session import Session
+from app.live.sourcing import Waker, open_source
 from app.live.spending import Spending, Spent, another_thread
 from app.models.loading import load_segmentation
 from app.overlay.gui import Gui
 from app.settings.watch import Watch
-from app.verbs.live import Waker, open_source
 from app.verbs.stats import summarize
 from app.window.opening import open_window
 from app.window.window import Window

@@ -5,9 +5,9 @@ from typing import Any
 
 from app.console import Console
 from app.live.latency import USUAL, Latency, Plan, latency_test
+from app.live.sourcing import Waker, open_source
 from app.settings.settings import Settings
 from app.signals import exit_code, stop_flag
-from app.verbs.live import Waker, open_source
 from app.window.window import Window
 from gpu_delegate.context import DRAWING
 from gpu_delegate.errors import MediaError

@@ -4,13 +4,11 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from app.capture.capture import Capture
-from app.capture.opener import opener
-from app.capture.source import SourceError
 from app.console import Console
 from app.frame.outputs import wants_folder
-from app.live.chosen import choice_of, wanted_of
-from app.live.opening import OpenSource, Place, open_session
+from app.live.chosen import choice_of
+from app.live.opening import Place, open_session
+from app.live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
 from app.live.tally import Tally
 from app.media.moving_background import check_background
 from app.media.recorder import check_output
@@ -19,20 +17,11 @@ from app.overlay.gui import Gui
 from app.settings.settings import Settings
 from app.settings.watch import Watch
 from app.signals import exit_code, stop_flag
+from app.window.coldstart import WindowClosedError
 from app.window.opening import open_window
-from app.window.window import Window
+from gpu_delegate.errors import TexelflowError
 
 _PATIENCE_S = 20.0  # for the first picture: some cameras take 12 s to open
-
-
-class Waker:
-    """Wakes a window that waits for events, from any thread, once there is one."""
-
-    window: Window | None = None
-
-    def __call__(self) -> None:
-        if self.window:
-            self.window.wake()
 
 
 def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
@@ -41,28 +30,48 @@ def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
     Raises TexelflowError: no camera, no display, a file that is not there; one without an exit code for a window that
     was closed before the first picture.
     """
-    settings, notice, tally, wake = watch.settings, "", Tally(), Waker()
-    check(settings)
+    tally, wake = Tally(), Waker()
+    check(watch.settings)
     with console.download() as progress:
-        model = load_segmentation(settings.model, progress=progress)
+        load_segmentation(watch.settings.model, progress=progress)
     with contextlib.ExitStack() as stack:
-        source = open_source(settings, wake)
-        stack.callback(lambda: source.capture.close())
+        source = open_source(watch.settings, wake)
+        stack.callback(source.capture.close)
         title = f"{source.capture.description} - texelflow"
-        window = open_window(source.first.picture.format.upright_size, title, settings.backend)
+        window = open_window(source.first.picture.format.upright_size, title, watch.settings.backend)
         wake.window = stack.enter_context(window)
         gui = Gui(window.context)
         stack.callback(gui.release)
-        place = Place(window, gui, watch, console, tally.take)
-        while True:
-            with open_session(place, source, model, settings) as session, stop_flag() as stopped:
+        signal = _run(Place(window, gui, watch, console, tally.take), source, wake)
+    return tally.summary(), exit_code(signal)
+
+
+def _run(place: Place, source: OpenSource, wake: Waker) -> int | None:
+    """One session after the other, each by the settings that the one before asked for; the signal that ended it, if any.
+
+    Where none can be had by some settings, those before count again, and a line says why. Raises TexelflowError.
+    """
+    settings, notice, last = place.watch.settings, "", source.first
+    before: Settings | None = None
+    reopened: OpenSource | None = source
+    while True:
+        with contextlib.ExitStack() as stack:
+            try:
+                reopened = reopened or open_source_in_sight(settings, wake, place.window, place.gui, last)
+                stack.callback(reopened.capture.close)
+                model = load_segmentation(settings.model)
+                session = stack.enter_context(open_session(place, reopened, model, settings))
+            except TexelflowError as error:
+                if before is None or isinstance(error, WindowClosedError):
+                    raise
+                settings, before, reopened, notice = before, None, None, str(error)
+                continue
+            with stop_flag() as stopped:
                 session.say(notice)
                 session.run(lambda: bool(stopped))
-            if not session.desk.reopens:
-                return tally.summary(), exit_code(stopped.number)
-            source.capture.close()
-            settings, notice, source = reopened(settings, session.desk.settings, wake)
-            model = load_segmentation(settings.model)
+        if not session.desk.reopens:
+            return stopped.number
+        before, settings, reopened, notice = settings, session.desk.settings, None, ""
 
 
 def check(settings: Settings) -> None:
@@ -73,21 +82,3 @@ def check(settings: Settings) -> None:
     for path in (settings.record, settings.mattes):
         if path and not wants_folder(Path(path), "mask"):
             check_output(path)
-
-
-def open_source(settings: Settings, wake: Waker) -> OpenSource:
-    """The source that is wanted, and its first picture. Raises SourceError."""
-    capture = Capture(opener(settings.camera, wanted_of(settings)), wake)
-    try:
-        return OpenSource(capture, capture.first(_PATIENCE_S))
-    except BaseException:
-        capture.close()
-        raise
-
-
-def reopened(before: Settings, after: Settings, wake: Waker) -> tuple[Settings, str, OpenSource]:
-    """The source by other settings, or by those before and a line that says why. Raises SourceError: by neither."""
-    try:
-        return after, "", open_source(after, wake)
-    except SourceError as error:
-        return before, str(error), open_source(before, wake)

@@ -1,0 +1,70 @@
+"""Settings go in; the source that they name comes out, open, with its first picture."""
+
+import contextlib
+from collections.abc import Generator
+from dataclasses import dataclass
+from fractions import Fraction
+from time import perf_counter, sleep
+
+from app.capture.capture import Capture
+from app.capture.opener import opener
+from app.capture.source import SourceError
+from app.live.chosen import wanted_of
+from app.media.sources import VideoFrame
+from app.overlay.gui import Gui
+from app.settings.settings import Settings
+from app.window.coldstart import ColdStart
+from app.window.window import Window
+
+_PATIENCE_S = 20.0  # for the first picture: some cameras take 12 s to open
+_WAIT_S = 0.005
+
+
+class Waker:
+    """Wakes a window that waits for events, from any thread, once there is one."""
+
+    window: Window | None = None
+
+    def __call__(self) -> None:
+        if self.window:
+            self.window.wake()
+
+
+@dataclass(frozen=True)
+class OpenSource:
+    """A capture, and the first picture that was taken from it."""
+
+    capture: Capture
+    first: VideoFrame
+
+
+def open_source(settings: Settings, wake: Waker) -> OpenSource:
+    """The source that is wanted, waited for. Raises SourceError."""
+    with contextlib.ExitStack() as stack:
+        capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake))
+        first = capture.first(_PATIENCE_S)
+        stack.pop_all()
+        return OpenSource(capture, first)
+
+
+def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: Gui, last: VideoFrame) -> OpenSource:
+    """The same while a window shows the last picture there was, and answers. Raises SourceError, WindowClosedError."""
+    with contextlib.ExitStack() as stack:
+        capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake))
+        aspect = Fraction(*last.picture.format.upright_size)
+        with ColdStart(window, gui, lambda: last, aspect) as start:
+            first = start.run(_waited_for(capture), "opening the camera")
+        stack.pop_all()
+        return OpenSource(capture, first)
+
+
+def _waited_for(capture: Capture) -> Generator[tuple[int, int], None, VideoFrame]:
+    """The first picture, with a pause for each look. Raises SourceError."""
+    end = perf_counter() + _PATIENCE_S
+    while (frame := capture.take()) is None:
+        state = capture.state
+        if state.phase in ("lost", "ended") or perf_counter() > end:
+            raise SourceError(state.message)
+        sleep(_WAIT_S)
+        yield 0, 0
+    return frame

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.frame.looks import Choice, LookOptions, choose_look, look_of, next_effect
+from app.frame.effects import EFFECTS, Effect, effect_by_number
+from app.frame.looks import Choice, LookOptions, choose_look, look_of
 from app.frame.outputs import wants_folder
-from app.frame.render import EFFECTS, Look
+from app.frame.render import Look
 from gpu_delegate.errors import MediaError, UsageError
 
 
@@ -56,12 +57,15 @@ def test_options_that_mean_nothing_together_are_refused(
 
 
 def test_effects_follow_each_other_round_and_round() -> None:
-    look, seen = Look("mask", radius=9), list[str]()
+    seen: list[Effect] = ["mask"]
     for _ in EFFECTS:
-        look = next_effect(look)
-        seen.append(look.effect)
-    assert seen == ["none", "checker", *EFFECTS[:6]]
-    assert next_effect(look, -1) == Look("cutout", radius=9)
+        seen += [effect] if (effect := effect_by_number(0, seen[-1])) else []
+    assert seen[1:] == ["none", "checker", *EFFECTS[:6]]
+
+
+def test_effects_have_numbers() -> None:
+    assert tuple(effect_by_number(place + 1, "mask") for place in range(len(EFFECTS))) == EFFECTS
+    assert effect_by_number(len(EFFECTS) + 1, "mask") is None
 
 
 def test_the_keys_of_the_first_effects_stay() -> None:

@@ -1,8 +1,14 @@
 """Nothing goes in; the names of the effects and the limits of looks come out, without what it takes to draw them."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 Effect = Literal["tint", "replace", "color", "blur", "cutout", "mask", "none", "checker"]
-EFFECTS: tuple[Effect, ...] = ("tint", "replace", "color", "blur", "cutout", "mask", "none", "checker")
+EFFECTS: tuple[Effect, ...] = get_args(Effect)  # their places are composite.frag's numbers
 LEAST_RADIUS, MOST_RADIUS = 4.0, 500.0  # of blur, in pixels of the frame
 LEAST_GAMMA, MOST_GAMMA = 0.1, 10.0  # of the mask's curve
+
+
+def effect_by_number(number: int, now: Effect) -> Effect | None:
+    """The effect of a number from 1 on, or for 0 the one that comes after `now`, round and round; None: no such one."""
+    place = EFFECTS.index(now) + 1 if number == 0 else number - 1
+    return None if number > len(EFFECTS) else EFFECTS[place % len(EFFECTS)]

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.frame.effects import LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS
-from app.frame.render import EFFECTS, Color, Look
+from app.frame.effects import EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS
+from app.frame.render import Color, Look
 from app.media.moving_background import check_background
 from gpu_delegate.errors import UsageError
 
@@ -75,11 +75,6 @@ def look_of(options: LookOptions) -> Choice:
         options.mirror, options.side_by_side,
     )  # fmt: skip
     return Choice(look, None if color or options.background is None else Path(options.background))
-
-
-def next_effect(look: Look, steps: int = 1) -> Look:
-    """The same look with the effect that comes so many steps later in EFFECTS, round and round."""
-    return replace(look, effect=EFFECTS[(EFFECTS.index(look.effect) + steps) % len(EFFECTS)])
 
 
 def _implied(options: LookOptions) -> str:

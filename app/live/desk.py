@@ -4,12 +4,11 @@ Whatever can be a setting is one: keys and the panel change settings, and the di
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from app.frame.effects import EFFECTS
+from app.frame.effects import EFFECTS, effect_by_number
 from app.live.board import Board
 from app.live.chosen import choice_of, refinement_of, work_of
 from app.live.outputs import Kind, LiveOutputs
@@ -21,13 +20,13 @@ from app.window.keys import LIVE, Action, Command, Key, action_of
 from app.window.window import Window
 from gpu_delegate.errors import TexelflowError
 
-_LOOK = {"effect", "background", "blur", "light_wrap", "mirror", "side_by_side", "threshold", "softness", "gamma"}
-_MASK = {"edges", "smooth", "delay_video"}
-_WORK = {"every", "skip_still", "still_db", "auto"}
-_KINDS: dict[str, Kind] = {
-    "record": "recording", "mattes": "mattes", "cutouts": "cutouts", "virtual_camera": "virtual camera",
-}  # fmt: skip
-_SEEN = {"overlay", "panel", "fullscreen", "model", *_KINDS}  # what needs no words when it changes
+_OUTPUTS: Mapping[str, tuple[Kind, Callable[[LiveOutputs, Path], None]]] = {  # by setting: what it is, what begins it
+    "record": ("recording", LiveOutputs.begin_recording),
+    "mattes": ("mattes", LiveOutputs.begin_mattes),
+    "cutouts": ("cutouts", LiveOutputs.begin_cutouts),
+    "virtual_camera": ("virtual camera", lambda outputs, _: outputs.begin_virtual_camera()),
+}
+_SEEN = {"overlay", "panel", "fullscreen", "model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _COMPLAINT_S = 6.0
 
@@ -58,10 +57,9 @@ class Desk:
         self._screenshot = screenshot
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
-            "toggle": lambda action: self.change(**{action.name: not getattr(self.settings, action.name)}),
-            "overlay": lambda _: self.change(overlay=not self.settings.overlay),
-            "panel": lambda _: self.change(panel=not self.settings.panel),
-            "fullscreen": lambda _: self.change(fullscreen=not self.settings.fullscreen),
+            "toggle": self._toggle,
+            "overlay": self._toggle,
+            "fullscreen": self._toggle,
             "model": self._change_model,
             "record": self._toggle_recording,
             "screenshot": lambda _: screenshot(),
@@ -103,17 +101,14 @@ class Desk:
         if names & _REOPENING:
             self.reopens = True
             return
-        if names & _LOOK:
-            self._look()
-        if names & _MASK:
-            self._scenes.current.refiner.refinement = refinement_of(settings)
-        if names & _WORK:
-            self._workload.work = work_of(settings)
+        self.dress()
+        if (work := work_of(settings)) != self._workload.work:
+            self._workload.work = work
         self._workload.has_small_model = bool(settings.small_model)
-        for name in _KINDS:
+        for name in _OUTPUTS:
             if name in names:
                 self._follow_output(name)
-        if names & _KINDS.keys():
+        if names & _OUTPUTS.keys():
             self.forget_ended()
         if "fullscreen" in names and settings.fullscreen != self._window.fullscreen:
             self._window.toggle_fullscreen()
@@ -121,7 +116,7 @@ class Desk:
 
     def _do_at_start(self) -> None:
         """What settings ask for before the first frame. Raises TexelflowError: it cannot be had."""
-        for name in _KINDS:
+        for name in _OUTPUTS:
             if getattr(self.settings, name):
                 self._begin(name)
         if self.settings.fullscreen and not self._window.fullscreen:
@@ -129,17 +124,19 @@ class Desk:
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        choice, canvas = choice_of(self.settings), self._scenes.current.canvas
-        canvas.look = choice.look
-        canvas.set_background(choice.background)
+    def dress(self) -> None:
+        """Have the scene that runs look as settings say; one that takes over was begun by those of that time."""
+        choice, scene = choice_of(self.settings), self._scenes.current
+        scene.canvas.look = choice.look
+        scene.canvas.set_background(choice.background)
+        scene.refiner.refinement = refinement_of(self.settings)
 
     def _change_effect(self, action: Action) -> None:
-        if action.value > len(EFFECTS):
+        effect = effect_by_number(action.value, self.settings.effect)
+        if effect:
+            self.change(effect=effect)
+        else:
             self._say(f"there are effects 1 to {len(EFFECTS)}")
-            return
-        place = EFFECTS.index(self.settings.effect) + 1 if action.value == 0 else action.value - 1
-        self.change(effect=EFFECTS[place % len(EFFECTS)])
 
     def _change_model(self, _: Action) -> None:
         if not self.settings.small_model:
@@ -174,28 +171,19 @@ class Desk:
             if getattr(self.settings, name):
                 self._begin(name)
             else:
-                self._outputs.end(_KINDS[name])
+                self._outputs.end(_OUTPUTS[name][0])
         except TexelflowError as error:
             self._complain(str(error))
 
     def forget_ended(self) -> None:
         """Have settings say what is so of outputs that have ended by themselves."""
-        none: dict[str, Any] = {name: False if name == "virtual_camera" else "" for name in _KINDS}
-        active = {*self._outputs.active}
-        self.settings = replace(
-            self.settings, **{name: none[name] for name, kind in _KINDS.items() if kind not in active}
-        )
+        active = self._outputs.active
+        none = {name: getattr(Settings, name) for name, (kind, _) in _OUTPUTS.items() if kind not in active}
+        self.settings = replace(self.settings, **none)
 
     def _begin(self, name: str) -> None:
-        path, outputs = Path(str(getattr(self.settings, name))), self._outputs
-        if name == "record":
-            outputs.begin_recording(path)
-        elif name == "mattes":
-            outputs.begin_mattes(path)
-        elif name == "cutouts":
-            outputs.begin_cutouts(path)
-        else:
-            outputs.begin_virtual_camera()
+        begin = _OUTPUTS[name][1]
+        begin(self._outputs, Path(str(getattr(self.settings, name))))
 
     # Words ----------------------------------------------------------------------------------------------------------
 
@@ -204,7 +192,7 @@ class Desk:
         told = [*(names - _SEEN)]
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])
-            shown = {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+            shown = ("off", "on")[value] if isinstance(value, bool) else value
             self._say(f"{told[0].replace('_', ' ')} {shown}")
 
     def _say(self, words: str) -> None:
@@ -224,6 +212,11 @@ class Desk:
 
     def _toggle_help(self, _: Action) -> None:
         self._board.help = not self._board.help
+
+    def _toggle(self, action: Action) -> None:
+        """A setting that is on or off; some commands have its name."""
+        name = action.name or action.command
+        self.change(**{name: not getattr(self.settings, name)})
 
     def _leave(self, action: Action) -> None:
         if self.settings.fullscreen:

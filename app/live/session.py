@@ -231,6 +231,7 @@ class Session:
     def _begin_scene(self) -> None:
         """Show a new scene the frame at hand, which may have to be drawn again before the next one comes."""
         scenes = self._parts.scenes
+        self.desk.dress()
         self._before = None
         self._still.forget()
         self._parts.workload.reset()

@@ -9,11 +9,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from app.frame.effects import EFFECTS, LEAST_RADIUS, MOST_RADIUS
+from app.frame.effects import EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
 from app.models.catalogue import CATALOGUE
 from gpu_delegate.errors import UsageError
+
+if TYPE_CHECKING:  # help comes at once without them
+    from app.frame.preprocess import Fit
+    from gpu_delegate.layout import Precision
 
 Value = bool | int | float | str
 Kind = Literal["bool", "int", "float", "text", "choice", "size", "path"]
@@ -87,14 +91,14 @@ class Settings:
 
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=tuple(CATALOGUE))
     backend: str = _model("auto", "Where the network runs.", choices=("auto", "gl", "cpu"), changes=_once)
-    precision: str = _model(
+    precision: "Precision" = _model(
         "fp32", "Of what the GPU keeps between kernels; it computes in fp32.", choices=("fp32", "fp16"), changes=_once
     )
-    fit: str = _model(
+    fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
 
-    effect: str = _picture("blur", "What is drawn.", choices=EFFECTS)
+    effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS)
     background: str = _picture("", "Behind the person: image, video or #rrggbb; a picture comes along.", "path")
     blur: float = _picture(
         0.0, "Radius of the blur, in pixels of the frame.", low=LEAST_RADIUS, high=MOST_RADIUS, zero="by the height"
@@ -107,7 +111,7 @@ class Settings:
     smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", **_share)
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
     softness: float = _mask(1.0, "Width of the mask's edge; 0 is hard.", **_share)
-    gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=0.1, high=10)
+    gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=LEAST_GAMMA, high=MOST_GAMMA)
     delay_video: bool = _mask(False, "Show each frame with its own mask, a frame later.")
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60)

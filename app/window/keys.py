@@ -12,7 +12,7 @@ from typing import Literal
 Command = Literal[
     "pause", "step", "jump", "seek", "speed", "go", "mark", "loop",
     "effect", "overlay", "screenshot", "fullscreen", "help", "leave", "quit",
-    "record", "panel", "toggle", "model",
+    "record", "toggle", "model",
 ]  # fmt: skip
 
 
@@ -96,7 +96,7 @@ REPLAY: Table = (
 LIVE: Table = (
     Binding("r", {"r": Action("record")}, "record the picture into the current folder, or end that"),
     Binding("c", {"c": Action("toggle", name="virtual_camera")}, "the virtual camera, on and off"),
-    Binding("p", {"p": Action("panel")}, "all settings"),
+    Binding("p", {"p": Action("toggle", name="panel")}, "all settings"),
     Binding("n", {"n": Action("model")}, "the small model, or the usual one again"),
     Binding("m", {"m": Action("toggle", name="mirror")}, "as in a mirror, or not"),
     Binding("v", {"v": Action("toggle", name="side_by_side")}, "camera and result side by side"),

@@ -5,9 +5,8 @@ from dataclasses import replace
 from time import perf_counter_ns
 
 from app.frame.canvas import Canvas
-from app.frame.looks import next_effect
+from app.frame.effects import EFFECTS, effect_by_number
 from app.frame.pipeline import FrameRecord, Pipeline
-from app.frame.render import EFFECTS
 from app.media.sources import VideoFrame
 from app.overlay import panel
 from app.window.caption import Caption
@@ -153,10 +152,10 @@ class Player:
 
     def _change_effect(self, number: int) -> str:
         look = self._canvas.look
-        if number > len(EFFECTS):
+        effect = effect_by_number(number, look.effect)
+        if effect is None:
             return f"there are effects 1 to {len(EFFECTS)}"
-        self._canvas.look = next_effect(look) if number == 0 else replace(look, effect=EFFECTS[number - 1])
-        effect = self._canvas.look.effect
+        self._canvas.look = replace(look, effect=effect)
         whole = effect == "cutout" and self.records_opaque
         return f"effect {effect}" + ("; the recording keeps the whole picture" if whole else "")
 

@@ -47,7 +47,7 @@ def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
 
 
 def _run(place: Place, source: OpenSource, wake: Waker) -> int | None:
-    """One session after the other, each by the settings that the one before asked for; the signal that ended it, if any.
+    """One session after the other, each as the one before asked for; the signal that ended it, if any.
 
     Where none can be had by some settings, those before count again, and a line says why. Raises TexelflowError.
     """

@@ -19,7 +19,7 @@ from app.live.recording import TIME_BASE, free_name, next_name, nominal_rate
 from app.media.sources import FileSource
 from app.media.video_frame import VideoFrame
 from gpu_delegate.context import Context
-from gpu_delegate.errors import MediaError
+from gpu_delegate.errors import DeviceError, MediaError
 from tests.clips import moving, number_of, numbered
 from tests.living import living
 from tests.on_device import Easel
@@ -284,6 +284,24 @@ def test_a_full_disk_ends_one_output_alone(opened: Open, tmp_path: Path) -> None
     with FileSource(tmp_path / "full.mp4") as source:
         assert sum(1 for _ in source) >= 10
     assert any(line.startswith("saved") and "mattes" in line for line in lines)
+
+
+def test_a_device_that_fails_leaves_whole_files(context: Context, opened: Open, tmp_path: Path) -> None:
+    outputs, easel = opened((64, 48))
+    outputs.begin_recording(tmp_path / "take.mkv")
+    outputs.begin_mattes(tmp_path / "mattes.mkv")
+    for index, rgb in enumerate(numbered(2)):
+        easel.paint(opaque(rgb))
+        context.gl.glFinish()
+        pass_by(outputs, index)
+    for branch in outputs._active.values():
+        context.gl.glDeleteSync(branch._ring._waiting[-1].fence)
+    outputs.finish()
+    with pytest.raises(DeviceError, match="glDeleteSync|GL_INVALID_VALUE"):
+        context.check_errors("deleting fences twice")
+    for name in ("take", "mattes"):
+        with FileSource(tmp_path / f"{name}.mkv") as source:
+            assert (len(list(source)), source.truncated) == (1, None)
 
 
 def test_few_frames_wait_however_large_they_are() -> None:

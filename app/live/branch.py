@@ -4,6 +4,7 @@ Nothing is waited for: pictures are read back through a ring, and a frame for wh
 it is read back. What goes wrong ends this output alone.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -16,7 +17,7 @@ from app.frame.yuv import YuvPicture, size_bytes
 from app.media.threads import Worker
 from app.media.video_frame import VideoFrame
 from gpu_delegate.context import Context
-from gpu_delegate.errors import TexelflowError
+from gpu_delegate.errors import DeviceError, TexelflowError
 
 _MOST_FRAMES = 8  # that wait for a sink
 _MOST_BYTES = 64 << 20  # of those, but two may always wait
@@ -107,14 +108,20 @@ class Branch:
             self._put(item)
 
     def end(self) -> None:
-        """Take no more, and let the thread write what is under way. Waits for the device, but not for the thread."""
+        """Take no more, and let the thread write what is under way. Waits for the device, but not for the thread.
+
+        What a device that has failed does not hand out any more is lost; what came before is written all the same.
+        """
         if self._ending:
             return
-        for item in self._ring.drain():
-            self._put(item)
-        self._ring.release()
-        self._worker.end()
         self._ending = True
+        try:
+            with contextlib.suppress(DeviceError):
+                for item in self._ring.drain():
+                    self._put(item)
+        finally:
+            self._ring.release()
+            self._worker.end()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until all is written, after end; whether that was so in time."""

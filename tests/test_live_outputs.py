@@ -297,7 +297,7 @@ def test_a_device_that_fails_leaves_whole_files(context: Context, opened: Open, 
     for branch in outputs._active.values():
         context.gl.glDeleteSync(branch._ring._waiting[-1].fence)
     outputs.finish()
-    with pytest.raises(DeviceError, match="glDeleteSync|GL_INVALID_VALUE"):
+    with pytest.raises(DeviceError, match=r"glDeleteSync|GL_INVALID_VALUE"):
         context.check_errors("deleting fences twice")
     for name in ("take", "mattes"):
         with FileSource(tmp_path / f"{name}.mkv") as source:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
@@ -239,6 +240,25 @@ class TestEnd:
             context.make_current()
             context.gl.glFinish()
             context.check_errors("working after a window")
+
+    def test_while_other_threads_wake_it(self, display: Display) -> None:
+        window, ended = Window(SIZE, "woken"), Event()
+
+        def wake() -> None:
+            while not ended.is_set():
+                window.wake()
+
+        thread = Thread(target=wake)
+        thread.start()
+        for _ in range(20):
+            window.events(timeout_s=5.0)
+        window.close()
+        ended.set()
+        thread.join()
+        glfw: Any = import_module("glfw")
+        glfw.get_error()
+        window.wake()
+        assert glfw.get_error()[0] == glfw.NO_ERROR
 
     @pytest.mark.parametrize(
         ("environment", "variant"),

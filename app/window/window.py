@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
@@ -45,6 +46,7 @@ class Window:
         self._place: tuple[int, int, int, int] | None = None  # where it was before it filled the screen
         self._swaps_due = _SWAPS_AFTER_DAMAGE
         self._iconified = False
+        self._closing = threading.Lock()
         self._handle = _create(glfw, size, one_line(title)[:_LONGEST_TITLE] or _NAME, version)
         try:
             glfw.make_context_current(self._handle)
@@ -107,8 +109,10 @@ class Window:
         return self._listener.take()
 
     def wake(self) -> None:
-        """End the wait for events, or the next one; from any thread."""
-        self._glfw.post_empty_event()
+        """End the wait for events, or the next one; from any thread, also after the window was closed."""
+        with self._closing:
+            if self._handle is not None:
+                self._glfw.post_empty_event()
 
     def swap(self) -> None:
         """Show what was drawn; waits for the screen where there is a screen to wait for."""
@@ -136,8 +140,9 @@ class Window:
 
     def close(self) -> None:
         """Close it and free its context; harmless when repeated."""
-        if self._handle is not None:
-            self._handle = None
+        with self._closing:  # glfw must not end while another thread wakes it
+            handle, self._handle = self._handle, None
+        if handle is not None:
             self.context.release()
             self._glfw.terminate()
 

@@ -1,7 +1,6 @@
 """A camera in a real window: what each key does, what the file of settings does, and what the window's states mean."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from time import monotonic
 
@@ -93,10 +92,10 @@ class TestKeys:
         def script(stage: Stage) -> Script:
             yield from stage.frames(2)
             for number in (1, 2):
-                yield from stage.pressed("r", lambda: stage.board.recording == "recording")
-                assert stage.words == f"recording to texelflow-{number}.mp4"
+                yield from stage.pressed("r", lambda: stage.board.recording.startswith(f"texelflow-{number}.mp4"))  # noqa: B023
+                assert stage.words.endswith(f"recording to texelflow-{number}.mp4")
                 yield from stage.frames(8)
-                yield from stage.pressed("r", lambda: stage.words.startswith(f"saved texelflow-{number}.mp4"))  # noqa: B023
+                yield from stage.pressed("r", lambda: f"saved texelflow-{number}.mp4: " in stage.words)  # noqa: B023
                 assert stage.board.recording == ""
 
         records = theatre.run(script, effect="none")
@@ -183,7 +182,7 @@ class TestFileOfSettings:
             stage.save('[output]\nrecord = "a.mp4"\nmattes = "mattes.mp4"\ncutouts = "people"\n')
             yield from stage.until(lambda: len(stage.parts.outputs.active) == 3)
             yield from stage.frames(8)
-            assert stage.board.recording.startswith("recording, mattes, cutouts")
+            assert all(name in stage.board.recording for name in ("a.mp4", "mattes.mp4", "people"))
             stage.save('[output]\nmattes = "mattes"\n')
             yield from stage.until(lambda: stage.parts.outputs.active == ("mattes",))
             yield from stage.frames(8)
@@ -220,112 +219,6 @@ class TestFileOfSettings:
             yield from stage.until(lambda: (stage.drawn()[:8, :8] == before).all(), "the first background")
 
         theatre.run(script, effect="replace", camera=str(still))
-
-
-class TestModels:
-    def test_frames_go_on_coming_while_another_is_compiled(self, theatre: Theatre) -> None:
-        def script(stage: Stage) -> Script:
-            yield from stage.frames(3)
-            scenes = stage.parts.scenes
-            stage.save('[model]\nmodel = "selfie-landscape"\n')
-            yield from stage.until(lambda: scenes.changing, "compiling")
-            shown = len(stage.records)
-            yield from stage.until(lambda: not scenes.changing, "the end of compiling")
-            assert len(stage.records) - shown >= 2, "frames came meanwhile"
-            assert stage.words.endswith("\nmodel selfie-landscape")
-            yield from stage.frames(3)
-
-        theatre.run(script, backend="gl", fps=200.0)
-
-    def test_the_frame_at_hand_is_drawn_again_by_another(self, theatre: Theatre) -> None:
-        def script(stage: Stage) -> Script:
-            scenes = stage.parts.scenes
-            yield from stage.frames(1)
-            stage.press("n")
-            yield from stage.until(lambda: scenes.name == "selfie-landscape")
-            assert stage.code() == time_code_of(stage.records[-1].index)
-            yield from stage.frames(2)
-            assert stage.code() == time_code_of(stage.records[-1].index)
-
-        theatre.run(script, fps=4.0)
-
-    def test_one_that_is_not_there(self, theatre: Theatre) -> None:
-        def script(stage: Stage) -> Script:
-            scenes = stage.parts.scenes
-            yield from stage.frames(1)
-            (theatre.folder / "broken.tflite").write_bytes(b"TFL3" * 100)
-            for name in ("gone.tflite", "broken.tflite", "nosuch"):
-                stage.session.desk.change(model=name)
-                yield from stage.until(lambda name=name: stage.words.count(name) == 2)  # type: ignore[misc]
-                assert (scenes.name, stage.settings.model) == ("selfie", "selfie")
-                yield from stage.frames(2)
-            yield from stage.pressed("n", lambda: scenes.name == "selfie-landscape")
-
-        theatre.run(script)
-
-    def test_a_small_one_that_is_not_there(self, theatre: Theatre) -> None:
-        def script(stage: Stage) -> Script:
-            yield from stage.frames(1)
-            yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
-            assert (stage.settings.model, stage.settings.small_model) == ("selfie", "gone.tflite")
-            stage.board.caption.say(" ")
-            yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
-
-        theatre.run(script, small_model="gone.tflite")
-
-
-class TestWork:
-    """Frames for which the network does not run."""
-
-    def test_every_third(self, theatre: Theatre, people: Path) -> None:
-        def script(stage: Stage) -> Script:
-            for _ in range(9):
-                yield from stage.frames(1)
-                seen.append(stage.drawn().tobytes())
-            counts = stage.parts.workload.counts
-            assert counts.fresh == 1 + (counts.fresh + counts.every - 1) // 3
-            assert str(counts) in stage.session._camera().work
-
-        seen: list[bytes] = []
-        theatre.run(script, camera=str(people), every=3, effect="mask", edges=False, smooth=0.0)
-        changes = [one != other for one, other in pairwise(seen)]
-        assert changes.count(True) in (2, 3)
-        assert all(not (one and other) for one, other in pairwise(changes))
-
-    def test_pictures_that_stand_still(self, theatre: Theatre, still: Path) -> None:
-        def script(stage: Stage) -> Script:
-            counts = stage.parts.workload
-            yield from stage.until(lambda: counts.counts.still > 5)
-            assert counts.counts.fresh < counts.counts.still
-
-        theatre.run(script, camera=str(still), skip_still=True)
-
-    def test_no_effect_needs_no_network(self, theatre: Theatre) -> None:
-        def script(stage: Stage) -> Script:
-            yield from stage.frames(5)
-            fresh = stage.parts.workload.counts.fresh
-            assert fresh == 0
-            yield from stage.pressed("1", lambda: stage.settings.effect == "tint")
-            yield from stage.until(lambda: stage.parts.workload.counts.fresh > 2)
-
-        theatre.run(script, effect="none")
-
-    def test_the_automatic_mode_takes_the_small_model(self, theatre: Theatre) -> None:
-        def script(stage: Stage) -> Script:
-            yield from stage.until(lambda: stage.parts.scenes.name == "selfie-landscape", "going down")
-            yield from stage.until(lambda: stage.parts.workload.counts.budget > 0, "leaving frames out")
-            yield from stage.pressed("a", lambda: not stage.settings.auto)
-            yield from stage.until(lambda: stage.parts.scenes.name == "selfie", "going back")
-
-        theatre.run(script, auto=True, fps=1000.0)
-
-    def test_nor_is_it_lost_without_one(self, theatre: Theatre) -> None:
-        def script(stage: Stage) -> Script:
-            yield from stage.until(lambda: "'gone.tflite' is neither" in stage.words)
-            assert stage.settings.small_model == ""
-            yield from stage.until(lambda: stage.parts.workload.counts.budget > 0, "leaving frames out")
-
-        theatre.run(script, auto=True, fps=1000.0, small_model="gone.tflite")
 
 
 class TestDelay:

@@ -89,8 +89,11 @@ class Scenes:
         self.fresh = True
         self._coming: tuple[Steps, str] | None = None
         self._uploaded_bytes = 0  # by scenes that are gone
-        names = (*(stage.name for stage in first.stages), "refine", "composite")
-        self.stages = tuple(Stage(name, self._runner(place, name)) for place, name in enumerate(names))
+        self.stages = (
+            *(Stage(stage.name, self._runner(place, stage.name)) for place, stage in enumerate(first.stages)),
+            Stage("refine", lambda frame: self.current.refiner.run(self.fresh)),
+            Stage("composite", self.composite),
+        )
 
     @property
     def uploaded_bytes(self) -> int:
@@ -102,6 +105,10 @@ class Scenes:
     def target(self) -> OffscreenTarget:
         """The picture of the last frame."""
         return self.current.canvas.target
+
+    def composite(self, frame: VideoFrame) -> None:
+        """Draw the picture of the frame at hand; once more if its look has changed since."""
+        self.current.canvas.stage.run(frame)
 
     def drawn(self, effect: Effect) -> OffscreenTarget:
         """The last frame with another effect."""
@@ -156,11 +163,7 @@ class Scenes:
         self.current.release()
 
     def _runner(self, place: int, name: str) -> Callable[[VideoFrame], None]:
-        """What runs that stage of whichever scene is the current one."""
-        if name == "refine":
-            return lambda frame: self.current.refiner.run(self.fresh)
-        if name == "composite":
-            return lambda frame: self.current.canvas.stage.run(frame)
+        """What runs that stage of the network, whichever scene is the current one."""
 
         def run(frame: VideoFrame) -> None:
             if self.fresh or name not in _OF_NETWORK:

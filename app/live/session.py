@@ -191,7 +191,7 @@ class Session:
         parts = self._parts
         assert self._drawn is not None
         self._lay_out()
-        parts.scenes.stages[-1].run(self._drawn)
+        parts.scenes.composite(self._drawn)
         parts.screen.redraw()
         self.desk.stale = False
 
@@ -208,7 +208,7 @@ class Session:
         """Take one of what is on the screen."""
         if self._drawn is not None:
             alpha = self.desk.settings.effect == "cutout"
-            self._parts.scenes.stages[-1].run(self._drawn)  # the look may have changed since it was drawn
+            self._parts.scenes.composite(self._drawn)  # the look may have changed since it was drawn
             self._parts.screenshots.take(self._drawn.index, alpha)
 
     # What goes on beside --------------------------------------------------------------------------------------------

@@ -227,6 +227,7 @@ def test_opengls_state_is_as_found_and_nothing_is_read_back(context: Context) ->
         gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 2)
         gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, 7)
         gl.glViewport(1, 2, 3, 4)
+        gl.glUseProgram(0)  # the current one may have been deleted by tests before, and cannot come back
         before, read_bytes = states(gl), context.readback.bytes
         gui.draw(target.framebuffer, target.size, 1.0, parts)
         gui.draw(target.framebuffer, target.size, 2.0, parts)

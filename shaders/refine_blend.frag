@@ -5,7 +5,7 @@
 #define HINDSIGHT 0
 #include "mask.glsl"
 
-const float CLEAR_CHANGE = 0.5;
+const float CLEAR_CHANGE = 0.3;
 
 uniform sampler2D before;
 uniform float least;  // what counts of a new value that agrees or is unsure; 1 forgets what was before

@@ -25,7 +25,7 @@ def sureness(values: Doubles) -> Doubles:
 
 def blended(new: Doubles, steady: Doubles, least: float) -> Doubles:
     """The steady mask after a new one."""
-    part = np.clip(np.abs(new - steady) / 0.5, 0, 1)
+    part = np.clip(np.abs(new - steady) / 0.3, 0, 1)
     weight = least + (1 - least) * sureness(new) * part * part * (3 - 2 * part)
     return np.asarray(steady + weight * (new - steady))
 

@@ -3,7 +3,7 @@
 The definition, which tests/test_refine.py has in NumPy, with m a new value, s the steady one before it, and sureness(v)
 = |2 v - 1|, which is 0 where a network cannot decide:
 
-    weight = least + (1 - least) * sureness(m) * smoothstep(0, 0.5, |m - s|)
+    weight = least + (1 - least) * sureness(m) * smoothstep(0, 0.3, |m - s|)
     s     <- s + weight * (m - s)
 
 So what agrees, and what is unsure, counts little: still edges keep still. A clear change counts at once: moving edges

@@ -25,7 +25,7 @@ from app.models.loading import SegmentationModel
 from gpu_delegate.errors import TexelflowError
 from gpu_delegate.layout import Precision
 
-KEPT_FRAMES = 2  # on the device: with --delay-video the one before is shown
+KEPT_FRAMES = 3  # on the device: with --delay-video the one before is shown, and may still be drawn while one goes up
 
 _TURN_S = 0.004  # of compiling between two looks at the camera
 _OF_NETWORK = ("image_to_tensor", "network")

@@ -83,6 +83,7 @@ class Session:
         self._timer_note = timer_health(parts.window.context)
         self._waiting: VideoFrame | None = first
         self._drawn: VideoFrame | None = None  # what the screen shows
+        self._laid_out_ns = 0  # when the screen was drawn last
         self._before: VideoFrame | None = None  # the newest frame, which is shown next if pictures wait for masks
         self._still = Still()
         self._state = CaptureState("live")
@@ -137,7 +138,9 @@ class Session:
     def _to_be_redrawn(self) -> bool:
         window, desk = self._parts.window, self.desk
         return (
-            self._drawn is not None and not window.minimised and (desk.stale or window.damaged or desk.settings.panel)
+            self._drawn is not None
+            and not window.minimised
+            and (desk.stale or window.damaged or self._panel_wait_s == 0)
         )
 
     def _patience_s(self) -> float:
@@ -146,9 +149,15 @@ class Session:
         if self._waiting or desk.stale or parts.window.damaged or self._switch.busy:
             return 0.0
         shot_s = _SHOT_S if parts.screenshots.pending else None
-        panel_s = _PANEL_S if desk.settings.panel else None
-        waits = shot_s, panel_s, self._board.caption.left_s
+        waits = shot_s, self._panel_wait_s, self._board.caption.left_s
         return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
+
+    @property
+    def _panel_wait_s(self) -> float | None:
+        """How long the panel stays as it is, however the mouse moves; None where nobody sees one."""
+        if self._parts.window.minimised or self._drawn is None or not self.desk.settings.panel:
+            return None
+        return max(0.0, _PANEL_S - (perf_counter_ns() - self._laid_out_ns) / 1e9)
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
@@ -197,6 +206,7 @@ class Session:
 
     def _lay_out(self) -> None:
         settings = self.desk.settings
+        self._laid_out_ns = perf_counter_ns()
         self._board.recording = self._parts.outputs.status
         self._parts.screen.parts = self._board.parts(settings.overlay, self._panel if settings.panel else None)
 

@@ -209,6 +209,7 @@ class TestRunning:
             until(lambda: frames_in(out) > 0)
             config.write_text('[camera]\nsize = "200x150"\n')
             until(lambda: frames_in(again) > 0)
+            assert display.window("200x150, 60 fps - texelflow")
             display.press("q")
 
         out, again, config = tmp_path / "out.mkv", tmp_path / "out-1.mkv", tmp_path / "live.toml"
@@ -227,6 +228,7 @@ class TestRunning:
             until(lambda: frames_in(out) > 0)
             config.write_text('[camera]\ncamera = "gone.mp4"\n')
             until(lambda: frames_in(again) > 0)
+            assert display.window("160x120, 60 fps - texelflow")
             display.press("q")
 
         out, again, config = tmp_path / "out.mkv", tmp_path / "out-1.mkv", tmp_path / "live.toml"

@@ -21,8 +21,6 @@ from app.window.coldstart import WindowClosedError
 from app.window.opening import open_window
 from gpu_delegate.errors import TexelflowError
 
-_PATIENCE_S = 20.0  # for the first picture: some cameras take 12 s to open
-
 
 def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
     """Run it: what it came to, and the exit code, 0, or 130 or 143 if it was interrupted.
@@ -37,8 +35,7 @@ def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)
         stack.callback(source.capture.close)
-        title = f"{source.capture.description} - texelflow"
-        window = open_window(source.first.picture.format.upright_size, title, watch.settings.backend)
+        window = open_window(source.first.picture.format.upright_size, _title(source), watch.settings.backend)
         wake.window = stack.enter_context(window)
         gui = Gui(window.context)
         stack.callback(gui.release)
@@ -59,6 +56,7 @@ def _run(place: Place, source: OpenSource, wake: Waker) -> int | None:
             try:
                 reopened = reopened or open_source_in_sight(settings, wake, place.window, place.gui, last)
                 stack.callback(reopened.capture.close)
+                place.window.rename(_title(reopened))
                 model = load_segmentation(settings.model)
                 session = stack.enter_context(open_session(place, reopened, model, settings))
             except TexelflowError as error:
@@ -72,6 +70,10 @@ def _run(place: Place, source: OpenSource, wake: Waker) -> int | None:
         if not session.desk.reopens:
             return stopped.number
         before, settings, reopened, notice = settings, session.desk.settings, None, ""
+
+
+def _title(source: OpenSource) -> str:
+    return f"{source.capture.description} - texelflow"
 
 
 def check(settings: Settings) -> None:

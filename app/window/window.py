@@ -47,7 +47,7 @@ class Window:
         self._swaps_due = _SWAPS_AFTER_DAMAGE
         self._iconified = False
         self._closing = threading.Lock()
-        self._handle = _create(glfw, size, one_line(title)[:_LONGEST_TITLE] or _NAME, version)
+        self._handle = _create(glfw, size, _fitting(title), version)
         try:
             glfw.make_context_current(self._handle)
             self._pace()
@@ -107,6 +107,10 @@ class Window:
     def inputs(self) -> list[Input]:
         """What was done with mouse and keys since the last call, if it listens."""
         return self._listener.take()
+
+    def rename(self, title: str) -> None:
+        """Give it another title."""
+        self._glfw.set_window_title(self._handle, _fitting(title))
 
     def wake(self) -> None:
         """End the wait for events, or the next one; from any thread, also after the window was closed."""
@@ -237,6 +241,11 @@ def _complaints(glfw: Any) -> list[str]:
     heard: list[str] = []
     glfw.set_error_callback(lambda code, text: heard.append(text.decode(errors="replace")) if len(heard) < 9 else None)
     return heard
+
+
+def _fitting(title: str) -> str:
+    """A title as window managers take it."""
+    return one_line(title)[:_LONGEST_TITLE] or _NAME
 
 
 def _leave_egl() -> None:

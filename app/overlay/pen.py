@@ -52,10 +52,10 @@ class Pen:
         return round(x + PADDING * em), round(y + padding * em)
 
     def centred(self, columns: int, lines: int) -> tuple[float, float]:
-        """A dark box in the middle."""
+        """A dark box in the middle, through which hardly anything is seen."""
         wide = columns * self.letter / self.em
-        left = (self.width / self.em - wide) / 2 - PADDING
-        return self.box(max(0.0, left), max(0.0, (self.height / self.em - lines) / 2 - PADDING), wide, lines)
+        left, top = (self.width / self.em - wide) / 2 - PADDING, (self.height / self.em - lines) / 2 - PADDING
+        return self.box(max(0.0, left), max(0.0, top), wide, lines, color=OPAQUE)
 
     def text(self, x: float, y: float, color: int, text: str, scale: float = 1.0) -> None:
         """Lines of text, from their upper left corner; `scale` times as large as usual."""

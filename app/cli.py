@@ -28,10 +28,9 @@ from app.options import (
     Model,
     PrecisionOption,
     output_option,
-    picture_option,
     window_option,
 )  # fmt: skip
-from app.settings.flags import with_settings
+from app.settings.flags import as_in_live, with_settings
 from app.signals import Ended, StopFlag, exit_code, raising
 from gpu_delegate import debug
 from gpu_delegate.errors import OpenGLWarning, TexelflowError
@@ -80,34 +79,14 @@ def replay_verb(
         Path | None,
         output_option(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
     ] = None,
-    effect: Annotated[
-        str | None,
-        picture_option(
-            metavar="tint|replace|color|blur|cutout|mask|none|checker", help="What is drawn; tint by default."
-        ),
-    ] = None,
-    background: Annotated[
-        str | None,
-        picture_option(
-            metavar="IMAGE|VIDEO|#rrggbb", help="What replaces the background; by default a picture of ours."
-        ),
-    ] = None,
-    blur: Annotated[
-        float | None, picture_option(metavar="RADIUS", help="Blur the background, by so many pixels of the frame.")
-    ] = None,
-    light_wrap: Annotated[
-        float, picture_option(metavar="0-1", help="Light of what is put behind people spills over their edges.")
-    ] = 0.0,
-    threshold: Annotated[float, picture_option(metavar="0-1", help="The mask's value at which a person begins.")] = 0.5,
-    softness: Annotated[
-        float, picture_option(metavar="0-1", help="Of the edges around that value; 0 is a hard cut.")
-    ] = 1.0,
-    gamma: Annotated[
-        float, picture_option(metavar="POWER", help="Of the mask: below 1 keeps more of a soft edge.")
-    ] = 1.0,
-    mirror: Annotated[
-        bool, picture_option("--mirror", help="Turn the picture around, but not what is behind people.")
-    ] = False,
+    effect: Annotated[str | None, as_in_live("effect", "tint by default")] = None,
+    background: Annotated[str | None, as_in_live("background")] = None,
+    blur: Annotated[float | None, as_in_live("blur", "from 4 to 500; by the height if it is not given")] = None,
+    light_wrap: Annotated[float, as_in_live("light_wrap")] = 0.0,
+    threshold: Annotated[float, as_in_live("threshold")] = 0.5,
+    softness: Annotated[float, as_in_live("softness")] = 1.0,
+    gamma: Annotated[float, as_in_live("gamma")] = 1.0,
+    mirror: Annotated[bool, as_in_live("mirror")] = False,
     masks: Annotated[Path | None, output_option(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
     first: First = "0",
     last: Last = None,
@@ -120,10 +99,7 @@ def replay_verb(
     window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
     speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
     loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
-    overlay: Annotated[
-        bool | None,
-        picture_option("--overlay/--no-overlay", help="Figures on the picture; by default in windows only."),
-    ] = None,
+    overlay: Annotated[bool | None, as_in_live("overlay", "in windows only, by default")] = None,
     model: Model = "selfie",
     backend: Backend = "auto",
     precision: PrecisionOption = "fp32",

@@ -1,4 +1,7 @@
-"""A verb's function goes in; the same with an option of the command line for every setting comes out."""
+"""A verb's function goes in; the same with an option of the command line for every setting comes out.
+
+Verbs that have only some of the settings take their options one by one, so that both are called and explained alike.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -44,17 +47,34 @@ def with_settings(verb: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def as_in_live(name: str, values: str = "") -> Any:
+    """The option of a setting, to annotate another verb's parameter with; `values` are its own range and default."""
+    spec = _spec_of(name)
+    return _made(spec, values or meaning(spec))
+
+
 def flag_of(name: str) -> str:
     """light_wrap as it is given on the command line."""
-    return next(spec.flag for spec in specs() if spec.name == name)
+    return _spec_of(name).flag
+
+
+def _spec_of(name: str) -> Spec:
+    return next(spec for spec in specs() if spec.name == name)
 
 
 def _option(spec: Spec) -> inspect.Parameter:
     """The option of one setting; it is None where it is not given, so that the file's value counts."""
+    option, annotation = _made(spec, meaning(spec), None), _TYPES.get(spec.kind, str | None)
+    return inspect.Parameter(spec.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=annotation)
+
+
+def _made(spec: Spec, values: str, *default: Any) -> Any:
+    """`default` is None, or nothing where the parameter has one of its own."""
     names = [f"{spec.flag}/--no-{spec.flag[2:]}"] if spec.kind == "bool" else [spec.flag, *_SHORT.get(spec.name, ())]
     metavar = "|".join(spec.choices) if spec.kind == "choice" else _PLACEHOLDERS.get(spec.kind)
-    option = typer.Option(
-        None, *names, metavar=metavar, help=f"{spec.help} ({meaning(spec)})", rich_help_panel=spec.section.capitalize()
-    )
-    annotation = _TYPES.get(spec.kind, str | None)
-    return inspect.Parameter(spec.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=annotation)
+    if spec.kind == "text" and spec.choices:  # of names; what else it takes are files
+        metavar = "NAME|FILE"
+    return typer.Option(
+        *default, *names, metavar=metavar, help=f"{spec.help} ({values})", rich_help_panel=spec.section.capitalize(),
+        show_default=False,
+    )  # fmt: skip

@@ -55,6 +55,7 @@ def test_a_wrong_mask_that_stays_does_not_flicker_and_one_that_comes_and_goes_do
     still = [disc(80)] * 6
     wrong = [disc(80, radius=38)] * 6
     assert judged(wrong, still).flicker == 0
+    assert judged(wrong * 3, still * 3).lag_frames == 0
     blinking = [wrong[0] if n % 2 else still[0] for n in range(6)]
     found = judged(blinking, still)
     assert found.flicker == pytest.approx(np.abs(wrong[0] - still[0]).mean())

@@ -7,7 +7,7 @@
     flicker       mean absolute change of (mask - matte) from one frame to the next
     lag           by how many frames the true mattes have to come later to fit the masks best: the shift of the least
                   mean square difference, of whole frames from -2 to 4, and between them of the parabola through the
-                  least one and its neighbours, on pictures of a quarter of the side
+                  least one and its neighbours, on pictures of a quarter of the side; 0 where nothing moves
 
 All frames count, those without a person as well: such frames are right for nothing where a network sees nothing there.
 """
@@ -27,6 +27,7 @@ THRESHOLD = 0.5
 
 _SHRUNK = 4
 _EARLIEST, _LATEST = -2, 4  # lags that are tried
+_STILL = 1e-6  # of the squares: a difference that tells nothing
 _Bits = npt.NDArray[np.uint8]
 
 
@@ -87,7 +88,8 @@ class Judge:
             raise ValueError("quality takes two frames or more")
         score, error, band_error, band, change = self._sums.tolist()
         frames = self._frames
-        lag = _EARLIEST + least_of_parabola(self._squares)
+        moves = np.ptp(self._squares) > _STILL * self._squares.max()
+        lag = _EARLIEST + least_of_parabola(self._squares) if moves else 0.0
         return Quality(frames, score / frames, error / frames, band_error / max(band, 1), change / (frames - 1), lag)
 
 

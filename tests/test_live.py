@@ -277,10 +277,11 @@ class TestWindow:
             assert len(stage.records) == shown
             stage.session.desk.change(record="hidden.mp4")
             yield from stage.frames(8)
+            assert stage.records[shown].index > captured, "what waited to be shown has not waited for that long"
             display.minimise(number, False)
             yield from stage.until(lambda: not stage.parts.window.minimised)
             stage.session.desk.change(record="")
             yield from stage.until(lambda: "saved hidden.mp4" in stage.words)
 
-        managed_theatre.run(script, effect="none")
+        managed_theatre.run(script, effect="none", delay_video=True)
         assert len(times_of(managed_theatre.folder / "hidden.mp4")) >= 8

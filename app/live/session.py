@@ -166,6 +166,7 @@ class Session:
         parts = self._parts
         counts = parts.capture.take_counts()
         if parts.window.minimised and not parts.outputs.active:
+            self._begin_afresh()
             return
         shown = self._in_time(frame)
         parts.scenes.fresh = self._runs_network(frame)
@@ -268,9 +269,13 @@ class Session:
         if state.phase == "live":
             self.say(state.message)
             if before.phase != "live":
-                self._before = None
-                parts.scenes.current.refiner.reset()
-                parts.workload.reset()
+                self._begin_afresh()
+
+    def _begin_afresh(self) -> None:
+        """The next frame has nothing to do with those before."""
+        self._before = None
+        self._parts.scenes.current.refiner.reset()
+        self._parts.workload.reset()
 
     def _take_record(self, record: FrameRecord) -> None:
         parts = self._parts

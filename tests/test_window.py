@@ -131,6 +131,17 @@ class TestPicture:
         assert 0 < greens[10] < 255
         assert (np.diff(greens) >= 0).all()
 
+    def test_it_is_the_same_in_a_window_with_samples(self, display: Display) -> None:
+        glfw: Any = import_module("glfw")
+        pictures = []
+        for samples in (0, 4):
+            glfw.init()
+            glfw.window_hint(glfw.SAMPLES, samples)
+            with Window((80, 90), "samples") as window:
+                assert window.multisampled == (samples > 0)
+                pictures.append(shown(window, display, quarters(window.context)))
+        assert np.array_equal(pictures[0], pictures[1])
+
     def test_full_screen_and_back_to_the_same_place(self, display: Display) -> None:
         with Window(SIZE, "filling") as window:
             display.xdotool("windowmove", "--sync", display.window("filling"), 130, 70)

@@ -7,6 +7,7 @@ from app.frame.preprocess import ImageSize
 from app.frame.targets import OffscreenTarget
 from app.window.window import Window
 from gpu_delegate import opengl
+from gpu_delegate.context import Context
 
 _BLACK = (0.0, 0.0, 0.0, 1.0)
 
@@ -22,10 +23,22 @@ def letterbox(aspect: Fraction, size: ImageSize) -> tuple[int, int, int, int]:
 
 def blit(picture: OffscreenTarget, aspect: Fraction, window: Window) -> None:
     """Draw a picture, whose pixels together have that aspect, filtered linearly. The rest of the window is black."""
-    gl, (width, height) = window.context.gl, picture.size
     x, y, wide, high = letterbox(aspect, window.size)
     clear(window)
+    if not window.multisampled:
+        _copy(window.context, picture, window.framebuffer, (x, y, wide, high))
+        return
+    scaled = OffscreenTarget(window.context, (wide, high))  # what has samples takes pixels of the same size alone
+    _copy(window.context, picture, scaled.framebuffer, (0, 0, wide, high))
+    _copy(window.context, scaled, window.framebuffer, (x, y, wide, high))
+    scaled.release()
+
+
+def _copy(context: Context, picture: OffscreenTarget, framebuffer: int, place: tuple[int, int, int, int]) -> None:
+    """All of a picture into a place (x, y, width, height) of a framebuffer."""
+    gl, (width, height), (x, y, wide, high) = context.gl, picture.size, place
     gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, picture.framebuffer)
+    gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, framebuffer)
     gl.glBlitFramebuffer(
         0, 0, width, height, x, y, x + wide, y + high, opengl.COLOR_BUFFER_BIT, opengl.LINEAR
     )  # fmt: skip

@@ -13,7 +13,7 @@ from app.frame.preprocess import ImageSize
 from app.overlay.inputs import Input
 from app.window.keys import Key
 from app.window.listener import Listener
-from gpu_delegate import debug
+from gpu_delegate import debug, opengl
 from gpu_delegate.context import DRAWING, REQUIRED, Context
 from gpu_delegate.errors import DeviceError
 
@@ -33,7 +33,8 @@ def fitted(size: ImageSize, room: ImageSize) -> ImageSize:
 class Window:
     """One window, the only one at a time, with the current context of this thread. Close it, or leave its with-block.
 
-    `context` is gone once it is closed. The framebuffer's rows go bottom up, as OpenGL's windows' do.
+    `context` is gone once it is closed. The framebuffer's rows go bottom up, as OpenGL's windows' do. If it is
+    `multisampled`, as drivers can be set to make it, OpenGL copies nothing into it in another size.
     """
 
     framebuffer = 0
@@ -53,6 +54,7 @@ class Window:
             self._pace()
             self.size: ImageSize = glfw.get_framebuffer_size(self._handle)  # in pixels, as far as events were handled
             self.context = Context.from_current(_loader(glfw), version)
+            self.multisampled = self.context.gl.integer(opengl.SAMPLE_BUFFERS) > 0
             self._listener = Listener(glfw, self._handle)
             self._listen()
         except BaseException:

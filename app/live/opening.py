@@ -16,13 +16,14 @@ from app.live.chosen import choice_of, refinement_of, work_of
 from app.live.outputs import STEM, LiveOutputs
 from app.live.scene import Ground, Scenes, scene_in_steps
 from app.live.session import Parts, Session
-from app.live.sourcing import OpenSource
+from app.live.sourcing import OpenSource, Waker
 from app.live.workload import Workload
 from app.models.loading import SegmentationModel
 from app.overlay.gui import Gui
 from app.settings.settings import Settings
 from app.settings.watch import Watch
 from app.window.coldstart import ColdStart
+from app.window.opening import open_window
 from app.window.screen import Screen
 from app.window.screenshots import Screenshots
 from app.window.window import Window
@@ -37,6 +38,19 @@ class Place:
     watch: Watch
     console: Console
     observe: Callable[[FrameRecord], None]  # gets the record of each frame
+
+
+@contextlib.contextmanager
+def open_place(
+    source: OpenSource, title: str, watch: Watch, wake: Waker, console: Console, observe: Callable[[FrameRecord], None]
+) -> Iterator[Place]:
+    """A window for pictures of that size, which the source wakes from now on. Raises DeviceError."""
+    size = source.first.picture.format.upright_size
+    with open_window(size, title, watch.settings.backend) as window, contextlib.ExitStack() as stack:
+        wake.window = window
+        gui = Gui(window.context)
+        stack.callback(gui.release)
+        yield Place(window, gui, watch, console, observe)
 
 
 @contextlib.contextmanager

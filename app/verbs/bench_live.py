@@ -13,15 +13,13 @@ from typing import Any
 
 from app.console import Console
 from app.frame.pipeline import FrameRecord
-from app.live.opening import Place, open_session
+from app.live.opening import open_place, open_session
 from app.live.session import Session
 from app.live.sourcing import Waker, open_source
 from app.live.spending import Spending, Spent, another_thread
 from app.models.loading import load_segmentation
-from app.overlay.gui import Gui
 from app.settings.watch import Watch
 from app.verbs.stats import summarize
-from app.window.opening import open_window
 from app.window.window import Window
 from gpu_delegate.errors import DeviceError, UsageError
 
@@ -126,24 +124,19 @@ class _Bench:
 def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Bench]]:
     """The window and everything in it, by these options and no file of settings. Raises TexelflowError."""
     with contextlib.ExitStack() as stack:
-        settings = _settings(options, Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        watch = _watch(options, Path(stack.enter_context(tempfile.TemporaryDirectory())))
         with console.download() as progress:
             model = load_segmentation(options.model, progress=progress)
         wake, records = Waker(), list[FrameRecord]()
-        source = open_source(settings.settings, wake)
+        source = open_source(watch.settings, wake)
         stack.callback(source.capture.close)
-        window = stack.enter_context(
-            open_window(source.first.picture.format.upright_size, "texelflow bench live", options.backend)
-        )
-        wake.window = window
-        gui = Gui(window.context)
-        stack.callback(gui.release)
-        place = Place(window, gui, settings, console, records.append)
-        session = stack.enter_context(open_session(place, source, model, settings.settings))
-        yield window, _Bench(session, window, records)
+        title = "texelflow bench live"
+        place = stack.enter_context(open_place(source, title, watch, wake, console, records.append))
+        session = stack.enter_context(open_session(place, source, model, watch.settings))
+        yield place.window, _Bench(session, place.window, records)
 
 
-def _settings(options: LiveBench, folder: Path) -> Watch:
+def _watch(options: LiveBench, folder: Path) -> Watch:
     """Settings that no file changes. Raises UsageError for a size or an effect that there is not."""
     empty = folder / "empty.toml"
     empty.touch()

@@ -7,18 +7,16 @@ from typing import Any
 from app.console import Console
 from app.frame.outputs import wants_folder
 from app.live.chosen import choice_of
-from app.live.opening import Place, open_session
+from app.live.opening import Place, open_place, open_session
 from app.live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
 from app.live.tally import Tally
 from app.media.moving_background import check_background
 from app.media.recorder import check_output
 from app.models.loading import load_segmentation
-from app.overlay.gui import Gui
 from app.settings.settings import Settings
 from app.settings.watch import Watch
 from app.signals import exit_code, stop_flag
 from app.window.coldstart import WindowClosedError
-from app.window.opening import open_window
 from gpu_delegate.errors import TexelflowError
 
 
@@ -35,11 +33,8 @@ def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)
         stack.callback(source.capture.close)
-        window = open_window(source.first.picture.format.upright_size, _title(source), watch.settings.backend)
-        wake.window = stack.enter_context(window)
-        gui = Gui(window.context)
-        stack.callback(gui.release)
-        signal = _run(Place(window, gui, watch, console, tally.take), source, wake)
+        place = stack.enter_context(open_place(source, _title(source), watch, wake, console, tally.take))
+        signal = _run(place, source, wake)
     return tally.summary(), exit_code(signal)
 
 

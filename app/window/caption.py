@@ -3,6 +3,7 @@
 from time import perf_counter
 
 _SHOWN_S = 2.0
+_LETTERS_PER_S = 25.0  # that are read
 _MOST_LINES = 3
 
 
@@ -18,14 +19,14 @@ class Caption:
         return "\n".join(self._lines)
 
     def say(self, words: str, seconds: float = _SHOWN_S) -> None:
-        """Show words instead of those before."""
+        """Show words instead of those before, for so long at least, and longer if there are many."""
         self._lines.clear()
         self.add(words, seconds)
 
     def add(self, words: str, seconds: float = _SHOWN_S) -> None:
         """Show words below those before, of which the last ones stay."""
         self._lines.pop(words, None)
-        self._lines[words] = perf_counter() + seconds
+        self._lines[words] = perf_counter() + max(seconds, len(words) / _LETTERS_PER_S)
         for old in [*self._lines][:-_MOST_LINES]:
             del self._lines[old]
 

@@ -73,6 +73,13 @@ def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
     return bilinear(rgb, xs, ys)
 
 
+def calmed(colors: Doubles, before: Doubles, least: float) -> Doubles:
+    """Colours (h, w, 3) with less noise than they came with."""
+    part = np.clip((np.linalg.norm(colors - before, axis=-1) - 0.03) / 0.06, 0, 1)[..., None]
+    weight = least + (1 - least) * part * part * (3 - 2 * part)
+    return np.asarray(before + weight * (colors - before))
+
+
 def neighbours(cells: Doubles, steps: Sequence[tuple[int, int]]) -> Doubles:
     """The cells (n, h, w, C) so many columns and rows away from each of (h, w, C)."""
     rows, columns, _ = cells.shape
@@ -138,6 +145,7 @@ class Defined:
         self.steady: Doubles | None = None
         self.steady_frame = 0
         self.coefficients: Doubles = np.zeros(0)
+        self.colors: Doubles | None = None
 
     def run(self, rgb: Doubles, mask: Doubles, fresh: bool = True) -> Shown:
         """The next frame (h, w, 3) from 0 to 1 with its mask (H, W), which counts if it is fresh."""
@@ -165,4 +173,6 @@ class Defined:
     def _coefficients(self, mask: Doubles, rgb: Doubles) -> Doubles:
         if not self.refinement.edges:
             return np.dstack([np.zeros((*mask.shape, 3)), mask])
-        return fitted(colors_at_cells(rgb, (mask.shape[1], mask.shape[0]), self.fit), mean_masks(mask))
+        colors = colors_at_cells(rgb, (mask.shape[1], mask.shape[0]), self.fit)
+        self.colors = colors if self.colors is None else calmed(colors, self.colors, self.refinement.least)
+        return fitted(self.colors, mean_masks(mask))

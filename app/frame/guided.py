@@ -6,6 +6,8 @@ the mask that is a little off is then drawn to the edge of the colours, since wh
 which tests/test_refine.py has in NumPy:
 
     cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
+    steady  with b the c of the frame before: c = b + w (c - b), w = least + (1 - least) smoothstep(0.03, 0.09, |c - b|)
+            and least as in temporal.py, so that a camera's noise does not make edges flicker
     vote    v is the mean of the p of the 13 cells that are at most two steps of 4 cells away, with weights
             exp(-|c - own c|^2 / (2 * 0.03^2)) * ((2 p - 1)^4 + 0.001); p += (2 v - 1)^2 (v - p): what looks like sure
             background becomes that, unless the person looks the same, where votes are divided
@@ -30,7 +32,7 @@ from app.frame.upload import FrameTextures
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 
-_UNIT = 3  # what is read in turn, beside the frame's planes
+_UNIT, _BEFORE_UNIT = 3, 4  # what is read in turn, beside the frame's planes
 
 
 class GuidedFilter:
@@ -44,29 +46,47 @@ class GuidedFilter:
         size = cells.x.count, cells.y.count
         defines = {**axis_defines(cells), **frame.defines(), "CELL": CELL}
         self._shrink = Drawing(
-            context, "refine_shrink.frag", defines, {**FRAME_SAMPLERS, "steady": _UNIT}, "refine shrink"
+            context,
+            "refine_shrink.frag",
+            defines,
+            {**FRAME_SAMPLERS, "steady": _UNIT, "before": _BEFORE_UNIT},
+            "refine shrink",
         )
         self._vote, self._fit = (
             Drawing(context, f"refine_{step}.frag", {}, {"cells": _UNIT}, f"refine {step}") for step in ("vote", "fit")
         )
-        self._cells, self._voted = (OffscreenTarget(context, size, "floats") for _ in range(2))
+        self._cells, self._before, self._voted = (OffscreenTarget(context, size, "floats") for _ in range(3))
 
-    def run(self, mask: OffscreenTarget, age: int) -> OffscreenTarget:
-        """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first."""
+    def run(self, mask: OffscreenTarget, age: int, least: float) -> OffscreenTarget:
+        """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first.
+
+        With least 1 the colours of the frame before are forgotten.
+        """
+        self._cells, self._before = self._before, self._cells
         self._frame.bind(age=age)
-        cells, voted = self._cells, self._voted
-        steps = ((self._shrink, mask, cells), (self._vote, cells, voted), (self._fit, voted, cells))
-        for drawing, source, target in steps:
-            self._gl.glActiveTexture(opengl.TEXTURE0 + _UNIT)
-            self._gl.glBindTexture(opengl.TEXTURE_2D, source.texture)
-            drawing.use()
-            drawing.draw(target.framebuffer, target.size)
-        return cells
+        self._bind(_BEFORE_UNIT, self._before)
+        self._shrink.use()
+        self._gl.glUniform1f(self._shrink.place("least"), least)
+        self._step(self._shrink, mask, self._cells)
+        self._step(self._vote, self._cells, self._voted)
+        self._step(self._fit, self._voted, self._before)
+        return self._before
+
+    def _step(self, drawing: Drawing, source: OffscreenTarget, target: OffscreenTarget) -> None:
+        self._bind(_UNIT, source)
+        drawing.use()
+        drawing.draw(target.framebuffer, target.size)
+
+    def _bind(self, unit: int, source: OffscreenTarget) -> None:
+        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
+        self._gl.glBindTexture(opengl.TEXTURE_2D, source.texture)
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""
-        for part in (self._shrink, self._vote, self._fit, self._cells, self._voted):
-            part.release()
+        for drawing in (self._shrink, self._vote, self._fit):
+            drawing.release()
+        for target in (self._cells, self._before, self._voted):
+            target.release()
 
 
 def _centres(pixels: Axis) -> Axis:

@@ -71,10 +71,11 @@ class Refiner:
         if not 0 <= wanted.delay <= min(MOST_DELAY, kept - 1):
             raise ValueError(f"no delay of {wanted.delay} frames: {kept} are kept")
         first, self.age = self._frames == 0, min(wanted.delay, self._frames)
-        mask = self._next_mask(fresh or first, 1.0 if first else wanted.least)
+        least = 1.0 if first else wanted.least
+        mask = self._next_mask(fresh or first, least)
         if mask or wanted.edges != self._fitted:
             self._mask, self._fitted = mask or self._mask, wanted.edges
-            self._shown = self._guided.run(self._mask, self.age) if wanted.edges else self._mask
+            self._shown = self._guided.run(self._mask, self.age, least) if wanted.edges else self._mask
         self._frames += 1
 
     def _next_mask(self, fresh: bool, least: float) -> OffscreenTarget | None:

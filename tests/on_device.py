@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.render import Effect
+from app.frame.effects import Effect
 from app.frame.targets import OffscreenTarget
 from gpu_delegate import opengl
 from gpu_delegate.context import Context

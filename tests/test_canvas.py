@@ -8,9 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
+from app.frame.effects import EFFECTS, Effect
 from app.frame.outputs import PngOutput
 from app.frame.picture import rgba_picture
-from app.frame.render import EFFECTS, Effect, Look
+from app.frame.render import Look
 from gpu_delegate.context import Context
 from gpu_delegate.errors import MediaError
 from tests.living import living

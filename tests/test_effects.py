@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.frame.effects import EFFECTS, Effect
 from app.frame.picture import rgba_format
 from app.frame.preprocess import Fit, ImageSize, Preprocessor
-from app.frame.render import EFFECTS, Compositor, Effect, Look
+from app.frame.render import Compositor, Look
 from app.frame.targets import OffscreenTarget
 from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.shader import load

@@ -15,9 +15,9 @@ import pytest
 
 import assets
 from app.console import Console
+from app.frame.effects import EFFECTS
 from app.frame.looks import LookOptions, choose_look
 from app.frame.pipeline import FrameRecord
-from app.frame.render import EFFECTS
 from app.media.seeking import SeekableSource
 from app.models.loading import SegmentationModel, load_segmentation
 from app.models.spec import SpecOptions

@@ -11,9 +11,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from app.frame.effects import EFFECTS
 from app.frame.machine import Backend
 from app.frame.preprocess import Fit
-from app.frame.render import EFFECTS
 from app.models.catalogue import CATALOGUE
 from app.settings.config import read_config
 from app.settings.flags import flag_of, with_settings
@@ -73,7 +73,7 @@ class TestValues:
             ("every", 2.0, "every 2: a whole number from 1 to 60 is needed"),
             ("mirror", 1, "mirror 1: true or false is needed"),
             ("mirror", "yes", "mirror yes: true or false is needed"),
-            ("size", "640", "size 640: width and height such as 640x480 is needed"),
+            ("size", "640", "size 640: a size such as 640x480, 16384 a side at most, is needed"),
             ("size", "0x480", "size 0x480: width"),
             ("size", "640x99999", "size 640x99999: width"),
             ("camera", [0], "camera (a list): text on one line is needed"),

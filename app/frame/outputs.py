@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from app.frame.buffers import mask_buffer
+from app.frame.effects import Effect
 from app.frame.gl_path import GlPath
 from app.frame.pipeline import Stage
 from app.frame.preprocess import Floats, ImageSize
 from app.frame.readback import Bytes, ReadbackRing, frame_mask
-from app.frame.render import Effect
 from app.frame.resample import MaskToFrame
 from app.frame.segmenter import CpuSegmenter
 from app.frame.targets import OffscreenTarget

@@ -6,8 +6,7 @@ from types import TracebackType
 from app.frame.backdrop import Backdrop
 from app.frame.blur import Blur
 from app.frame.drawing import FRAME_SAMPLERS, Drawing
-from app.frame.effects import EFFECTS as EFFECTS
-from app.frame.effects import Effect as Effect
+from app.frame.effects import EFFECTS, Effect
 from app.frame.preprocess import Fit, ImageSize, sampling
 from app.frame.refine import Refiner
 from app.frame.resample import BufferTexture, MaskLayout, all_inside, axis_defines

@@ -8,11 +8,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal, Protocol
 
+from app.frame.effects import Effect
 from app.frame.outputs import wants_folder
 from app.frame.picture import PictureFormat
 from app.frame.pipeline import Stage
 from app.frame.preprocess import ImageSize
-from app.frame.render import Effect
 from app.frame.targets import OffscreenTarget
 from app.frame.yuv import YuvPicture, grey, i420
 from app.live.branch import Branch, Counts, Sink

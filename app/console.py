@@ -84,7 +84,8 @@ class Console:
         """A table on stdout; columns are aligned left where they hold text, right where they hold numbers."""
         if self.quiet:
             return
-        table = Table(title=Text(printable(title), style="bold"), title_justify="left", header_style="bold")
+        self._out.print(Text(printable(title), style="bold"), soft_wrap=True)  # a table would break it to its own width
+        table = Table(header_style="bold")
         numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
         for column, right in zip(columns, numeric, strict=True):
             table.add_column(column, justify="right" if right else "left", overflow="fold")

@@ -93,7 +93,7 @@ class TestWhatIsMissing:
             (("--effect", "nonsense"), "--effect nonsense: one of tint, "),
             (("--smooth", "1.5"), "--smooth 1.5: a number from 0 to 1 is needed"),
             (("--fps", "nan"), "--fps nan: a number from 1 to 1000"),
-            (("--size", "0x7"), "--size 0x7: width and height such as 640x480 is needed"),
+            (("--size", "0x7"), "--size 0x7: a size such as 640x480, 16384 a side at most, is needed"),
             (("--every", "0"), "--every 0: a whole number from 1 to 60 is needed"),
         ],
     )

@@ -74,8 +74,8 @@ class TestValues:
             ("mirror", 1, "mirror 1: true or false is needed"),
             ("mirror", "yes", "mirror yes: true or false is needed"),
             ("size", "640", "size 640: a size such as 640x480, 16384 a side at most, is needed"),
-            ("size", "0x480", "size 0x480: width"),
-            ("size", "640x99999", "size 640x99999: width"),
+            ("size", "0x480", "size 0x480: a size"),
+            ("size", "640x99999", "size 640x99999: a size"),
             ("camera", [0], "camera (a list): text on one line is needed"),
             ("camera", 0.0, "camera 0: text on one line is needed"),
             ("record", "a\nb", r"record 'a\nb': text on one line is needed"),
@@ -207,7 +207,7 @@ class TestFlags:
             (["--smooth", "2"], "--smooth 2: a number from 0 to 1 is needed"),
             (["--light-wrap", "inf"], "--light-wrap inf: a number from 0 to 1 is needed"),
             (["--effect", "glow"], "--effect glow: one of tint, "),
-            (["--size", "big"], "--size big: width and height such as 640x480 is needed"),
+            (["--size", "big"], "--size big: a size such as 640x480, 16384 a side at most, is needed"),
         ],
     )
     def test_what_settings_refuse(self, arguments: list[str], complaint: str) -> None:

@@ -62,6 +62,8 @@ def look_of(options: LookOptions) -> Choice:
     Opens no file. Raises UsageError for what is out of range.
     """
     color, effect = _color(options.background), options.effect or "tint"
+    if (options.background or "").startswith("#") and color is None:
+        raise UsageError(f"--background {options.background}: a colour is #rrggbb, such as #3366cc")
     if effect not in EFFECTS:
         raise UsageError(f"--effect {effect}: one of {', '.join(EFFECTS)} is needed")
     if options.blur is not None:

@@ -137,6 +137,8 @@ def _chosen(imgui: Any, choices: tuple[str, ...], value: str, flags: int = 0) ->
     """One of several."""
     picked = value
     if imgui.begin_combo("##choice", value, flags):
+        if imgui.is_key_pressed(imgui.Key.escape):
+            imgui.close_current_popup()
         for choice in choices:
             if imgui.selectable(choice, choice == value)[0]:
                 picked = choice

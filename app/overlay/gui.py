@@ -33,7 +33,8 @@ class Gui:
     """One Dear ImGui with its own OpenGL 3 backend: no window, no settings file. Call release() at the end.
 
     Belongs to the thread of the context; several may live side by side. It needs no input, and takes what it is fed.
-    takes_mouse: whether what was drawn last has anything to be clicked; takes_keys: whether text is typed into it.
+    takes_mouse: whether what was drawn last has anything to be clicked; takes_keys: whether text is typed into it,
+    or a list that came down waits for a choice.
     """
 
     def __init__(self, context: Context) -> None:
@@ -76,7 +77,8 @@ class Gui:
                 raise
             imgui.render()
             imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
-        self.takes_mouse, self.takes_keys = io.metrics_render_windows > 0, io.want_text_input
+        self.takes_mouse = io.metrics_render_windows > 0
+        self.takes_keys = io.want_text_input or imgui.is_popup_open("", imgui.PopupFlags_.any_popup)
 
     def release(self) -> None:
         """Free everything; harmless when repeated."""

@@ -12,7 +12,9 @@ import typer
 from app.settings.settings import Kind, Spec, meaning, specs
 
 _SHORT = {"model": ("-m",)}
-_PLACEHOLDERS: dict[Kind, str] = {"int": "N", "float": "NUMBER", "size": "WxH", "path": "PATH", "text": "NAME"}
+_PLACEHOLDERS: dict[Kind, str] = {
+    "int": "N", "float": "NUMBER", "size": "WxH", "path": "PATH", "background": "PATH|#rrggbb", "text": "NAME",
+}  # fmt: skip
 _TYPES: dict[Kind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
 
 

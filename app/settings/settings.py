@@ -20,11 +20,12 @@ if TYPE_CHECKING:  # help comes at once without them
     from gpu_delegate.layout import Precision
 
 Value = bool | int | float | str
-Kind = Literal["bool", "int", "float", "text", "choice", "size", "path"]
+Kind = Literal["bool", "int", "float", "text", "choice", "size", "path", "background"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
 
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
@@ -59,7 +60,12 @@ class Spec:
         if self.kind in ("int", "float"):
             what = "a whole number" if self.kind == "int" else "a number"
             return f"{what} from {self.low:g} to {self.high:g}" + (", or 0," if self.zero else "")
-        return {"bool": "true or false", "size": "width and height such as 640x480"}.get(self.kind, "text on one line")
+        others: dict[Kind, str] = {
+            "bool": "true or false",
+            "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
+            "background": "a file, or a colour such as #3366cc",
+        }
+        return others.get(self.kind, "text on one line")
 
 
 def _setting(section: str, default: Value, help: str, kind: Kind | None = None, **more: Any) -> Any:
@@ -99,7 +105,7 @@ class Settings:
     )
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS)
-    background: str = _picture("", "Behind the person: image, video or #rrggbb; a picture comes along.", "path")
+    background: str = _picture("", "Behind the person: image, video or #rrggbb; a picture comes along.", "background")
     blur: float = _picture(
         0.0, "Radius of the blur, in pixels of the frame.", low=LEAST_RADIUS, high=MOST_RADIUS, zero="by the height"
     )
@@ -212,6 +218,8 @@ def value_of(spec: Spec, raw: object) -> Value | None:
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
     if (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices):
+        return None
+    if spec.kind == "background" and text.startswith("#") and not _COLOUR.fullmatch(text):
         return None
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 

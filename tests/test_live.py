@@ -130,7 +130,7 @@ class TestKeys:
     def test_the_small_model_and_back(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             for name in ("selfie-landscape", "selfie"):
-                yield from stage.pressed("n", lambda name=name: stage.words == f"model {name}")  # type: ignore[misc]
+                yield from stage.pressed("n", lambda name=name: stage.words.endswith(f"\nmodel {name}"))  # type: ignore[misc]
                 assert stage.parts.scenes.name == stage.settings.model == name
 
         theatre.run(script)
@@ -163,7 +163,6 @@ class TestFileOfSettings:
             for wrong, complaint in (
                 ('[picture]\nefect = "mask"\n', "line 2: [picture] efect is no setting; did you mean effect?"),
                 ("[mask]\n\nsmooth = 7\n", "live.toml, line 3: [mask] smooth = 7: a number from 0 to 1 is needed"),
-                ("[mask\n", "live.toml, line 1: "),
             ):
                 before = stage.settings
                 stage.save(wrong)

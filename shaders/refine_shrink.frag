@@ -26,7 +26,7 @@ void main() {
         for (int i = 0; i < CELL; i++) sum += texelFetch(steady, at * CELL + ivec2(i, j), 0).a;
     vec3 color = frame_between(at, ivec2(X_STEP, Y_STEP), ivec2(X_START, Y_START), ivec2(X_DEN, Y_DEN));
     vec3 past = texelFetch(before, at, 0).rgb;
-    float weight = mix(least, 1.0, smoothstep(NOISE, 3.0 * NOISE, distance(color, past)));
-    if (weight < 1.0) color = mix(past, color, weight);  // what nobody wrote may be no number
+    float apart = distance(color, past), weight = mix(least, 1.0, smoothstep(NOISE, 3.0 * NOISE, apart));
+    if (weight < 1.0 && apart < 3.0 * NOISE) color = mix(past, color, weight);  // what nobody wrote may be no number
     cell = vec4(color, sum / float(CELL * CELL));
 }

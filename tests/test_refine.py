@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from app.frame.effects import Effect
 from app.frame.picture import Orientation, Picture, PictureFormat, rgba_format, rgba_picture
 from app.frame.preprocess import Fit, ImageSize, Preprocessor
 from app.frame.readback import ReadbackRing
 from app.frame.refine import Refinement, Refiner
-from app.frame.render import Compositor, Effect, Look
+from app.frame.render import Compositor, Look
 from app.frame.resample import MaskLayout
 from app.frame.targets import OffscreenTarget
 from app.frame.upload import FrameTextures
@@ -237,11 +238,13 @@ def test_what_is_no_number_does_not_stay(context: Context) -> None:
 @pytest.mark.parametrize("garbage", [np.nan, np.inf, -np.inf, 1e30, -1e30])
 def test_what_lay_in_memory_before_does_not_count(context: Context, garbage: float) -> None:
     bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1), refinement=Refinement(edges=False))
-    blend, mask = bench.refiner._blend, np.full(GRID[::-1], 0.4, np.float32)
-    for target in (blend.steady, blend._before):
+    blend, guided, mask = bench.refiner._blend, bench.refiner._guided, np.full(GRID[::-1], 0.4, np.float32)
+    for target in (blend.steady, blend._before, guided._cells, guided._before):
         target._texture.write(np.full((target.size[1], target.size[0], 4), garbage, np.float32).tobytes())
-    for _ in range(2):
-        assert {*bench.run(noise(FRAME, 1), mask).ravel()} == {0.4}
+    for edges in (False, False, True, True):
+        bench.refiner.refinement = Refinement(edges)
+        found = bench.run(noise(FRAME, 1), mask)
+        np.testing.assert_allclose(found, 0.35 if edges else 0.4, rtol=0, atol=LEVEL)
     bench.release()
 
 

@@ -151,7 +151,7 @@ class TestOpenGL:
         out = tmp_path / "out.mp4"
         ended = run(quit_it, *PATTERN, "--effect", "tint", "--record", out, environment=OLD_OPENGL)
         assert ended.code == 0
-        note, saved = ended.lines
+        note, *_, saved = ended.lines
         assert "4.3" in note
         assert "the network runs on the CPU" in note
         assert saved.startswith(f"saved {out}")

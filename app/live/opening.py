@@ -64,7 +64,7 @@ def open_session(place: Place, source: OpenSource, model: SegmentationModel, set
         scenes = _first_scene(place, source, ground, model, settings)
         stack.callback(scenes.release)
         parts = _parts(place, source.capture, ground, scenes, settings, stack)
-        yield Session(parts, settings, place.watch, source.first, place.observe)
+        yield Session(parts, settings, place.watch, source.first, place.observe, place.console.note)
         parts.outputs.finish()
         for line in parts.outputs.lines():
             place.console.note(line)

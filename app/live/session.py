@@ -61,12 +61,15 @@ class Session:
         watch: Watch,
         first: VideoFrame,
         observe: Callable[[FrameRecord], None],
+        note: Callable[[str], None],
     ) -> None:
         """`first` has been taken from the capture; `observe` gets the record of each frame.
 
+        `note` gets what is still to be read when the window is gone: lines on what was recorded.
+
         Raises TexelflowError for outputs that cannot be had.
         """
-        self._parts, self._observe = parts, observe
+        self._parts, self._observe, self._note = parts, observe, note
         self._figures = Figures(camera=self._camera)
         self._board = Board(self._figures, self._facts)
         self.desk = Desk(
@@ -114,6 +117,7 @@ class Session:
             self._redraw()
         for line in parts.outputs.lines():
             self.say(line)
+            self._note(line)
             self.desk.forget_ended()
         for line in (*parts.screenshots.collect(), self._news_of_background()):
             self.say(line)

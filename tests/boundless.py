@@ -41,8 +41,9 @@ class BoundlessProgram(Program):
 
     def _step(self, number: int) -> _Step:
         step = super()._step(number)
-        ends = [self._lengths[buffer] - offset for buffer, offset in zip(step.buffers, step.offsets, strict=True)]
-        return replace(step, sizes=(ctypes.c_ssize_t * len(ends))(*ends))
+        kind, first, count, names, offsets, _ = step.buffers
+        ends = [self._lengths[name] - offset for name, offset in zip(names, offsets, strict=True)]
+        return replace(step, buffers=(kind, first, count, names, offsets, (ctypes.c_ssize_t * len(ends))(*ends)))
 
     def __enter__(self) -> "BoundlessProgram":
         return self

@@ -38,6 +38,11 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def counted(number: int, what: str) -> str:
+    """1 frame, 2 frames."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 class FrameRate(ProgressColumn):
     """Frames per second of a running task."""
 

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from app.capture.capture import TIME_BASE
 from app.frame.picture import rgba_picture
 from app.live.branch import most_waiting
 from app.live.outputs import LiveOutputs
-from app.live.recording import TIME_BASE, free_name, next_name, nominal_rate
+from app.live.recording import free_name, next_name, nominal_rate
 from app.media.sources import FileSource
 from app.media.video_frame import VideoFrame
 from gpu_delegate.context import Context
@@ -76,7 +77,7 @@ def test_nothing_is_read_back_while_nothing_is_wanted(context: Context, opened: 
         pass_by(outputs, index)
     outputs.begin_recording()
     pass_by(outputs, 50)
-    outputs.end_recording()
+    outputs.end("recording")
     recorded = (context.readback.calls, context.readback.bytes)
     for index in range(51, 100):
         pass_by(outputs, index)
@@ -182,8 +183,8 @@ def test_outputs_begin_and_end_at_any_time(opened: Open, tmp_path: Path) -> None
         if index in (2, 5):
             outputs.begin_recording()  # ends the one before
         if index == 9:
-            outputs.end_recording()
-            outputs.end_recording()
+            outputs.end("recording")
+            outputs.end("recording")
         easel.paint(opaque(rgb))
         pass_by(outputs, index)
     outputs.finish()
@@ -280,7 +281,7 @@ def test_a_full_disk_ends_one_output_alone(opened: Open, tmp_path: Path) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     (failure,) = (line for line in lines if "disk is full" in line)
-    assert failure.startswith(f"recording has ended: '{tmp_path}/full.mp4' cannot be written")
+    assert failure.startswith(f"recording ended: '{tmp_path}/full.mp4' cannot be written")
     with FileSource(tmp_path / "full.mp4") as source:
         assert sum(1 for _ in source) >= 10
     assert any(line.startswith("saved") and "mattes" in line for line in lines)

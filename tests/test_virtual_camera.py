@@ -177,7 +177,7 @@ def test_a_device_that_goes_ends_the_camera_alone(easel: Easel, outputs: LiveOut
         if not outputs.active:
             break
     outputs.finish()
-    assert outputs.lines()[-1] == ("virtual camera has ended: /dev/video77 takes no more pictures: the device is gone")
+    assert outputs.lines()[-1] == ("virtual camera ended: /dev/video77 takes no more pictures: the device is gone")
     assert not sink.open
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal, Protocol
 
+from app.console import counted
 from app.frame.effects import Effect
 from app.frame.outputs import wants_folder
 from app.frame.picture import PictureFormat
@@ -83,13 +84,11 @@ class LiveOutputs:
             check_output(path)
             self._begin_video("mattes", free_name(path, self._given), self._mattes)
             return
-        sink = self._png(path, channels=1)
-        self._begin("mattes", sink, self._mattes, grey(self._size), f"mattes go to {sink.name}")
+        self._begin("mattes", self._png(path, channels=1), self._mattes, grey(self._size))
 
     def begin_cutouts(self, folder: Path) -> None:
         """Begin PNG files of the person with a transparent background. Raises MediaError, DeviceError."""
-        sink = self._png(folder, channels=4)
-        self._begin("cutouts", sink, self._cutouts, None, f"cut-outs go to {sink.name}")
+        self._begin("cutouts", self._png(folder, channels=4), self._cutouts, None)
 
     def begin_virtual_camera(self) -> None:
         """Show other programs the picture. Raises DeviceError, UsageError with one line on what is missing."""
@@ -109,10 +108,6 @@ class LiveOutputs:
             branch = self._active.pop(kind)
             branch.end()
             self._ending.append((kind, branch))
-
-    def end_recording(self) -> None:
-        """End the video of the picture."""
-        self.end("recording")
 
     def lines(self) -> list[str]:
         """What a person should know since the last call."""
@@ -160,11 +155,17 @@ class LiveOutputs:
     def _begin_video(self, kind: Kind, path: Path, picture: Callable[[], OffscreenTarget]) -> None:
         sink = VideoSink(path, self._size, self._fps)
         self._given.add(path)
-        self._begin(kind, sink, picture, i420(self._size), f"{kind} to {sink.name}")
+        self._begin(kind, sink, picture, i420(self._size))
 
     def _begin(
-        self, kind: Kind, sink: Sink, picture: Callable[[], OffscreenTarget], format: PictureFormat | None, line: str
+        self,
+        kind: Kind,
+        sink: Sink,
+        picture: Callable[[], OffscreenTarget],
+        format: PictureFormat | None,
+        line: str = "",
     ) -> None:
+        """`line` tells of the beginning where there is more to say than where it goes."""
         self.end(kind)
         try:
             if format and format not in self._yuv:
@@ -175,7 +176,7 @@ class LiveOutputs:
             sink.close()
             raise
         self._said.pop(kind, None)
-        self._lines.append(line)
+        self._lines.append(line or f"{kind} to {sink.name}")
 
     def _take(self, frame: VideoFrame) -> None:
         for kind, branch in list(self._active.items()):
@@ -196,9 +197,8 @@ class LiveOutputs:
         said, when = self._said.get(kind, (0, -_QUIET_S))
         dropped, now = branch.counts.dropped, perf_counter()
         if dropped > said and now - when >= _QUIET_S and not branch.sink.newest_wins:
-            self._lines.append(
-                f"{_frames(dropped - said)} dropped from {branch.sink.name}: the disk or the encoder does not keep up"
-            )
+            lost = counted(dropped - said, "frame")
+            self._lines.append(f"{lost} dropped from {branch.sink.name}: the disk or the encoder does not keep up")
             self._said[kind] = dropped, now
 
 
@@ -206,10 +206,6 @@ def _epitaph(kind: Kind, branch: Branch) -> str:
     """What became of an output that has ended."""
     failure, dropped = branch.failure(), branch.counts.dropped
     if failure:
-        return f"{kind} has ended: {failure}"
-    lost = f", {_frames(dropped)} dropped" if dropped and not branch.sink.newest_wins else ""
+        return f"{kind} ended: {failure}"
+    lost = f", {counted(dropped, 'frame')} dropped" if dropped and not branch.sink.newest_wins else ""
     return f"{branch.last_words}{lost}"
-
-
-def _frames(number: int) -> str:
-    return f"{number} frame{'s' * (number != 1)}"

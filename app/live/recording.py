@@ -6,14 +6,14 @@ from fractions import Fraction
 from itertools import count
 from pathlib import Path
 
-from app.console import one_line
+from app.capture.capture import TIME_BASE
+from app.console import counted, one_line
 from app.frame.outputs import make_folder, write_numbered
 from app.frame.picture import ImageSize
 from app.frame.readback import Bytes
 from app.live.branch import Stamp
 from app.media.recorder import Recorder, check_output
 
-TIME_BASE = Fraction(1, 1_000_000)  # of the pts of sources, in seconds
 _USUAL_RATE, _HIGHEST_RATE = 30, 1000
 _LEAST_STEP = 1000  # a millisecond: Matroska keeps no less
 
@@ -43,7 +43,7 @@ class VideoSink:
         if not self._pts:
             return f"nothing was recorded to {self.name}: no frame came"
         seconds = (self._pts[-1] - self._pts[0]) / 1e6 + float(1 / self._rate)
-        return f"saved {self.name}: {seconds:.1f} s, {_frames(self._recorder.frames)}"
+        return f"saved {self.name}: {seconds:.1f} s, {counted(self._recorder.frames, 'frame')}"
 
 
 class PngSink:
@@ -65,7 +65,7 @@ class PngSink:
 
     def close(self) -> str:
         """Nothing is under way."""
-        return f"saved {self._files} PNG file{'s' * (self._files != 1)} in {self.name}"
+        return f"saved {counted(self._files, 'PNG file')} in {self.name}"
 
 
 def nominal_rate(fps: float) -> Fraction:
@@ -92,7 +92,3 @@ def _taken(path: Path) -> bool:
         return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
     except OSError:  # a folder that cannot be looked into
         return True
-
-
-def _frames(number: int) -> str:
-    return f"{number} frame{'s' * (number != 1)}"

@@ -7,7 +7,7 @@ import importlib
 import sys
 from typing import Any
 
-from app.console import one_line
+from app.console import counted, one_line
 from app.frame.picture import ImageSize, PictureFormat
 from app.frame.readback import Bytes
 from app.frame.yuv import i420, nv12
@@ -55,7 +55,7 @@ class VirtualCamera:
     def close(self) -> str:
         """Let go of the device."""
         self._camera.close()
-        return f"{self.name} is off after {self._frames} frame{'s' * (self._frames != 1)}"
+        return f"{self.name} is off after {counted(self._frames, 'frame')}"
 
 
 def _open(pyvirtualcam: Any, size: ImageSize, fps: float) -> tuple[PictureFormat, Any]:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from app.console import Console
+from app.console import Console, counted
 from app.frame.canvas import Canvas
 from app.frame.looks import Choice
 from app.frame.machine import open_machine
@@ -38,7 +38,7 @@ def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], in
     for line in summary["warnings"]:
         console.warn(line)
     if stopped:
-        frames = f"{summary['frames']} frame{'s' * (summary['frames'] != 1)}"
+        frames = counted(summary["frames"], "frame")
         console.warn(f"interrupted after {frames}; what was written is complete")
     return summary, exit_code(stopped.number) or (CUT_OFF if summary["cut_off"] else 0)
 

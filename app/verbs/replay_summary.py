@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from app.console import counted
 from app.frame.canvas import Canvas
 from app.frame.gl_path import GlPath
 from app.frame.gpu_timer import timer_health
@@ -97,7 +98,7 @@ def _warnings(opened: Opened) -> list[str]:
         lines.append(f"--precision {opened.options.precision} is for the GPU: the CPU computed in fp32")
     if isinstance(source, FileSource):  # what is watched in any order has no such numbers
         if source.damaged_frames:
-            lines.append(f"{name}: {source.damaged_frames} damaged frame{'s' * (source.damaged_frames != 1)}")
+            lines.append(f"{name}: {counted(source.damaged_frames, 'damaged frame')}")
         if source.rescaled_frames:
             lines.append(f"{name}: {source.rescaled_frames} frames changed size and were scaled to the first")
     if source.truncated:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
@@ -20,6 +19,7 @@ from tests.commands import Command
 from tests.display import Display
 from tests.mjpeg_server import HEAD, MjpegServer
 from tests.running import PATIENCE_S, ROOT, times_of
+from tests.waiting import until
 
 PATTERN = ("--camera", "pattern", "--size", "160x120", "--fps", "60", "--effect", "none")
 OLD_OPENGL = {"MESA_GL_VERSION_OVERRIDE": "3.3", "MESA_GLSL_VERSION_OVERRIDE": "330"}
@@ -60,11 +60,10 @@ def run(
     return Ended(process.returncode, out, complaint.splitlines())
 
 
-def until(true: Callable[[], bool]) -> None:
-    end = monotonic() + PATIENCE_S
-    while not true():
-        assert monotonic() < end, "it did not happen"
-        sleep(0.02)
+def running_until(process: "subprocess.Popen[str]", true: Callable[[], bool]) -> None:
+    """Wait for something to become true; fails with its last words if the process ends before."""
+    until(lambda: true() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
 
 
 def frames_in(path: Path) -> int:
@@ -144,7 +143,7 @@ class TestOpenGL:
         self, display: Display, tmp_path: Path
     ) -> None:
         def quit_it(process: "subprocess.Popen[str]") -> None:
-            until(out.exists)
+            running_until(process, out.exists)
             display.window("texelflow")
             display.press("q")
 
@@ -190,7 +189,7 @@ class TestRunning:
         self, display: Display, tmp_path: Path, number: signal.Signals, code: int
     ) -> None:
         def interrupt(process: "subprocess.Popen[str]") -> None:
-            until(lambda: out.exists() and len([*masks.glob("*.png")]) > 5)
+            running_until(process, lambda: out.exists() and len([*masks.glob("*.png")]) > 5)
             process.send_signal(number)
 
         out, masks = tmp_path / "out.mp4", tmp_path / "masks"
@@ -206,9 +205,9 @@ class TestRunning:
     def test_another_size_opens_the_camera_again(self, display: Display, tmp_path: Path) -> None:
         def change(process: "subprocess.Popen[str]") -> None:
             display.window("texelflow")
-            until(lambda: frames_in(out) > 0)
+            running_until(process, lambda: frames_in(out) > 0)
             config.write_text('[camera]\nsize = "200x150"\n')
-            until(lambda: frames_in(again) > 0)
+            running_until(process, lambda: frames_in(again) > 0)
             assert display.window("200x150, 60 fps - texelflow")
             display.press("q")
 
@@ -225,9 +224,9 @@ class TestRunning:
     def test_a_camera_that_is_not_there_leaves_the_one_before(self, display: Display, tmp_path: Path) -> None:
         def change(process: "subprocess.Popen[str]") -> None:
             display.window("texelflow")
-            until(lambda: frames_in(out) > 0)
+            running_until(process, lambda: frames_in(out) > 0)
             config.write_text('[camera]\ncamera = "gone.mp4"\n')
-            until(lambda: frames_in(again) > 0)
+            running_until(process, lambda: frames_in(again) > 0)
             assert display.window("160x120, 60 fps - texelflow")
             display.press("q")
 

@@ -259,12 +259,13 @@ loads = st.builds(lambda big, small, rest: Load(big + rest, min(big, small) + re
 
 @settings(deadline=None)
 @given(loads, st.booleans())
-def test_any_load_settles_on_a_rung_that_holds_or_on_the_last(load: Load, has_small: bool) -> None:
+def test_any_load_settles_on_a_rung_that_holds_or_is_the_last_worth_it(load: Load, has_small: bool) -> None:
     rungs = ladder(has_small)
     machine = Machine(Workload(AUTO, has_small))
     levels = machine.run(load, 1500)
     usual = max(rungs, key=levels[300:].count)
-    assert load.expected(usual) <= 0.95 + 1e-9 or usual == rungs[-1]
+    lower = [load.expected(level) for level in rungs[rungs.index(usual) + 1 :]]
+    assert load.expected(usual) <= 0.95 + 1e-9 or not lower or lower[0] > 0.9 * load.expected(usual) - 1e-9
     higher = rungs[: rungs.index(usual)]
     assert all(load.expected(level) > 0.7 - 1e-9 for level in higher if level.small_model == usual.small_model)
 

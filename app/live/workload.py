@@ -27,6 +27,7 @@ _COSTS = 15  # of each kind that are remembered
 _LEAST, _WINDOW = 6, 24  # frames on a rung before it is judged, and frames that say how many were skipped
 _PERCENTILE = 0.75  # of costs: one slow frame means nothing
 _FULL, _CROWDED, _ROOMY = 0.95, 0.75, 0.7  # shares of the budget: too much, too much if frames are lost, enough room
+_WORTH = 0.9  # of the rung above, or less: else it gives worse masks for next to nothing
 _LOST = 0.1  # share of the camera's frames
 _PATIENCE = 60  # frames with room before the next rung up
 _PROBATION = 300  # frames on a rung after which it counts as held
@@ -153,18 +154,23 @@ class Governor:
         return self._stay.expected(every) < _ROOMY
 
     def _descend(self) -> None:
-        """To the next rung, or past those that are known not to hold."""
-        place, last = self._place, len(self._levels) - 1
-        if place == last:
+        """To the next rung that may hold; where none does, as far down as each rung is worth its worse masks."""
+        place = self._lower_place()
+        if place == self._place:
             return
         held = self._stay.frames >= _PROBATION
-        self._back_off[place] = _PATIENCE if held else min(2 * self._back_off[place], _MOST_BACK_OFF)
-        lower = self._levels[place + 1 :]
-        holds = (
-            level.every == 1 or level.small_model != self.level.small_model or self._stay.expected(level.every) < _FULL
-            for level in lower
-        )
-        self._go(next((place + 1 + step for step, hold in enumerate(holds) if hold), last))
+        self._back_off[self._place] = _PATIENCE if held else min(2 * self._back_off[self._place], _MOST_BACK_OFF)
+        self._go(place)
+
+    def _lower_place(self) -> int:
+        best, here, expected = self._place, self.level, self._stay.expected
+        for place, level in enumerate(self._levels[best + 1 :], best + 1):
+            if level.every == 1 or level.small_model != here.small_model or expected(level.every) < _FULL:
+                return place  # it holds, as far as one knows
+            if expected(level.every) > _WORTH * expected(self._levels[place - 1].every):
+                break
+            best = place
+        return best
 
     def _go(self, place: int) -> None:
         self._place, self._stay = place, _Stay()

@@ -72,10 +72,16 @@ def look_of(options: LookOptions) -> Choice:
         _check("--" + name.replace("_", "-"), getattr(options, name), 0, 1)
     _check("--gamma", options.gamma, LEAST_GAMMA, MOST_GAMMA)
     look = Look(
-        "color" if color and effect == "replace" else effect,
-        color or Look.color, options.blur, options.light_wrap, options.threshold, options.softness, options.gamma,
-        options.mirror, options.side_by_side,
-    )  # fmt: skip
+        effect="color" if color and effect == "replace" else effect,
+        color=color or Look.color,
+        radius=options.blur,
+        light_wrap=options.light_wrap,
+        threshold=options.threshold,
+        softness=options.softness,
+        gamma=options.gamma,
+        mirror=options.mirror,
+        side_by_side=options.side_by_side,
+    )
     return Choice(look, None if color or options.background is None else Path(options.background))
 
 

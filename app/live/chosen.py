@@ -16,10 +16,17 @@ def choice_of(settings: Settings) -> Choice:
     """Of pictures. Opens no file."""
     return look_of(
         LookOptions(
-            settings.effect, settings.background or None, settings.blur or None, settings.light_wrap,
-            settings.threshold, settings.softness, settings.gamma, settings.mirror, settings.side_by_side,
+            effect=settings.effect,
+            background=settings.background or None,
+            blur=settings.blur or None,
+            light_wrap=settings.light_wrap,
+            threshold=settings.threshold,
+            softness=settings.softness,
+            gamma=settings.gamma,
+            mirror=settings.mirror,
+            side_by_side=settings.side_by_side,
         )
-    )  # fmt: skip
+    )
 
 
 def refinement_of(settings: Settings) -> Refinement:

@@ -26,7 +26,7 @@ _OUTPUTS: Mapping[str, tuple[Kind, Callable[[LiveOutputs, Path], None]]] = {  # 
     "cutouts": ("cutouts", LiveOutputs.begin_cutouts),
     "virtual_camera": ("virtual camera", lambda outputs, _: outputs.begin_virtual_camera()),
 }
-_SEEN = {"overlay", "panel", "fullscreen", "model", *_OUTPUTS}  # what needs no words when it changes
+_SEEN = {"overlay", "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _COMPLAINT_S = 6.0
 
@@ -192,7 +192,7 @@ class Desk:
         told = [*(names - _SEEN)]
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])
-            shown = ("off", "on")[value] if isinstance(value, bool) else value
+            shown = ("off", "on")[value] if isinstance(value, bool) else value if value != "" else "none"
             self._say(f"{told[0].replace('_', ' ')} {shown}")
 
     def _say(self, words: str) -> None:

@@ -33,7 +33,7 @@ from gpu_delegate.errors import TexelflowError
 
 _IDLE_S = 0.25  # how long a signal may go unheard while nothing moves
 _PANEL_S = 1 / 60  # between two pictures of the panel, while nothing else moves
-_SHOT_S = 0.02
+_SHOT_S = 0.02  # between two looks at what other threads do
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class Session:
         self._waiting: VideoFrame | None = first
         self._drawn: VideoFrame | None = None  # what the screen shows
         self._laid_out_ns = 0  # when the screen was drawn last
+        self._masked = True  # whether the last frame needed a mask
         self._before: VideoFrame | None = None  # the newest frame, which is shown next if pictures wait for masks
         self._still = Still()
         self._state = CaptureState("live")
@@ -149,10 +150,10 @@ class Session:
 
     def _patience_s(self) -> float:
         """How long nothing but events can happen; a picture that comes is one."""
-        parts, desk = self._parts, self.desk
-        if self._waiting or desk.stale or parts.window.damaged or self._switch.busy:
+        parts = self._parts
+        if self._waiting or self._to_be_redrawn or parts.scenes.changing:
             return 0.0
-        shot_s = _SHOT_S if parts.screenshots.pending else None
+        shot_s = _SHOT_S if parts.screenshots.pending or self._switch.busy else None
         waits = shot_s, self._panel_wait_s, self._board.caption.left_s
         return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
 
@@ -190,9 +191,13 @@ class Session:
     def _runs_network(self, frame: VideoFrame) -> bool:
         """Whether the network sees the frame."""
         parts, settings = self._parts, self.desk.settings
-        if settings.effect == "none" and not {"mattes", "cutouts"} & {*parts.outputs.active}:
+        masked_before = self._masked
+        self._masked = parts.scenes.current.canvas.look.needs_mask or parts.outputs.need_mask
+        if not self._masked:
             parts.workload.reset()
             return False
+        if not masked_before:
+            parts.scenes.current.refiner.reset()
         similarity = self._still.similarity_db(frame.picture) if parts.workload.compares else None
         small = parts.scenes.name != settings.model
         fresh = parts.workload.decide(frame.index, frame.time_ms, similarity, small) == "fresh"

@@ -290,7 +290,7 @@ def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) ->
         glfw.terminate()
         why = one_line(complaints[0]) if complaints else "the display has no OpenGL"
         needed = f"OpenGL {version[0]}.{version[1]} is needed"
-        otherwise = "use --backend cpu" if version > DRAWING else "replay without --window"
+        otherwise = "use --backend cpu" if version > DRAWING else "see texelflow doctor"
         raise DeviceError(f"no window: {why}; {needed}, update the GPU's driver or {otherwise}")
     return handle
 

@@ -122,7 +122,10 @@ def replay_verb(
 
     spec, span = _spec(input_range, activation, channel), _range(first, last)
     console = Console(quiet=json)
-    look = LookOptions(effect, background, blur, light_wrap, threshold, softness, gamma, mirror)
+    look = LookOptions(
+        effect, background, blur,
+        light_wrap=light_wrap, threshold=threshold, softness=softness, gamma=gamma, mirror=mirror,
+    )  # fmt: skip
     options = ReplayOptions(
         file, out, look, masks, *span, log, trace, model, backend, parse_precision(precision), fit,
         spec, window, overlay, speed, loop,

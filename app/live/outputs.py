@@ -60,6 +60,11 @@ class LiveOutputs:
         return tuple(self._active)
 
     @property
+    def need_mask(self) -> bool:
+        """Whether one of them shows the mask, whatever the picture shows."""
+        return not {"mattes", "cutouts"}.isdisjoint(self._active)
+
+    @property
     def status(self) -> str:
         """What is written now, for a person; '' if nothing is."""
         return "   ".join(branch.status for branch in self._active.values())

@@ -6,8 +6,8 @@ from time import perf_counter_ns
 import pytest
 
 from app.capture.pattern import read_time_code, time_code_of
-from app.live.tally import Tally
 from app.overlay.figures import ages, frames_in_flight
+from app.verbs.live_summary import Tally
 from tests.live_stage import Script, Stage, Theatre
 
 FRAMES = 15

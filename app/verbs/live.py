@@ -9,13 +9,13 @@ from app.frame.outputs import wants_folder
 from app.live.chosen import choice_of
 from app.live.opening import Place, open_place, open_session
 from app.live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
-from app.live.tally import Tally
 from app.media.moving_background import check_background
 from app.media.recorder import check_output
 from app.models.loading import load_segmentation
 from app.settings.settings import Settings
 from app.settings.watch import Watch
 from app.signals import exit_code, stop_flag
+from app.verbs.live_summary import Tally
 from app.window.coldstart import WindowClosedError
 from gpu_delegate.errors import TexelflowError
 

@@ -4,7 +4,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from app.capture.pattern import time_code_of
-from tests.live_stage import Script, Stage, Theatre
+from tests.clips import write_clip
+from tests.live_stage import Script, Stage, Theatre, demo_frame
 
 
 class TestModels:
@@ -89,6 +90,19 @@ class TestWork:
         changes = [one != other for one, other in pairwise(seen)]
         assert changes.count(True) in (2, 3)
         assert all(not (one and other) for one, other in pairwise(changes))
+
+    def test_masks_begin_anew_where_there_were_none(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(2)
+            stage.session.desk.change(effect="mask")
+            yield from stage.frames(2)
+            masks.append(stage.drawn().tobytes())
+
+        masks: list[bytes] = []
+        clip = write_clip(theatre.folder / "one.mp4", [demo_frame(60)])
+        for effect in ("none", "mask"):
+            theatre.run(script, camera=str(clip), effect=effect, edges=False, smooth=1.0)
+        assert masks[0] == masks[1]
 
     def test_pictures_that_stand_still(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:

@@ -103,12 +103,13 @@ def bench_quality_verb(
     """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag."""
     from app.console import Console
     from app.media.sources import parse_position
-    from app.verbs.bench_quality import QualityBench, bench_quality
+    from app.verbs.bench_quality import QualityBench, bench_quality, show_quality
     from app.verbs.precision import parse_precision
 
     console = Console(quiet=json)
     end = None if last is None else parse_position(last)
     figures = bench_quality(QualityBench(model, clip, seed, mattes, end, backend, parse_precision(precision)), console)
+    show_quality(figures, console)
     if json:
         console.json(figures)
     return 0

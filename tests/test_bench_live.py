@@ -7,9 +7,9 @@ import pytest
 from app.console import Console
 from app.frame.picture import Picture, PictureFormat
 from app.frame.pipeline import Pipeline, Stage
-from app.live.spending import Spending, Spent, another_thread
 from app.media.video_frame import VideoFrame
 from app.verbs.bench_live import LiveBench, bench_live, show_bench_live
+from app.verbs.spending import Spending, Spent, another_thread
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError, UsageError
 from tests.display import Display
@@ -175,7 +175,7 @@ def test_the_tables_say_what_was_measured(display: Display, capsys: pytest.Captu
     ("options", "complaint"),
     [
         (LiveBench(frames=0), "--frames goes from 1"),
-        (LiveBench(size="640"), "--size 640: width and height"),
+        (LiveBench(size="640"), "--size 640: a size such as"),
         (LiveBench(effect="sparkle"), "--effect sparkle: one of"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from app.console import Console
-from app.verbs.bench_quality import PERFECT, STEPS, QualityBench, bench_quality
+from app.verbs.bench_quality import PERFECT, STEPS, QualityBench, bench_quality, show_quality
 from app.verbs.quality import BAND, TOLERANCE, Judge, Quality, Truth, f_score, least_of_parabola, outline
 from assets.make_clip import true_matte
 from gpu_delegate.errors import MediaError, UsageError
@@ -105,13 +105,14 @@ def test_one_frame_is_too_few() -> None:
 
 
 def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    figures = bench_quality(QualityBench(model=str(selfie_model), last=24), Console())
+    figures = bench_quality(QualityBench(model=str(selfie_model), last=24), Console(quiet=True))
     steps = {step["name"]: step for step in figures["steps"]}
     assert list(steps) == [*STEPS, PERFECT]
     assert steps["both, delayed"]["frames"] == steps["both"]["frames"] - 1 == 24
     assert all(0 < step["f_score"] <= 1 and 0 < step["matte_error"] < 0.05 for step in steps.values())
     assert steps["both"]["flicker"] < steps["raw, bilinear"]["flicker"]
     assert steps[PERFECT]["matte_error"] < min(steps[name]["matte_error"] for name in STEPS)
+    show_quality(figures, Console())
     shown = capsys.readouterr().out
     assert all(name in shown for name in steps)
 

@@ -16,9 +16,9 @@ from app.frame.pipeline import FrameRecord
 from app.live.opening import open_place, open_session
 from app.live.session import Session
 from app.live.sourcing import Waker, open_source
-from app.live.spending import Spending, Spent, another_thread
 from app.models.loading import load_segmentation
 from app.settings.watch import Watch
+from app.verbs.spending import Spending, Spent, another_thread
 from app.verbs.stats import summarize
 from app.window.window import Window
 from gpu_delegate.errors import DeviceError, UsageError

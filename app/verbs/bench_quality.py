@@ -62,7 +62,7 @@ class QualityBench:
 
 
 def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
-    """The figures of each step, as a table as well. Raises TexelflowError."""
+    """The figures of each step. Raises TexelflowError."""
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
     with contextlib.ExitStack() as stack:
@@ -79,7 +79,7 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         for way in ways:
             stack.callback(way.release)
         perfect = _run(source, segmenter, ways, matte_of, console)
-        figures = {
+        return {
             "model": model.name,
             "renderer": machine.renderer,
             "precision": options.precision,
@@ -90,8 +90,6 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
             "band_pixels": BAND,
             "steps": _steps(ways, perfect),
         }
-    show_quality(figures, console)
-    return figures
 
 
 class _Way:
@@ -183,7 +181,7 @@ def _steps(ways: Sequence[_Way], perfect: Judge) -> list[dict[str, Any]]:
     ]
 
 
-def show_quality(figures: dict[str, Any], console: Console) -> None:
+def show_quality(figures: Mapping[str, Any], console: Console) -> None:
     """The same as a table; errors in thousandths, for they are small."""
     rows = [
         (

@@ -1,9 +1,11 @@
 """Nothing goes in; the names of the effects and the limits of looks come out, without what it takes to draw them."""
 
+import re
 from typing import Literal, get_args
 
 Effect = Literal["tint", "replace", "color", "blur", "cutout", "mask", "none", "checker"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)  # their places are composite.frag's numbers
+COLOUR = re.compile(r"#([0-9a-fA-F]{6})")  # what a background may be instead of a file
 LEAST_RADIUS, MOST_RADIUS = 4.0, 500.0  # of blur, in pixels of the frame
 LEAST_GAMMA, MOST_GAMMA = 0.1, 10.0  # of the mask's curve
 

@@ -1,15 +1,12 @@
 """What is said of a look, by options or settings, goes in; what pictures look like comes out."""
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.frame.effects import EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS
+from app.frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS
 from app.frame.render import Color, Look
 from app.media.moving_background import check_background
 from gpu_delegate.errors import UsageError
-
-_COLOUR = re.compile(r"#([0-9a-fA-F]{6})")
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def _implied(options: LookOptions) -> str:
 
 def _color(background: str | None) -> Color | None:
     """The colour that #rrggbb names; None for everything else."""
-    found = _COLOUR.fullmatch(background or "")
+    found = COLOUR.fullmatch(background or "")
     if found is None:
         return None
     red, green, blue = bytes.fromhex(found[1])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from app.frame.effects import EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
+from app.frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
 from app.models.catalogue import CATALOGUE
 from gpu_delegate.errors import UsageError
 
@@ -25,7 +25,6 @@ Changes = Literal["running", "reopens camera", "restart"]  # what it takes for a
 
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
-_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
@@ -219,7 +218,7 @@ def value_of(spec: Spec, raw: object) -> Value | None:
         return None
     if (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices):
         return None
-    if spec.kind == "background" and text.startswith("#") and not _COLOUR.fullmatch(text):
+    if spec.kind == "background" and text.startswith("#") and not COLOUR.fullmatch(text):
         return None
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 

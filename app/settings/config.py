@@ -79,8 +79,8 @@ def dump(settings: Settings) -> str:
 def _comment(spec: Spec) -> str:
     """What a setting is for and what it may be."""
     choices = f"one of {', '.join(spec.choices)}; " if spec.kind == "choice" else ""
-    takes = {"running": "", "reopens camera": "; reopens the camera", "restart": "; counts from the next start on"}
-    return f"# {spec.help} ({choices}{meaning(spec)}{takes[spec.changes]})"
+    takes = f"; {spec.takes}" if spec.takes else ""
+    return f"# {spec.help} ({choices}{meaning(spec)}{takes})"
 
 
 def key_lines(text: str) -> dict[Key, int]:

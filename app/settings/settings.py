@@ -66,6 +66,12 @@ class Spec:
         }
         return others.get(self.kind, "text on one line")
 
+    @property
+    def takes(self) -> str:
+        """What another value takes while live runs, to go on with in a sentence about the setting; '' if nothing."""
+        words: dict[Changes, str] = {"reopens camera": "reopens the camera", "restart": "counts from the next start on"}
+        return words.get(self.changes, "")
+
 
 def _setting(section: str, default: Value, help: str, kind: Kind | None = None, **more: Any) -> Any:
     """A field of Settings; its kind is that of its default, unless it is said."""

@@ -4,6 +4,7 @@ A scene runs while the next one is being compiled, so that another model costs n
 knows of them.
 """
 
+import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from time import perf_counter
@@ -27,6 +28,7 @@ from gpu_delegate.layout import Precision
 
 KEPT_FRAMES = 3  # on the device: with --delay-video the one before is shown, and may still be drawn while one goes up
 
+_READY = (1, 1)  # all shaders of the network
 _TURN_S = 0.004  # of compiling between two looks at the camera
 _OF_NETWORK = ("image_to_tensor", "network")
 
@@ -43,21 +45,14 @@ class Ground:
     backdrop: Backdrop
 
 
+@dataclass(frozen=True)
 class Scene:
     """One model and all that is drawn with it. Made by scene_in_steps."""
 
-    def __init__(
-        self, ground: Ground, segmenter: GlPath | CpuSegmenter, choice: Choice, refinement: Refinement
-    ) -> None:
-        """Takes the segmenter over. Raises DeviceError, MediaError."""
-        context = ground.machine.context
-        assert context is not None
-        self.segmenter = segmenter
-        self.stages = segmenter.stages
-        self.refiner = Refiner(context, segmenter, ground.fit, refinement)
-        self.canvas = Canvas(
-            context, segmenter, ground.target, ground.fit, choice, backdrop=ground.backdrop, refiner=self.refiner
-        )
+    segmenter: GlPath | CpuSegmenter
+    refiner: Refiner
+    canvas: Canvas
+    stages: tuple[Stage, ...]  # of the segmenter
 
     def release(self) -> None:
         """Free everything but the ground."""
@@ -69,15 +64,21 @@ Steps = Generator[tuple[int, int], None, Scene]
 
 
 def scene_in_steps(ground: Ground, model: SegmentationModel, choice: Choice, refinement: Refinement) -> Steps:
-    """A scene, with a pause after each shader of the network: (ready, in all). Raises TexelflowError."""
-    segmenter = yield from segmenter_in_steps(
-        ground.machine, model, ground.format, ground.fit, ground.precision, KEPT_FRAMES
-    )
-    try:
-        return Scene(ground, segmenter, choice, refinement)
-    except BaseException:
-        segmenter.release()
-        raise
+    """A scene, with a pause after each shader of the network and each part: (ready, in all). Raises TexelflowError."""
+    machine, fit = ground.machine, ground.fit
+    assert machine.context is not None
+    with contextlib.ExitStack() as made:
+        segmenter = yield from segmenter_in_steps(machine, model, ground.format, fit, ground.precision, KEPT_FRAMES)
+        made.callback(segmenter.release)
+        yield _READY
+        refiner = Refiner(machine.context, segmenter, fit, refinement)
+        made.callback(refiner.release)
+        yield _READY
+        canvas = Canvas(
+            machine.context, segmenter, ground.target, fit, choice, backdrop=ground.backdrop, refiner=refiner
+        )
+        made.pop_all()
+    return Scene(segmenter, refiner, canvas, segmenter.stages)
 
 
 class Scenes:

@@ -210,9 +210,10 @@ class Session:
         parts = self._parts
         assert self._drawn is not None
         self._lay_out()
-        parts.scenes.composite(self._drawn)
+        stale, self.desk.stale = self.desk.stale, False  # the panel may say so again while it is drawn
+        if stale:
+            parts.scenes.composite(self._drawn)
         parts.screen.redraw()
-        self.desk.stale = False
 
     def _lay_out(self) -> None:
         settings = self.desk.settings

@@ -54,7 +54,6 @@ class Desk:
         self.stale = True  # whether the screen has to be drawn again
         self._watch, self._window, self._board = watch, window, board
         self._scenes, self._outputs, self._workload = scenes, outputs, workload
-        self._screenshot = screenshot
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
             "toggle": self._toggle,

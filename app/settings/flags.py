@@ -19,20 +19,9 @@ _TYPES: dict[Kind, Any] = {"bool": bool | None, "int": int | None, "float": floa
 
 
 def with_settings(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a verb all settings as options; it gets those that were given as `flags`, values by name.
+    """Gives a verb all settings as options, beside its own.
 
-    @app.command("live")
-    @with_settings
-    def live_verb(
-        flags: dict[str, object],
-        config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings, also when it changes.")] = None,
-        dump_config: Annotated[bool, typer.Option("--dump-config", help="Print all settings as such a file.")] = False,
-    ) -> int:
-        watch = Watch(config, flags)  # raises UsageError
-        if dump_config:
-            print(dump(watch.settings), end="")
-            return 0
-        ...  # and in the loop: found = watch.poll(perf_counter_ns(), settings)
+    Its first parameter gets those that were given, values by name, for a Watch to put above the file's.
     """
     names = [spec.name for spec in specs()]
 

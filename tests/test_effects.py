@@ -1,9 +1,5 @@
 """Every effect on this machine's real OpenGL, against its definition in NumPy in double precision."""
 
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,8 +15,8 @@ from app.frame.targets import OffscreenTarget
 from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.shader import load
 from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
+from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 
-ROOT = Path(__file__).parents[1]
 EVERYTHING = Look(radius=9, light_wrap=0.7, threshold=0.4, softness=0.6, gamma=1.7, mirror=True)
 
 
@@ -147,13 +143,10 @@ def draw_with_opengl_3_3() -> None:
 
 
 def test_every_effect_is_drawn_by_opengl_3_3() -> None:
-    command = (sys.executable, "-c", "from tests import test_effects; test_effects.draw_with_opengl_3_3()")
-    old = {**os.environ, "MESA_GL_VERSION_OVERRIDE": "3.3"}
-    done = subprocess.run(command, env=old, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    assert_runs_with_opengl_3_3(draw_with_opengl_3_3)
 
 
-@pytest.mark.skipif(shutil.which("glslangValidator") is None, reason="glslangValidator is not installed")
+@needs_validator
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     sources = {
         f"composite{number}{wraps}{shape}": load("composite.frag", {"EFFECT": number, "WRAPS": wraps, "SHAPED": shape})
@@ -161,10 +154,4 @@ def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     }
     sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
     sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover")}
-    for name, source in sources.items():
-        (tmp_path / f"{name}.frag").write_text(source)
-    done = subprocess.run(
-        ["glslangValidator", *map(str, tmp_path.iterdir())], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stdout
-    assert "WARNING" not in done.stdout
+    assert_valid_glsl(sources, tmp_path)

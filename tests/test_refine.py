@@ -1,9 +1,5 @@
 """Refined masks on this machine's real OpenGL, against their definition in NumPy; and what they are good for."""
 
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,12 +22,12 @@ from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.opengl import BufferRange
 from gpu_delegate.shader import load
 from tests.living import living
+from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from tests.refined import CELL, Defined, Doubles, fitted, mean_masks, over_frame
 
 Floats = npt.NDArray[np.float32]
 Image = npt.NDArray[np.uint8]
 
-ROOT = Path(__file__).parents[1]
 FRAME, GRID = (57, 41), (23, 17)
 FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
 BOTH = Refinement()
@@ -351,21 +347,12 @@ def draw_with_opengl_3_3() -> None:
 
 
 def test_opengl_3_3_is_enough() -> None:
-    command = (sys.executable, "-c", "from tests import test_refine; test_refine.draw_with_opengl_3_3()")
-    old = {**os.environ, "MESA_GL_VERSION_OVERRIDE": "3.3"}
-    done = subprocess.run(command, env=old, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    assert_runs_with_opengl_3_3(draw_with_opengl_3_3)
 
 
-@pytest.mark.skipif(shutil.which("glslangValidator") is None, reason="glslangValidator is not installed")
+@needs_validator
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     sources = {name: load(f"refine_{name}.frag") for name in ("blend", "shrink", "vote", "fit")}
     sources["hindsight"] = load("refine_blend.frag", {"HINDSIGHT": 1})
     sources["composite"] = load("composite.frag", {"REFINED": 1})
-    for name, source in sources.items():
-        (tmp_path / f"{name}.frag").write_text(source)
-    done = subprocess.run(
-        ["glslangValidator", *map(str, tmp_path.iterdir())], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stdout
-    assert "WARNING" not in done.stdout
+    assert_valid_glsl(sources, tmp_path)

@@ -1,9 +1,5 @@
 """Pictures on the device become I420, NV12 and grey, and are compared with a definition in NumPy, code by code."""
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +13,7 @@ from app.frame.yuv import YuvPicture, grey, i420, nv12, size_bytes, split
 from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.shader import load
 from tests.on_device import target_of
+from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -149,19 +146,9 @@ def convert_with_opengl_3_3() -> None:
 
 
 def test_opengl_3_3_converts_as_well() -> None:
-    command = (sys.executable, "-c", "from tests import test_yuv; test_yuv.convert_with_opengl_3_3()")
-    old = {**os.environ, "MESA_GL_VERSION_OVERRIDE": "3.3"}
-    root = Path(__file__).parents[1]
-    done = subprocess.run(command, env=old, cwd=root, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    assert_runs_with_opengl_3_3(convert_with_opengl_3_3)
 
 
-@pytest.mark.skipif(shutil.which("glslangValidator") is None, reason="glslangValidator is not installed")
+@needs_validator
 def test_all_parts_are_valid_glsl(tmp_path: Path) -> None:
-    files = [tmp_path / f"part{part}.frag" for part in range(3)]
-    for part, file in enumerate(files):
-        file.write_text(load("to_yuv.frag", {"PART": part}))
-    command = ["glslangValidator", *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout
-    assert "WARNING" not in done.stdout
+    assert_valid_glsl({f"part{part}": load("to_yuv.frag", {"PART": part}) for part in range(3)}, tmp_path)

@@ -1,0 +1,34 @@
+"""Drawing functions and shaders go in; an old OpenGL and the reference compiler have to be content with them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+_VALIDATOR = "glslangValidator"
+
+needs_validator = pytest.mark.skipif(shutil.which(_VALIDATOR) is None, reason=f"{_VALIDATOR} is not installed")
+
+
+def assert_runs_with_opengl_3_3(function: Callable[[], None]) -> None:
+    """Call a function of a test's module in a process whose OpenGL is that old, without compute shaders."""
+    module = function.__module__.rpartition(".")[2]
+    command = (sys.executable, "-c", f"from tests import {module}; {module}.{function.__name__}()")
+    old = {**os.environ, "MESA_GL_VERSION_OVERRIDE": "3.3"}
+    done = subprocess.run(command, env=old, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def assert_valid_glsl(fragment_shaders: Mapping[str, str], folder: Path) -> None:
+    """Have sources, by any names, compiled without a warning; files are written into an empty folder."""
+    for name, source in fragment_shaders.items():
+        (folder / f"{name}.frag").write_text(source)
+    command = [_VALIDATOR, *map(str, folder.iterdir())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    assert "WARNING" not in done.stdout

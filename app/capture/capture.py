@@ -38,6 +38,7 @@ class Capture:
         self._closed = threading.Event()
         self._intake, self._counts_taken = Intake(), Counts()
         self._description, self._first_error = "", ""
+        self.nominal_fps = 0.0  # what the source promises; 0 if it does not
         self._watch = supervise.Watch(perf_counter_ns())
         self._told = CaptureState("opening")
         self._stuck: list[Reader] = []
@@ -142,7 +143,7 @@ class Capture:
 
     def _note(self, event: Event) -> None:
         if isinstance(event, Opened):
-            self._description = event.description
+            self._description, self.nominal_fps = event.description, event.fps
             self._watch = supervise.opened(
                 self._watch, event.at_ns, event.description, event.fps, event.may_stand_still
             )

@@ -93,7 +93,7 @@ def _parts(
     place: Place, capture: Capture, ground: Ground, scenes: Scenes, settings: Settings, stack: contextlib.ExitStack
 ) -> Parts:
     context = place.window.context
-    outputs = LiveOutputs(context, scenes, capture.fps)
+    outputs = LiveOutputs(context, scenes, capture.nominal_fps or capture.fps)
     stack.callback(outputs.release)
     screen = Screen(place.window, place.gui, scenes, _aspect(ground))
     stages = [*scenes.stages, outputs.stage, *screen.stages]

@@ -310,8 +310,9 @@ class Session:
 
     def _facts(self) -> Facts:
         """What it tells besides figures."""
-        machine, scenes, fps = self._parts.ground.machine, self._parts.scenes, round(self._parts.capture.fps)
-        segmenter, budget_ms = scenes.current.segmenter, 1000 / fps if fps else 0.0
+        machine, scenes, capture = self._parts.ground.machine, self._parts.scenes, self._parts.capture
+        segmenter, fps = scenes.current.segmenter, capture.nominal_fps or round(capture.fps)
+        budget_ms = 1000 / fps if fps else 0.0
         return Facts(
             machine.renderer, machine.backend, scenes.name, segmenter.precision, segmenter.dispatches, budget_ms,
             self._timer_note,

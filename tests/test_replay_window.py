@@ -87,7 +87,8 @@ def test_sound_ends_where_the_person_had_seen_enough(display: Display, tmp_path:
 
 
 def test_frames_in_a_window_are_read_back_by_nobody(clip: Path, display: Display) -> None:
-    summary, code = replay(ReplayOptions(clip, look=LookOptions("blur"), backend="gl", window=True, closes=True), Console())
+    options = ReplayOptions(clip, look=LookOptions("blur"), backend="gl", window=True, closes=True)
+    summary, code = replay(options, Console())
     assert code == 0
     assert summary["frames"] + summary["dropped"] == FRAMES
     assert summary["readback_bytes"] == 0

@@ -1,1 +1,11 @@
-"""Pictures of a camera go in as they come; a window, recordings and a virtual camera show them: `texelflow live`."""
+"""Pictures of a camera go in as they come; a window, recordings and a virtual camera show them: `texelflow live`.
+
+Where things are added:
+
+    a setting   a field in settings/settings.py, which is its flag, its line in the file and its row in the panel; what
+                it is for in chosen.py
+    an effect   a name in frame/effects.py, its branch in composite.frag, its definition in tests/pictures.py
+    a key       a row in window/keys.py; if it does more than switch a setting on and off, a line in desk.py
+    a source    a file in capture/ with what capture/source.py asks of it, a line in capture/opener.py
+    an output   a sink as in recording.py, a method in outputs.py, a row in desk.py, a setting
+"""

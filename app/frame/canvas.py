@@ -35,7 +35,6 @@ class Canvas:
         Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
         """
         self.target = target
-        self.stage = Stage("composite", self._draw)
         self._context, self._segmenter = context, segmenter
         frame = segmenter.frame
         self._backdrop = backdrop or Backdrop(context, frame.format.upright_size, choice.background)
@@ -43,6 +42,11 @@ class Canvas:
         self._compositor = Compositor(context, frame, segmenter.layout, fit, choice.look, self._backdrop, refiner)
         self._drawn: dict[Effect, OffscreenTarget] = {}
         self._wide: OffscreenTarget | None = None
+
+    @property
+    def stage(self) -> Stage:
+        """What draws each frame. Not kept here: what refers to itself waits for Python's garbage collection."""
+        return Stage("composite", self._draw)
 
     @property
     def look(self) -> Look:

@@ -15,7 +15,6 @@ interpolated between those on both sides, if the newest frame has one.
 from dataclasses import dataclass
 
 from app.frame.guided import GuidedFilter
-from app.frame.pipeline import Stage
 from app.frame.preprocess import Fit
 from app.frame.segmenter import DrawableMask
 from app.frame.targets import OffscreenTarget
@@ -52,7 +51,6 @@ class Refiner:
     ) -> None:
         """Raises DeviceError if the shaders do not compile."""
         self.refinement = refinement
-        self.stage = Stage("refine", lambda frame: self.run())
         self.age = 0
         self._gl, self._segmenter = context.gl, segmenter
         self._blend = TemporalBlend(context, segmenter.layout)

@@ -1,6 +1,7 @@
 """Settings go in; a window shows the camera until the person has seen enough, and what that came to comes out."""
 
 import contextlib
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ def _run(place: Place, source: OpenSource, wake: Waker) -> int | None:
         if not session.desk.reopens:
             return stopped.number
         before, settings, reopened, notice = settings, session.desk.settings, None, ""
+        del session
+        gc.collect()  # its parts refer to each other, and some hold much memory
 
 
 def _title(source: OpenSource) -> str:

@@ -1,0 +1,71 @@
+"""A scene that gives way to another is gone at once: nothing of it waits for Python's garbage collection."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from app.console import Console
+from app.frame.backdrop import Backdrop
+from app.frame.machine import machine_in
+from app.frame.picture import rgba_format, rgba_picture
+from app.frame.targets import OffscreenTarget
+from app.live.chosen import choice_of, refinement_of
+from app.live.scene import Ground, Scene, Scenes, Steps, scene_in_steps
+from app.media.video_frame import VideoFrame
+from app.models.loading import load_segmentation
+from app.settings.settings import Settings
+from gpu_delegate.context import Context
+
+SIZE = (160, 120)
+
+
+@pytest.fixture
+def without_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture(params=["gl", "cpu"])
+def ground(request: pytest.FixtureRequest, context: Context) -> Iterator[Ground]:
+    target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
+    machine = machine_in(context, request.param, Console(quiet=True))
+    yield Ground(machine, rgba_format(SIZE), "stretch", "fp32", target, backdrop)
+    backdrop.release()
+    target.release()
+
+
+def steps(ground: Ground, model: str) -> Steps:
+    settings = Settings(effect="tint")
+    return scene_in_steps(ground, load_segmentation(model), choice_of(settings), refinement_of(settings))
+
+
+def finished(steps: Steps) -> Scene:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            scene: Scene = end.value
+            return scene
+
+
+def test_another_scene_takes_over_and_the_one_before_is_freed(ground: Ground, without_collection: None) -> None:
+    scenes = Scenes(finished(steps(ground, "selfie")), "selfie")
+    frame = VideoFrame(0, 0, 0.0, rgba_picture(np.zeros((SIZE[1], SIZE[0], 4), np.uint8)))
+    for stage in scenes.stages:
+        stage.run(frame)
+    old = scenes.current
+    parts = [weakref.ref(part) for part in (old.segmenter, old.refiner, old.canvas)]
+    del old
+    scenes.change(steps(ground, "selfie-landscape"), "selfie-landscape")
+    while scenes.advance() is None:
+        assert scenes.name == "selfie"
+    assert (scenes.name, scenes.changing) == ("selfie-landscape", False)
+    assert [part() for part in parts] == [None] * 3
+    for stage in scenes.stages:
+        stage.run(frame)
+    scenes.release()

@@ -27,11 +27,12 @@ from tests.display import Display
 from tests.living import living
 from tests.mjpeg_server import MjpegServer, Rgb
 
+LONG = "SOAK_FRAMES" in os.environ
 FRAMES = int(os.environ.get("SOAK_FRAMES", "400"))
 SIZE, RATE = (160, 120), 100.0
 WARM_UP = min(500, FRAMES // 2)  # frames after which memory is compared
 MOST_GROWTH_BYTES = 20 << 20
-_SHORT, _LONG = 6, 25  # frames
+_FEW, _MANY = 6, 25  # frames
 
 Script = Iterator[None]
 
@@ -63,7 +64,7 @@ class Soak:
                 yield from act()
             self._session.desk.change(effect="blur", model="selfie", overlay=False)
             yield from self.until(lambda: self._session.model == "selfie")
-            yield from self.frames(_SHORT)
+            yield from self.frames(_FEW)
             self.objects.append({kind: len(names) for kind, names in living(self._window.context).items()})
             self._window.context.check_errors("a round of the soak")
             self.resident_bytes.append(resident_bytes())
@@ -72,45 +73,45 @@ class Soak:
     def effects(self) -> Script:
         for effect in EFFECTS:
             self._session.desk.change(effect=effect, overlay=EFFECTS.index(effect) % 2 == 0)
-            yield from self.frames(_SHORT)
+            yield from self.frames(_FEW)
         self._session.desk.change(effect="replace", light_wrap=0.6, mirror=True, side_by_side=True, gamma=2.0)
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
         self._session.desk.change(light_wrap=0.0, mirror=False, side_by_side=False, gamma=1.0)
 
     def masks(self) -> Script:
         for values in ({"edges": False}, {"smooth": 0.0}, {"delay_video": True}, {"every": 3}):
             before = {name: getattr(self._session.desk.settings, name) for name in values}
             self._session.desk.change(**values)
-            yield from self.frames(_SHORT)
+            yield from self.frames(_FEW)
             self._session.desk.change(**before)
         self._session.desk.change(panel=True)
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
         self._session.desk.change(panel=False)
 
     def models(self) -> Script:
         self._session.desk.change(model="selfie-landscape")
         yield from self.until(lambda: self._session.model == "selfie-landscape")
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
 
     def sizes(self) -> Script:
         self._display.xdotool("windowsize", self._number, 300, 200)
         yield from self.until(lambda: self._window.size == (300, 200))
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
         self._display.minimise(self._number)
         yield from self.until(lambda: self._window.minimised)
         self._display.minimise(self._number, minimised=False)
         yield from self.until(lambda: not self._window.minimised)
         self._session.desk.change(fullscreen=True)
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
         self._session.desk.change(fullscreen=False)
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
 
     def loss(self) -> Script:
         """The source is cut off, and every other time stalls as well."""
         self._server.cut()
         yield from self.until(lambda: self._session.phase == "lost")
         yield from self.until(lambda: self._session.phase == "live")
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
         if len(self.rounds) % 2:
             self._server.mode = "stall"
             yield from self.until(lambda: self._session.phase == "stalled")
@@ -120,9 +121,9 @@ class Soak:
     def outputs(self) -> Script:
         path = self._folder / f"{len(self.rounds)}.mp4"
         self._session.desk.change(record=str(path), mattes=str(path.with_suffix("")))
-        yield from self.frames(_LONG)
+        yield from self.frames(_MANY)
         self._session.desk.change(record="", mattes="")
-        yield from self.frames(_SHORT)
+        yield from self.frames(_FEW)
 
     def frames(self, count: int) -> Script:
         """So many more."""
@@ -139,7 +140,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-@pytest.mark.parametrize("backend", ["gl"])
+@pytest.mark.parametrize("backend", ["gl", "cpu"] if LONG else ["gl"])
 def test_live_levels_off(
     backend: str, display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,7 +169,7 @@ def test_live_levels_off(
     assert soak.objects[-1] == soak.objects[0]
     warm = next(size for frames, size in zip(soak.rounds, soak.resident_bytes, strict=True) if frames >= WARM_UP)
     with capsys.disabled():
-        if "SOAK_FRAMES" in os.environ:
+        if LONG:
             print(f"\n{soak.records} frames, {len(soak.rounds)} rounds; resident MB after each:")
             print(" ".join(f"{size / 1e6:.0f}" for size in soak.resident_bytes))
     assert soak.resident_bytes[-1] - warm < MOST_GROWTH_BYTES

@@ -20,15 +20,13 @@ from app.console import Console
 from app.frame.canvas import Canvas
 from app.frame.pipeline import FrameRecord
 from app.live.board import Board
-from app.live.opening import Place, open_session
+from app.live.opening import open_place, open_session
 from app.live.session import Parts, Session
 from app.live.sourcing import Waker, open_source
 from app.media.sources import FileSource
 from app.models.loading import load_segmentation
-from app.overlay.gui import Gui
 from app.settings.settings import Settings
 from app.settings.watch import Watch
-from app.window.opening import open_window
 from gpu_delegate import opengl
 from tests.clips import Recipe, write_clip
 from tests.display import Display, ManagedDisplay
@@ -137,16 +135,14 @@ class Theatre:
         with ExitStack() as stack:
             source = open_source(settings, wake)
             stack.callback(source.capture.close)
-            size, title = source.first.picture.format.upright_size, f"{source.capture.description} - texelflow"
-            wake.window = window = stack.enter_context(open_window(size, title, settings.backend))
-            gui = Gui(window.context)
-            stack.callback(gui.release)
-            place = Place(window, gui, watch, Console(quiet=True), records.append)
+            title = f"{source.capture.description} - texelflow"
+            console = Console(quiet=True)
+            place = stack.enter_context(open_place(source, title, watch, wake, console, records.append))
             model = load_segmentation(settings.model)
             with open_session(place, source, model, settings) as session:
                 self.display.window("texelflow")
                 yield Stage(self.display, session, self.config, records)
-                window.context.check_errors("the session")
+                place.window.context.check_errors("the session")
 
     def run(self, script: Callable[[Stage], Script], **flags: object) -> list[FrameRecord]:
         """Play a script to its end; the records of all frames."""

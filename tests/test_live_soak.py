@@ -15,13 +15,11 @@ import pytest
 from app.console import Console
 from app.frame.effects import EFFECTS
 from app.frame.pipeline import FrameRecord
-from app.live.opening import Place, open_session
+from app.live.opening import open_place, open_session
 from app.live.session import Session
 from app.live.sourcing import Waker, open_source
 from app.models.loading import load_segmentation
-from app.overlay.gui import Gui
 from app.settings.watch import Watch
-from app.window.opening import open_window
 from app.window.window import Window
 from tests.display import Display
 from tests.living import living
@@ -156,15 +154,15 @@ def test_live_levels_off(
         watch = Watch(config, {"camera": server.url})
         wake = Waker()
         source = open_source(watch.settings, wake)
-        with source.capture, open_window(SIZE, "texelflow", backend) as window:
-            wake.window = window
-            gui = Gui(window.context)
-            place = Place(window, gui, watch, Console(quiet=True), observe)
-            with open_session(place, source, load_segmentation("selfie"), watch.settings) as session:
-                soak = Soak(session, window, display, server, tmp_path)
-                acts = soak.run()
-                session.run(lambda: next(acts, acts) is acts)
-            gui.release()
+        console, model = Console(quiet=True), load_segmentation("selfie")
+        with (
+            source.capture,
+            open_place(source, "texelflow", watch, wake, console, observe) as place,
+            open_session(place, source, model, watch.settings) as session,
+        ):
+            soak = Soak(session, place.window, display, server, tmp_path)
+            acts = soak.run()
+            session.run(lambda: next(acts, acts) is acts)
     assert soak.records >= FRAMES
     assert soak.objects[-1] == soak.objects[0]
     warm = next(size for frames, size in zip(soak.rounds, soak.resident_bytes, strict=True) if frames >= WARM_UP)

@@ -22,6 +22,7 @@ from app.media.seeking import FrameCache, SeekableSource, Unwanted
 from app.media.sources import FileSource, Position, VideoFrame
 from gpu_delegate.errors import MediaError, UsageError
 from tests.clips import Recipe, moving, packets, set_display_matrix, write_clip
+from tests.waiting import until
 
 FRAMES = 40
 X264 = {"crf": "16", "preset": "veryfast", "g": "10", "bf": "3"}
@@ -173,6 +174,7 @@ def test_what_is_told_of_a_file_is_what_its_frames_have(recording: Path) -> None
         source.frame(len(expected) - 1)
         assert source.wait_surveyed(30)
         assert source.surveyed
+        until(lambda: source.keyframe_before(0) is not None)  # the index is made on another thread
         assert source.count == len(expected)
         assert source.last_index == len(expected) - 1
         assert [source.index_at(frame.time_ms) for frame in expected] == list(range(len(expected)))

@@ -1,5 +1,6 @@
 """What a person calls a camera goes in; a function that opens it, again and again if need be, comes out."""
 
+import os
 import re
 from functools import partial
 
@@ -24,7 +25,7 @@ def opener(camera: str, wanted: Wanted) -> Opener:
         raise UsageError("no camera is named; give its number, an address, a video file or 'pattern'")
     if camera == PATTERN:
         return partial(open_pattern, wanted)
-    if _CAMERA.fullmatch(camera):
+    if _CAMERA.fullmatch(camera) and not os.path.isfile(camera):
         return partial(open_camera, camera, wanted)
     if (address := _ADDRESS.match(camera)) is None:
         return partial(open_clip, camera, wanted)

@@ -9,7 +9,7 @@ from pathlib import Path
 from app.capture.capture import Capture
 from app.console import Console
 from app.frame.backdrop import Backdrop
-from app.frame.machine import machine_in
+from app.frame.machine import Machine, machine_in
 from app.frame.pipeline import FrameRecord, Pipeline
 from app.frame.targets import OffscreenTarget
 from app.live.chosen import choice_of, refinement_of, work_of
@@ -35,6 +35,7 @@ class Place:
 
     window: Window
     gui: Gui
+    machine: Machine
     watch: Watch
     console: Console
     observe: Callable[[FrameRecord], None]  # gets the record of each frame
@@ -50,7 +51,8 @@ def open_place(
         wake.window = window
         gui = Gui(window.context)
         stack.callback(gui.release)
-        yield Place(window, gui, watch, console, observe)
+        machine = machine_in(window.context, watch.settings.backend, console)
+        yield Place(window, gui, machine, watch, console, observe)
 
 
 @contextlib.contextmanager
@@ -72,12 +74,11 @@ def open_session(place: Place, source: OpenSource, model: SegmentationModel, set
 
 def _ground(place: Place, source: OpenSource, settings: Settings, stack: contextlib.ExitStack) -> Ground:
     context, format = place.window.context, source.first.picture.format
-    machine = machine_in(context, settings.backend, place.console)
     target = OffscreenTarget(context, format.upright_size)
     stack.callback(target.release)
     backdrop = Backdrop(context, format.upright_size, choice_of(settings).background, waits=False)
     stack.callback(backdrop.release)
-    return Ground(machine, format, settings.fit, settings.precision, target, backdrop)
+    return Ground(place.machine, format, settings.fit, settings.precision, target, backdrop)
 
 
 def _first_scene(

@@ -242,7 +242,7 @@ def _still(summary: Summary, facts: Facts) -> Iterable[str]:
     if summary.camera:
         yield _plain(summary.camera.description)
     yield f"{_plain(facts.model)} {facts.precision}"
-    yield f"{facts.backend}, {facts.dispatches} dispatches"
+    yield f"{facts.backend}, {facts.dispatches} dispatches" if facts.dispatches else facts.backend
     yield _plain(facts.renderer)
     if facts.note:
         yield _plain(facts.note)

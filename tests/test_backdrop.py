@@ -231,7 +231,7 @@ def test_a_recording_that_goes_away_leaves_its_last_picture(
     numbers = [number_of(scenes[0].at(time_ms)) for time_ms in range(100, 1500, 100)]
     assert set(numbers[6:]) == {2}
     assert "goes.mp4" in scenes[0].canvas.message
-    assert "stays" in scenes[0].canvas.message
+    assert "another background is shown" in scenes[0].canvas.message
 
 
 def test_a_cut_off_recording_is_repeated_as_far_as_it_goes(

@@ -207,7 +207,7 @@ class TestFileOfSettings:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)
             stage.save('[picture]\nbackground = "gone.jpg"\n')
-            yield from stage.until(lambda: "; the background stays as it is" in stage.words, "a complaint")
+            yield from stage.until(lambda: "another background is shown" in stage.words, "a complaint")
             assert "gone.jpg" in stage.words
             yield from stage.frames(2)
             before = stage.drawn()[:8, :8]

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from typing import Any
+
 import cv2
 
 from app.capture import v4l2
@@ -147,6 +149,13 @@ def why_not(path: str, error: OSError, here: tuple[str, ...] | None = None) -> s
     return f"{path} cannot be opened: {error.strerror or error}; plug it in again"
 
 
+def silence() -> None:
+    """Keep OpenCV's own complaints from the terminal; its function for that has moved between versions."""
+    utils: Any = cv2.utils
+    set_level = getattr(cv2, "setLogLevel", None) or utils.logging.setLogLevel
+    set_level(0)
+
+
 def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.VideoCapture:
     """OpenCV's capture of a device, set to a mode as far as it can be; the caller reads back what it is now.
 
@@ -158,7 +167,7 @@ def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.Vid
         "'texelflow live --list' shows what is there"
     )
     os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(_READ_S))
-    cv2.setLogLevel(0)
+    silence()
     try:
         capture = cv2.VideoCapture(target, backend.number)
         if not capture.isOpened():

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import cv2
 
 from app.capture import v4l2
-from app.capture.camera import BACKENDS, backends, why_not
+from app.capture.camera import BACKENDS, backends, silence, why_not
 from app.capture.modes import Mode
 from app.console import Console
 from app.frame.picture import ImageSize
@@ -51,7 +51,7 @@ def listed_nodes(paths: Sequence[str]) -> tuple[CameraInfo, ...]:
 def _tried_indices() -> tuple[CameraInfo, ...]:
     """The numbers that open, each in the size that it opens with."""
     backend = backends("auto")[0]
-    cv2.setLogLevel(0)
+    silence()
     found = []
     for index in _INDICES:
         with contextlib.suppress(cv2.error):

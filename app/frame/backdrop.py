@@ -139,7 +139,7 @@ class Backdrop:
             self._complain(error)
 
     def _complain(self, error: TexelflowError) -> None:
-        self.message = f"{error}; the background stays as it is"
+        self.message = f"{error}; until then another background is shown"
 
 
 class _Cover:

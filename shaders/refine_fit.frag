@@ -4,6 +4,7 @@
 uniform sampler2D cells;
 out vec4 fitted;
 
+const int REACH = 2;
 const float EPSILON = 0.0003, UNSURE = 0.001, STEEPNESS = 1.5;
 
 void main() {
@@ -11,8 +12,8 @@ void main() {
     vec4 centre = texelFetch(cells, at, 0);
     float weights = 0.0, masks = 0.0;
     vec3 colors = vec3(0.0), products = vec3(0.0), squares = vec3(0.0), mixed = vec3(0.0);
-    for (int j = -1; j <= 1; j++)
-        for (int i = -1; i <= 1; i++) {
+    for (int j = -REACH; j <= REACH; j++)
+        for (int i = abs(j) - REACH; i <= REACH - abs(j); i++) {
             vec4 cell = texelFetch(cells, clamp(at + ivec2(i, j), ivec2(0), last), 0);
             float sure = 2.0 * cell.a - 1.0, weight = sure * sure + UNSURE;
             vec3 color = cell.rgb - centre.rgb, weighted = weight * color;  // small numbers lose least

@@ -1,26 +1,30 @@
 #version 330
-// Cells go in, colour in rgb, mask in alpha; the same come out with the mask that cells of like colour around them have:
-// the definition is in app/frame/guided.py.
+// Cells go in, colour in rgb, mask in alpha, and what is known around them; the same cells come out with the mask that
+// is known for like colours: the definition is in app/frame/guided.py.
 uniform sampler2D cells;
+uniform sampler2D known;
 out vec4 voted;
 
-const int REACH = 2, STRIDE = 4;
-const float ALIKE = 0.03, UNSURE = 0.001;
+const int REACH = 3, STRIDE = 2;
+const float ALIKE = 0.04, NOVEL = 0.01, UNSURE = 0.001;
 
 void main() {
-    ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(cells, 0) - 1;
+    ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(known, 0) - 1;
     vec4 centre = texelFetch(cells, at, 0);
-    float weights = 0.0, masks = 0.0;
-    for (int j = -REACH; j <= REACH; j++)
-        for (int i = abs(j) - REACH; i <= REACH - abs(j); i++) {
-            vec4 cell = texelFetch(cells, clamp(at + STRIDE * ivec2(i, j), ivec2(0), last), 0);
+    float doubt = 1.0 - smoothstep(0.7, 0.95, abs(2.0 * texelFetch(known, at / 2, 0).a - 1.0));
+    int reach = doubt > 0.0 ? REACH : -1;  // few cells are in doubt, and the others are left as they are
+    float persons = 0.0, votes = 0.0, alike = 0.0;
+    for (int j = -reach; j <= reach; j++)
+        for (int i = -reach; i <= reach; i++) {
+            vec4 cell = texelFetch(known, clamp(at / 2 + STRIDE * ivec2(i, j), ivec2(0), last), 0);
             vec3 apart = cell.rgb - centre.rgb;
-            float sure = 2.0 * cell.a - 1.0;
-            sure *= sure;
-            float weight = exp(dot(apart, apart) / (-2.0 * ALIKE * ALIKE)) * (sure * sure + UNSURE);
-            weights += weight, masks += weight * cell.a;
+            float sure = 2.0 * cell.a - 1.0, weight = sure * sure * sure * sure;
+            persons += weight * max(sure, 0.0);
+            weight *= exp(dot(apart, apart) / (-2.0 * ALIKE * ALIKE));
+            votes += weight, alike += weight * cell.a;
         }
-    masks /= weights;
-    float decided = 2.0 * masks - 1.0;
-    voted = vec4(centre.rgb, mix(centre.a, masks, decided * decided));
+    alike += NOVEL * persons, votes += NOVEL * persons;
+    float vote = (alike + UNSURE * centre.a) / (votes + UNSURE);
+    float decided = 2.0 * vote - 1.0;
+    voted = vec4(centre.rgb, mix(centre.a, vote, doubt * decided * decided));
 }

@@ -15,18 +15,23 @@ from app.frame.refine import Refinement
 Doubles = npt.NDArray[np.float64]
 
 CELL = 2
-SQUARE = [(x, y) for y in range(-1, 2) for x in range(-1, 2)]
-DIAMOND = [(4 * x, 4 * y) for y in range(-2, 3) for x in range(-2, 3) if abs(x) + abs(y) <= 2]
+DIAMOND = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if abs(x) + abs(y) <= 2]
+BLOCK = [(2 * x, 2 * y) for y in range(-3, 4) for x in range(-3, 4)]
 
 
 def sureness(values: Doubles) -> Doubles:
     return np.asarray(np.abs(2 * values - 1))
 
 
+def smooth(low: float, high: float, values: Doubles) -> Doubles:
+    """GLSL's smoothstep."""
+    part = np.clip((values - low) / (high - low), 0, 1)
+    return np.asarray(part * part * (3 - 2 * part))
+
+
 def blended(new: Doubles, steady: Doubles, least: float) -> Doubles:
     """The steady mask after a new one."""
-    part = np.clip(np.abs(new - steady) / 0.3, 0, 1)
-    weight = least + (1 - least) * sureness(new) * part * part * (3 - 2 * part)
+    weight = least + (1 - least) * sureness(new) * smooth(0, 0.3, np.abs(new - steady))
     return np.asarray(steady + weight * (new - steady))
 
 
@@ -75,9 +80,8 @@ def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
 
 def calmed(colors: Doubles, before: Doubles, least: float) -> Doubles:
     """Colours (h, w, 3) with less noise than they came with."""
-    part = np.clip((np.linalg.norm(colors - before, axis=-1) - 0.03) / 0.06, 0, 1)[..., None]
-    weight = least + (1 - least) * part * part * (3 - 2 * part)
-    return np.asarray(before + weight * (colors - before))
+    weight = least + (1 - least) * smooth(0.03, 0.09, np.linalg.norm(colors - before, axis=-1))
+    return np.asarray(before + weight[..., None] * (colors - before))
 
 
 def neighbours(cells: Doubles, steps: Sequence[tuple[int, int]]) -> Doubles:
@@ -88,24 +92,38 @@ def neighbours(cells: Doubles, steps: Sequence[tuple[int, int]]) -> Doubles:
     return np.stack([cells[there_y][:, there_x] for there_y, there_x in places])
 
 
+def known(colors: Doubles, masks: Doubles) -> tuple[Doubles, Doubles]:
+    """What is known (h', w', 3) and (h', w') in steps of two cells: their mean colours, the mean masks around them."""
+    steps = [(x, y) for y in range(-2, 4) for x in range(-2, 4)]
+    near = [(x, y) for y in range(2) for x in range(2)]
+    around = neighbours(masks[..., None], steps).mean(0)[::2, ::2, 0]
+    return np.asarray(neighbours(colors, near).mean(0)[::2, ::2]), np.asarray(around)
+
+
 def voted(colors: Doubles, masks: Doubles) -> Doubles:
-    """The masks (h, w) on which cells of like colour have voted."""
-    windows = neighbours(np.dstack([colors, masks]), DIAMOND)
-    apart = np.square(windows[..., :3] - colors).sum(-1)
-    weights = np.exp(-apart / (2 * 0.03**2)) * ((2 * windows[..., 3] - 1) ** 4 + 0.001)
-    votes = (weights * windows[..., 3]).sum(0) / weights.sum(0)
-    return np.asarray(masks + (2 * votes - 1) ** 2 * (votes - masks))
+    """The masks (h, w) on which what is known of like colours has voted."""
+    rows, columns = masks.shape
+    mean_colors, mean_masks = known(colors, masks)
+    windows = neighbours(np.dstack([mean_colors, mean_masks]), BLOCK)
+    windows = windows.repeat(2, 1).repeat(2, 2)[:, :rows, :columns]
+    own = mean_masks.repeat(2, 0).repeat(2, 1)[:rows, :columns]
+    sure = (2 * windows[..., 3] - 1) ** 4
+    alike = sure * np.exp(-np.square(windows[..., :3] - colors).sum(-1) / (2 * 0.04**2))
+    novel = 0.01 * (sure * np.maximum(2 * windows[..., 3] - 1, 0)).sum(0)
+    votes = ((alike * windows[..., 3]).sum(0) + novel + 0.001 * masks) / (alike.sum(0) + novel + 0.001)
+    doubt = 1 - smooth(0.7, 0.95, sureness(own))
+    return np.asarray(masks + doubt * sureness(votes) ** 2 * (votes - masks))
 
 
 def fitted(colors: Doubles, masks: Doubles) -> Doubles:
     """The coefficients (h, w, 4) of cells with these colours (h, w, 3) and masks (h, w)."""
     rows, columns = masks.shape
-    windows = neighbours(np.dstack([colors, voted(colors, masks)]), SQUARE)
+    windows = neighbours(np.dstack([colors, voted(colors, masks)]), DIAMOND)
     return np.array([[regression(windows[:, y, x]) for x in range(columns)] for y in range(rows)])
 
 
 def regression(window: Doubles) -> Doubles:
-    """(a', b') of cells (9, 4): red, green, blue, mask."""
+    """(a', b') of cells (13, 4): red, green, blue, mask."""
     colors, masks = window[:, :3], window[:, 3]
     weights = (2 * masks - 1) ** 2 + 0.001
     weights /= weights.sum()

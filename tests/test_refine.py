@@ -317,6 +317,24 @@ def test_moving_edges_do_not_lag_and_lie_where_colours_change(context: Context, 
     assert refined.flicker < raw.flicker / 2
 
 
+@pytest.mark.parametrize(("strip", "belongs"), [((78, 90), True), ((30, 42), False)])
+def test_what_is_like_nothing_around_belongs_to_the_person_it_touches(
+    context: Context, strip: tuple[int, int], belongs: bool
+) -> None:
+    """Such as a collar, which the network has left out; not what stands in the background elsewhere."""
+    size, grid = (192, 144), (48, 36)
+    columns, cells = np.arange(size[0]), (np.arange(grid[0]) + 0.5) * 4
+    bench = Bench(context, rgba_format(size), MaskLayout(grid, stride=1))
+    rgba = flat_frame(np.tile(columns >= 90, (size[1], 1)), 1)
+    rgba[:, slice(*strip), :3] = 30, 160, 40
+    mask = np.tile(np.clip(0.5 + (cells - 90) / 12, 0, 1), (grid[1], 1)).astype(np.float32)
+    found = bench.run(rgba, mask)
+    person = columns >= (strip[0] if belongs else 90)
+    raw = Preprocessor(rgba_format(size), grid).mask_to_frame(mask)
+    assert np.abs(found - person).mean() < np.abs(raw - person).mean() / 4
+    bench.release()
+
+
 def test_a_person_who_looks_like_the_background_keeps_the_mask(context: Context) -> None:
     """No colour tells anything, so that edges are no better than the network's, and nothing else may change."""
     size, grid = (192, 144), (48, 36)

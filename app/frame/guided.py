@@ -8,10 +8,14 @@ which tests/test_refine.py has in NumPy:
     cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
     steady  with b the c of the frame before: c = b + w (c - b), w = least + (1 - least) smoothstep(0.03, 0.09, |c - b|)
             and least as in temporal.py, so that a camera's noise does not make edges flicker
-    vote    v is the mean of the p of the 13 cells that are at most two steps of 4 cells away, with weights
-            exp(-|c - own c|^2 / (2 * 0.03^2)) * ((2 p - 1)^4 + 0.001); p += (2 v - 1)^2 (v - p): what looks like sure
-            background becomes that, unless the person looks the same, where votes are divided
-    fit     over the 3 x 3 cells around, with means weighted by (2 p - 1)^2 + 0.001:
+    known   for each 2 x 2 cells: their mean colour g, and the mean k of the p of the 6 x 6 cells around them, which is
+            sure only at some distance from the mask's edges, where networks err
+    vote    of 7 x 7 known in steps of 4 cells, with weights w = (2 k - 1)^4 and u = w exp(-|g - c|^2 / (2 * 0.04^2)):
+            n = 0.01 sum(w max(2 k - 1, 0)), v = (sum(u k) + n + 0.001 p) / (sum(u) + n + 0.001), and with the k that
+            the cell is in d = 1 - smoothstep(0.7, 0.95, |2 k - 1|): p += d (2 v - 1)^2 (v - p). What is near an edge
+            becomes what like colours are known to be, or keeps its mask where they are divided; what is like nothing
+            that is known becomes person, by n, where one is near: collars, hats, what is held
+    fit     over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.001:
             a = (cov(c, c) + 0.0003 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
     steep   by 1.5 around 0.5, for linear fits come out flat: a' = 1.5 a, b' = 1.5 b - 0.25
 
@@ -33,6 +37,7 @@ from gpu_delegate import opengl
 from gpu_delegate.context import Context
 
 _UNIT, _BEFORE_UNIT = 3, 4  # what is read in turn, beside the frame's planes
+_KNOWN_UNIT = _BEFORE_UNIT
 
 
 class GuidedFilter:
@@ -52,10 +57,12 @@ class GuidedFilter:
             {**FRAME_SAMPLERS, "steady": _UNIT, "before": _BEFORE_UNIT},
             "refine shrink",
         )
-        self._vote, self._fit = (
-            Drawing(context, f"refine_{step}.frag", {}, {"cells": _UNIT}, f"refine {step}") for step in ("vote", "fit")
+        self._know, self._vote, self._fit = (
+            Drawing(context, f"refine_{step}.frag", {}, {"cells": _UNIT, "known": _KNOWN_UNIT}, f"refine {step}")
+            for step in ("know", "vote", "fit")
         )
         self._cells, self._before, self._voted = (OffscreenTarget(context, size, "floats") for _ in range(3))
+        self._known = OffscreenTarget(context, (-(-size[0] // 2), -(-size[1] // 2)), "floats")
 
     def run(self, mask: OffscreenTarget, age: int, least: float) -> OffscreenTarget:
         """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first.
@@ -68,6 +75,8 @@ class GuidedFilter:
         self._shrink.use()
         self._gl.glUniform1f(self._shrink.place("least"), least)
         self._step(self._shrink, mask, self._cells)
+        self._step(self._know, self._cells, self._known)
+        self._bind(_KNOWN_UNIT, self._known)
         self._step(self._vote, self._cells, self._voted)
         self._step(self._fit, self._voted, self._before)
         return self._before
@@ -83,9 +92,9 @@ class GuidedFilter:
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""
-        for drawing in (self._shrink, self._vote, self._fit):
+        for drawing in (self._shrink, self._know, self._vote, self._fit):
             drawing.release()
-        for target in (self._cells, self._before, self._voted):
+        for target in (self._cells, self._before, self._voted, self._known):
             target.release()
 
 

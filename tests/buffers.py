@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -53,7 +54,7 @@ def buffer_of(rgb: av.VideoFrame, pixels: str, padding: int = 0) -> bytes:
 
 def jpeg_of(rgb: av.VideoFrame, name: str = "yuvj422p") -> bytes:
     """A JPEG as cameras make them."""
-    encoder = av.CodecContext.create("mjpeg", "w")
+    encoder: Any = av.CodecContext.create("mjpeg", "w")
     encoder.width, encoder.height, encoder.pix_fmt, encoder.time_base = rgb.width, rgb.height, name, Fraction(1, 30)
     encoder.options = {"qmin": "2", "qmax": "2"}
     frame = rgb.reformat(format=name, dst_color_range=2, dst_colorspace=5, interpolation=SWS_FLAGS)

@@ -54,7 +54,7 @@ class Simulated:
         """Times and luma. A picture that arrives now shows what was there delay_ms ago, amid its exposure."""
         random, period = np.random.default_rng(self.seed), 1000 / self.fps
         end_ms = changes[-1].at_ms + 3000
-        times = np.arange(self.phase * period, end_ms, period)
+        times: Times = np.arange(self.phase * period, end_ms, period, np.float64)
         times = times[random.random(len(times)) >= self.dropped]
         fine = np.arange(-self.exposure_ms / 2, self.exposure_ms / 2 + 0.01, 0.5)
         at = (times - self.delay_ms)[:, None] + fine
@@ -66,7 +66,8 @@ class Simulated:
             for place in range(1, len(light)):
                 slow[place] = slow[place - 1] + part * (light[place] - slow[place - 1])
             light = light - 0.6 * slow
-        return times, light + 40 + self.drift * times / end_ms + random.normal(0, self.noise, len(times))
+        luma: Times = light + 40 + self.drift * times / end_ms + random.normal(0, self.noise, len(times))
+        return times, luma
 
 
 def seen(camera: Simulated, plan: Plan = PLAN) -> list[float]:

@@ -273,7 +273,9 @@ def test_a_full_disk_ends_one_output_alone(opened: Open, tmp_path: Path) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, before[1]))
     try:
         for index in range(600):
-            easel.paint(noise.integers(0, 256, (48, 64, 4), np.uint8) | np.array([0, 0, 0, 255], np.uint8))
+            picture = noise.integers(0, 256, (48, 64, 4), np.uint8)
+            picture[..., 3] = 255
+            easel.paint(picture)
             pass_by(outputs, index)
             if "recording" not in outputs.active:
                 break

@@ -201,7 +201,7 @@ def test_messages_are_in_front_of_the_settings_and_broken_into_lines(context: Co
 
     words = " ".join(["word"] * 60)
     seen = picture(context, (640, 480), [lambda: panel.message(words), settings], times=2)
-    lit = (seen[350:, 352:380] > 240).all(axis=2).any(axis=1)  # between names and values
+    lit = np.any(np.all(seen[350:, 352:380] > 240, axis=2), axis=1)  # between names and values
     assert len(np.flatnonzero(np.diff(lit.astype(int)) == 1)) >= 3, "lines of bright letters"
 
 

@@ -8,6 +8,7 @@ at half size, YU12 and YV12 three planes, GREY luma alone, BGR3 and RGB3 three b
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import av
 import cv2
@@ -113,7 +114,7 @@ class JpegDecoder:
     """Decodes one camera's JPEGs to their own planes, without RGB on the way; to be called from one thread."""
 
     def __init__(self) -> None:
-        self._codec = av.CodecContext.create("mjpeg", "r")
+        self._codec: Any = av.CodecContext.create("mjpeg", "r")  # PyAV before 18 does not say that it is of video
         self._codec.thread_count = 1
         self._codec.options = {"err_detect": "explode", "max_pixels": str(_MOST_JPEG_PIXELS)}
 

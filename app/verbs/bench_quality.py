@@ -124,7 +124,7 @@ class _Way:
         width, height = self.target.size
         self._ring.request_picture(0, self.target.framebuffer, self.target.size)
         ((_, data),) = self._ring.drain()
-        return data.reshape(height, width, 4)[..., 0] / np.float32(255)
+        return np.asarray(data.reshape(height, width, 4)[..., 0] / np.float32(255), np.float32)
 
     def release(self) -> None:
         self._ring.release()

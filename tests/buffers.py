@@ -59,5 +59,5 @@ def jpeg_of(rgb: av.VideoFrame, name: str = "yuvj422p") -> bytes:
     encoder.options = {"qmin": "2", "qmax": "2"}
     frame = rgb.reformat(format=name, dst_color_range=2, dst_colorspace=5, interpolation=SWS_FLAGS)
     frame.pts = 0
-    (packet, *_) = (*encoder.encode(frame), *encoder.encode(None))
-    return bytes(packet)
+    packets: list[Any] = encoder.encode(frame) + encoder.encode(None)
+    return bytes(packets[0])

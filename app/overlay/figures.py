@@ -189,9 +189,9 @@ def mean_in_flight(captured_ns: npt.ArrayLike, end_ns: npt.ArrayLike) -> float:
 
 def _spreads_of_known(times_ms: npt.NDArray[np.float64]) -> list[Spread | None]:
     """Of each column. Most frames tell all stages' times or none: then one call does what takes several otherwise."""
-    is_known: npt.NDArray[np.bool_] = ~np.isnan(times_ms)
-    frames: npt.NDArray[np.bool_] = is_known.any(axis=1)
-    is_whole = np.array([bool(frames.any()) and bool(column.all()) for column in is_known[frames].T], np.bool_)
+    is_known = ~np.isnan(times_ms)
+    frames = np.logical_or.reduce(is_known, axis=1)
+    is_whole = np.logical_and.reduce(is_known[frames], axis=0) & frames.any()
     whole = np.percentile(times_ms[frames][:, is_whole], _PERCENTILES, axis=0).T.tolist() if is_whole.any() else []
     spreads = (Spread(*row) for row in whole)
     return [next(spreads) if one else _spread_of_known(times_ms[:, place]) for place, one in enumerate(is_whole)]

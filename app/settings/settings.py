@@ -92,7 +92,7 @@ _once: Changes = "restart"
 class Settings:
     """What live is told. Make others with with_values, which lets nothing wrong in."""
 
-    camera: str = _camera("0", "A number or device, a stream's address, a recording, or pattern.")
+    camera: str = _camera("0", "A number or device, a stream's address, a recording, which loops, or pattern.")
     size: str = _camera("640x480", "Width and height to ask a camera for.", "size")
     fps: float = _camera(30.0, "Frames per second to ask a camera for.", low=1, high=1000, zero="any")
     pixels: str = _camera("auto", "Format to ask a camera for.", choices=("auto", "yuyv", "nv12", "mjpg"))
@@ -110,7 +110,7 @@ class Settings:
     )
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS)
-    background: str = _picture("", "Behind the person: image, video or #rrggbb; a picture comes along.", "background")
+    background: str = _picture("", "Behind the person: image, video or #rrggbb; else a built-in picture.", "background")
     blur: float = _picture(
         0.0, "Radius of the blur, in pixels of the frame.", low=LEAST_RADIUS, high=MOST_RADIUS, zero="by the height"
     )

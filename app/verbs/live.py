@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.settings.watch import Watch
 from app.signals import exit_code, stop_flag
 from app.verbs.live_summary import Tally
 from app.window.coldstart import WindowClosedError
-from gpu_delegate.errors import TexelflowError
+from gpu_delegate.errors import TexelflowError, UsageError
 
 
 def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
@@ -82,3 +83,9 @@ def check(settings: Settings) -> None:
     for path in (settings.record, settings.mattes):
         if path and not wants_folder(Path(path), "mask"):
             check_output(path)
+    outputs = {"--record": settings.record, "--mattes": settings.mattes, "--cutouts": settings.cutouts}
+    named: dict[str, str] = {}
+    for flag, path in outputs.items():
+        other = named.setdefault(os.path.realpath(path), flag) if path else flag
+        if other != flag:
+            raise UsageError(f"{flag} {path}: that is where {other} writes; choose another name")

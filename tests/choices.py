@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.settings.settings import Settings, Spec, specs
+from app.settings.settings import Settings, Spec, specs, value_of
 
 _LETTERS = st.characters(codec="utf-8", categories=("L", "M", "N", "P", "S"))
 _TEXTS = st.text(st.one_of(_LETTERS, st.sampled_from("\"'#\\ [=]")), max_size=20)
@@ -26,4 +26,9 @@ def values_of(spec: Spec) -> st.SearchStrategy[Any]:
     return _TEXTS.filter(lambda text: not text.startswith("~/"))  # which stands for another text
 
 
-any_settings = st.builds(Settings, **{spec.name: values_of(spec) for spec in specs()})
+def valid_values_of(spec: Spec) -> st.SearchStrategy[Any]:
+    """Those that it may have, and keeps as they are."""
+    return values_of(spec).filter(lambda value: value_of(spec, value) == value)
+
+
+any_settings = st.builds(Settings, **{spec.name: valid_values_of(spec) for spec in specs()})

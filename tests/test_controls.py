@@ -105,6 +105,17 @@ class TestWithoutWindow:
                 untouched.do(Moved(SLIDERS, y))
             assert untouched.settings == settings
 
+    def test_panels_come_one_after_the_other_however_few_pictures_each_has(self, context: Context) -> None:
+        settings, target = Settings(effect="tint", mirror=True), OffscreenTarget(context, SIZE)
+        kept: list[Settings] = []
+        for pictures in (1, 1, 2, 1, 3, 1):
+            gui = Gui(context)
+            for _ in range(pictures):
+                gui.draw(target.framebuffer, target.size, 1.0, [lambda: kept.append(controls(settings))])
+            gui.release()
+        target.release()
+        assert kept == [settings] * 9
+
     def test_the_way_back_to_the_default(self, context: Context, rows: dict[str, float]) -> None:
         y = rows["light_wrap"]
         with panel(context, Settings(light_wrap=0.25, smooth=0.25)) as clicked:

@@ -15,7 +15,6 @@ _WIDE_RANGE = 100  # from the least to the most, from which a slider is logarith
 _WRONG = 0xFF5C6BFF  # alpha, blue, green, red
 _FILL = -1e-6  # a width: all that there is
 _UNFOLDED = ("picture", "mask")  # the sections that are seen at once
-_TITLE = "Settings###{}"  # Python 3.10's Dear ImGui takes what another of the same size has drawn for its own
 _SIZES = ("320x240", "640x360", "640x480", "1280x720", "1920x1080", "3840x2160")
 
 
@@ -28,7 +27,7 @@ def controls(settings: Settings) -> Settings:
     imgui.set_next_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap), imgui.Cond_.appearing)
     imgui.set_next_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)), imgui.Cond_.appearing)
     imgui.set_next_window_bg_alpha(0.85)
-    unfolded, is_open = imgui.begin(_TITLE.format(em), True, imgui.WindowFlags_.no_saved_settings)
+    unfolded, is_open = imgui.begin("Settings", True, imgui.WindowFlags_.no_saved_settings)
     _keep_inside(imgui, screen)
     if unfolded:
         for section in dict.fromkeys(spec.section for spec in specs()):

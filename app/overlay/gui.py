@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -84,10 +85,24 @@ class Gui:
         """Free everything; harmless when repeated."""
         if self._gui is not None:
             self._imgui.set_current_context(self._gui)
+            if sys.version_info < (3, 11):
+                with contextlib.suppress(RuntimeError):
+                    self._part_from_next()
             with _restored(self._gl):
                 self._imgui.backends.opengl3_shutdown()
             self._imgui.destroy_context(self._gui)
             self._gui = None
+
+    def _part_from_next(self) -> None:
+        """Take one more picture, which nobody draws.
+
+        Python 3.10's Dear ImGui takes what one context has in its first picture for what is in the next one's.
+        """
+        self._imgui.new_frame()
+        self._imgui.begin("the last picture")
+        self._imgui.button("of this context")
+        self._imgui.end()
+        self._imgui.end_frame()
 
     def _prepare(self, px: int) -> None:
         """Make ours the current one; another size of text takes a new one, whose letters are drawn for that size."""

@@ -30,7 +30,7 @@ def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
     """
     tally, wake = Tally(), Waker()
     check(watch.settings)
-    with console.download() as progress:
+    with console.download() as progress:  # fetched before anything is opened; each session reads it
         load_segmentation(watch.settings.model, progress=progress)
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)

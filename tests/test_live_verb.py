@@ -139,9 +139,6 @@ class TestWhatIsMissing:
             monkeypatch.delenv(name, raising=False)
         assert "windows need a display" in texelflow("live", *PATTERN).complaint
 
-    def test_a_camera_that_is_busy(self) -> None:
-        pytest.skip("there is no camera here that another program could take")
-
 
 class TestOpenGL:
     def test_a_display_whose_opengl_does_not_compute_has_the_network_on_the_cpu(

@@ -18,7 +18,7 @@ class TestModels:
             shown = len(stage.records)
             yield from stage.until(lambda: not scenes.changing, "the end of compiling")
             assert len(stage.records) - shown >= 2, "frames came meanwhile"
-            assert stage.words.endswith("\nmodel selfie-landscape")
+            assert stage.words.endswith("model selfie-landscape")
             yield from stage.frames(3)
 
         theatre.run(script, backend="gl", fps=200.0)

@@ -138,6 +138,8 @@ class TestPicture:
             glfw.init()
             glfw.window_hint(glfw.SAMPLES, samples)
             with Window((80, 90), "samples") as window:
+                if samples and not window.multisampled:
+                    pytest.skip("this display has no windows with samples")
                 assert window.multisampled == (samples > 0)
                 pictures.append(shown(window, display, quarters(window.context)))
         assert np.array_equal(pictures[0], pictures[1])

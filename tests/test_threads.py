@@ -37,41 +37,40 @@ def test_a_worker_raises_what_the_work_raised() -> None:
     assert seen == [0, 1, 2]
 
 
+class Held:
+    """Work that begins, and goes on only when it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.seen: list[int] = []
+
+    def work(self, number: int) -> None:
+        self.begun.set()
+        self.go_on.wait()
+        self.seen.append(number)
+
+
 def test_a_dropped_worker_ends_before_the_rest() -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    seen: list[int] = []
-
-    def work(number: int) -> None:
-        begun.set()
-        go_on.wait()
-        seen.append(number)
-
-    worker = Worker(work, depth=8)
+    held = Held()
+    worker = Worker(held.work, depth=8)
     for number in range(8):
         worker.put(number)
-    begun.wait()
-    threading.Timer(0.05, go_on.set).start()
+    held.begun.wait()
+    threading.Timer(0.05, held.go_on.set).start()
     worker.drop()
-    assert seen == [0]
+    assert held.seen == [0]
 
 
 def test_the_newest_item_takes_the_place_of_those_that_wait() -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    seen: list[int] = []
-
-    def work(number: int) -> None:
-        begun.set()
-        go_on.wait()
-        seen.append(number)
-
-    worker = Worker(work, depth=2)
+    held = Held()
+    worker = Worker(held.work, depth=2)
     worker.put(0)
-    begun.wait()
+    held.begun.wait()
     assert [worker.put_newest(number) for number in range(1, 6)] == [0, 1, 1, 1, 1]
     assert worker.waiting == 1
-    go_on.set()
+    held.go_on.set()
     worker.finish()
-    assert seen == [0, 5]
+    assert held.seen == [0, 5]
 
 
 def test_an_end_is_not_waited_for_and_closes_after_the_last_item() -> None:

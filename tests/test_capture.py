@@ -220,9 +220,10 @@ def test_a_driver_that_never_comes_back_is_given_up(stack: ExitStack) -> None:
 
 def test_a_source_that_is_lost_comes_back(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer())
+    watched: list[Capture] = []  # it may call before it is known here
     states = []
-    capture = Capture(opener(server.url, Wanted()), lambda: states.append(capture.state))
-    stack.enter_context(capture)
+    capture = Capture(opener(server.url, Wanted()), lambda: states.extend(one.state for one in watched))
+    watched.append(stack.enter_context(capture))
     capture.first(FIRST_S)
     server.refuse()
     until(lambda: capture.state.phase == "lost")

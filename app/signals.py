@@ -79,7 +79,7 @@ def _unseen() -> Iterator[None]:
 
     def lost(what: "sys.UnraisableHookArgs") -> None:
         if isinstance(what.exc_value, Ended):  # raised in a function that OpenGL or FFmpeg had called
-            threading.Timer(_SOON_S, _send_again, [what.exc_value.number]).start()
+            _send_soon(what.exc_value.number)
         else:
             tell(what)
 
@@ -88,6 +88,17 @@ def _unseen() -> Iterator[None]:
         yield
     finally:
         sys.excepthook, sys.unraisablehook = show, tell
+
+
+def _send_soon(number: int) -> None:
+    """Later than the caller's end: what comes before, on a busy machine, would be lost once more."""
+    delay_s, sent = _SOON_S, False
+    while not sent:
+        try:
+            threading.Timer(delay_s, _send_again, [number]).start()
+            sent = True
+        except Ended:
+            delay_s *= 2
 
 
 def _send_again(number: int) -> None:

@@ -15,6 +15,7 @@ from app.capture.mailbox import Mailbox
 from app.capture.opener import opener
 from app.capture.pattern import open_pattern, read_time_code
 from app.capture.source import Shot, Source, SourceError, SourceLostError, Wanted
+from app.capture.supervise import CaptureState
 from app.frame.picture import Picture, PictureFormat
 from app.media.video_frame import VideoFrame
 from gpu_delegate.errors import UsageError
@@ -221,7 +222,7 @@ def test_a_driver_that_never_comes_back_is_given_up(stack: ExitStack) -> None:
 def test_a_source_that_is_lost_comes_back(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer())
     watched: list[Capture] = []  # it may call before it is known here
-    states = []
+    states: list[CaptureState] = []
     capture = Capture(opener(server.url, Wanted()), lambda: states.extend(one.state for one in watched))
     watched.append(stack.enter_context(capture))
     capture.first(FIRST_S)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpu_delegate.body import MOST_INPUTS
 from gpu_delegate.layout import Storage
 from gpu_delegate.shader import lines_of
 
-WEIGHTS_UNIT = MOST_INPUTS  # texture unit of the weights, behind those of the inputs
+WEIGHTS_UNIT = 0  # texture unit of the weights
+FIRST_INPUT_UNIT = 1
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Target:
 
 
 def declare(sources: Sequence[Source], targets: Sequence[Target]) -> list[str]:
-    """Declarations: inputs as buffer textures on units 0, 1, ..., outputs and large inputs as SSBOs."""
+    """Declarations: inputs as buffer textures from FIRST_INPUT_UNIT on, outputs and large inputs as SSBOs."""
     converts = any(target.storage.is_halves for target in targets) or any(source.unpacks for source in sources)
     lines = [f"layout(binding = {WEIGHTS_UNIT}) uniform samplerBuffer weights;"]
     if converts:
@@ -52,7 +52,7 @@ def declare(sources: Sequence[Source], targets: Sequence[Target]) -> list[str]:
 def _input(k: int, source: Source, binding: int) -> list[str]:
     if not source.through_storage:
         return [
-            f"layout(binding = {k}) uniform samplerBuffer in{k}_texels;",
+            f"layout(binding = {FIRST_INPUT_UNIT + k}) uniform samplerBuffer in{k}_texels;",
             f"#define in{k}(i) texelFetch(in{k}_texels, i)",
         ]
     texel, value = ("uvec2", f"from_halves(in{k}_texels[i])") if source.unpacks else ("vec4", f"in{k}_texels[i]")

@@ -20,7 +20,7 @@ from gpu_delegate.layout import MapShape, shape_of
 from gpu_delegate.nodes import SCATTERS, WINDOWS, has_weights, is_contraction, is_pointwise_convolution
 from gpu_delegate.ops.elementwise import is_elementwise
 
-MOST_INPUTS = 15  # texture units 0 to 14; the last of the 16 that OpenGL promises holds the weights
+MOST_INPUTS = 15  # texture units 1 to 15 of the 16 that OpenGL promises; the first holds the weights
 MOST_TAPS = 512  # of a window: all of them stand in the shader's text
 MOST_NODES = 100  # of a kernel: a value is written by asking for those behind it, each some calls deeper
 

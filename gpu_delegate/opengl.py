@@ -78,6 +78,7 @@ class GL:
     """Entry points as attributes, loaded from their annotations; those of newer OpenGL sit behind a flag."""
 
     multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
+    texture_units: bool  # True where glBindTextureUnit exists (OpenGL 4.5 or ARB_direct_state_access)
     khr_debug: bool  # True where labels, scopes and messages exist (OpenGL 4.3 or KHR_debug)
 
     glUseProgram: Callable[[Uint], None]
@@ -108,6 +109,7 @@ class GL:
     glActiveTexture: Callable[[Uint], None]
     glBindTexture: Callable[[Uint, Uint], None]
     glBindTextures: Callable[[Uint, Int, Array], None]
+    glBindTextureUnit: Callable[[Uint, Uint], None]
     glBindImageTexture: Callable[[Uint, Uint, Int, Byte, Int, Uint, Uint], None]
     glTexBuffer: Callable[[Uint, Uint, Uint], None]
     glTexBufferRange: Callable[[Uint, Uint, Uint, Size, Size], None]
@@ -176,6 +178,7 @@ class GL:
             if name.startswith("gl"):
                 setattr(self, name, entry_point(load(name), hint))
         self.multi_bind = self.version >= (4, 4) or "GL_ARB_multi_bind" in self.extensions()
+        self.texture_units = self.version >= (4, 5) or "GL_ARB_direct_state_access" in self.extensions()
         self.khr_debug = self.version >= (4, 3) or "GL_KHR_debug" in self.extensions()
 
     @property
@@ -206,6 +209,17 @@ class GL:
     def string(self, name: int) -> str:
         """The text of a glGetString name."""
         return (self.glGetString(name) or b"").decode(errors="replace")
+
+    def bind_texture(self, unit: int, target: int, texture: int) -> None:
+        """Let shaders read it on a unit; for a texture that has been bound to its target before.
+
+        Which unit is active then is left open: what changes a texture binds it by itself.
+        """
+        if self.texture_units:
+            self.glBindTextureUnit(unit, texture)
+        else:
+            self.glActiveTexture(TEXTURE0 + unit)
+            self.glBindTexture(target, texture)
 
     def generate(self, kind: str) -> int:
         """A new object's name; kind is the end of its glGen function: Buffers, Textures, VertexArrays, Queries."""

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from gpu_delegate import debug, opengl
-from gpu_delegate.bindings import WEIGHTS_UNIT
+from gpu_delegate.bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from gpu_delegate.context import Context, compile_compute
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.errors import DeviceError
@@ -72,7 +72,7 @@ class _Step:
     program: int
     grid: tuple[int, int, int]
     barrier: int
-    textures: tuple[tuple[int, int, ctypes.Array[ctypes.c_uint]], ...]  # as glBindTextures takes them
+    textures: tuple[int, int, ctypes.Array[ctypes.c_uint]]  # as glBindTextures takes them
     buffers: tuple[
         int, int, int, ctypes.Array[ctypes.c_uint], ctypes.Array[ctypes.c_ssize_t], ctypes.Array[ctypes.c_ssize_t]
     ]  # as glBindBuffersRange takes them
@@ -134,14 +134,13 @@ class Program:
         gl = self._gl
         gl.glUseProgram(step.program)
         if gl.multi_bind:
-            for textures in step.textures:
-                gl.glBindTextures(*textures)
+            gl.glBindTextures(*step.textures)
             gl.glBindBuffersRange(*step.buffers)
             return
-        for first, _, names in step.textures:
-            for unit, texture in enumerate(names, first):
-                gl.glActiveTexture(opengl.TEXTURE0 + unit)
-                gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
+        first, _, names = step.textures
+        for unit, texture in enumerate(names, first):
+            gl.glActiveTexture(opengl.TEXTURE0 + unit)
+            gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
         target, _, _, *columns = step.buffers
         for binding, (buffer, offset_bytes, size_bytes) in enumerate(zip(*columns, strict=True)):
             gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)
@@ -306,13 +305,14 @@ class Program:
         kernel = self.blueprint.kernels[number]
         inputs, outputs = ([self._ranges[t] for t in tensors] for tensors in (kernel.inputs, kernel.outputs))
         units = [0 if stored else place.texture for place, stored in zip(inputs, kernel.through_storage, strict=True)]
-        named = ((0, units), (WEIGHTS_UNIT, [self._weights[number]] if self._weights[number] else []))
+        weights = self._weights[number]
+        first, names = (WEIGHTS_UNIT, [weights, *units]) if weights else (FIRST_INPUT_UNIT, units)
         # Bindings of inputs are numbered behind those of outputs by the inputs' order, whether all are needed or one.
         bound = outputs + inputs if any(kernel.through_storage) else outputs
         count = len(bound)
         return _Step(
             self._programs[kernel.source], kernel.grid, self.blueprint.barriers[number],
-            tuple((first, len(names), (ctypes.c_uint * len(names))(*names)) for first, names in named if names),
+            (first, len(names), (ctypes.c_uint * len(names))(*names)),
             (
                 opengl.SHADER_STORAGE_BUFFER, 0, count,
                 (ctypes.c_uint * count)(*(place.buffer for place in bound)),

@@ -240,6 +240,19 @@ CALLS: list[tuple[str, tuple[object, ...], int | None]] = [
 ]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_textures_are_bound_to_units(gl_context: Context, monkeypatch: pytest.MonkeyPatch, together: bool) -> None:
+    gl, unit, binding_2d = gl_context.gl, 5, 0x8069
+    monkeypatch.setattr(gl, "texture_units", together and gl.texture_units)
+    names = [gl_context.mgl.texture((4, 4), 4).glo for _ in range(2)]
+    for name in names:
+        gl.bind_texture(unit, opengl.TEXTURE_2D, name)
+        gl.glActiveTexture(opengl.TEXTURE0 + unit)
+        assert gl.integer(binding_2d) == name
+    gl.glActiveTexture(opengl.TEXTURE0)
+    gl_context.check_errors("binding textures")
+
+
 class TestCounting:
     @pytest.mark.parametrize(("name", "arguments", "size"), CALLS)
     def test_every_kind_of_read_is_counted(

@@ -86,8 +86,7 @@ class Backdrop:
     def bind(self, unit: int) -> bool:
         """Bind the texture to a unit; False if there is none yet."""
         if self._target:
-            self._context.gl.glActiveTexture(opengl.TEXTURE0 + unit)
-            self._context.gl.glBindTexture(opengl.TEXTURE_2D, self._target.texture)
+            self._context.gl.bind_texture(unit, opengl.TEXTURE_2D, self._target.texture)
         return self._target is not None
 
     def release(self) -> None:

@@ -21,7 +21,6 @@ A radius is two standard deviations, in pixels of the frame. The factor grows wi
 wide in cells for any radius, and a large one costs less than a small one.
 """
 
-import ctypes
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp
@@ -73,26 +72,24 @@ class Blur:
         """Blur what is bound; the factor, with the result bound. `shrink` is blur_shrink.frag, in use, but for that."""
         plan = gaussian(radius)
         size = _cells(self._frame_size, plan.factor)
-        self._gl.glUniform1i(shrink.place("factor"), plan.factor)
+        shrink.set_ints("factor", plan.factor)
         shrink.draw(self._shrunk.framebuffer, size)
         self._smooth.use()
-        self._gl.glUniform2i(self._smooth.place("size"), *size)
-        self._gl.glUniform1i(self._smooth.place("reach"), len(plan.weights) - 1)
-        weights = (ctypes.c_float * len(plan.weights))(*plan.weights)
-        self._gl.glUniform1fv(self._smooth.place("weights"), len(weights), weights)
+        self._smooth.set_ints("size", *size)
+        self._smooth.set_ints("reach", len(plan.weights) - 1)
+        self._smooth.set_array("weights", plan.weights)
         for direction, source, target in (
             (_ROWS, self._shrunk, self._smoothed),
             (_COLUMNS, self._smoothed, self._shrunk),
         ):
-            self._gl.glUniform2i(self._smooth.place("direction"), *direction)
+            self._smooth.set_ints("direction", *direction)
             self._bind(source)
             self._smooth.draw(target.framebuffer, size)
         self._bind(self._shrunk)
         return plan.factor
 
     def _bind(self, target: OffscreenTarget) -> None:
-        self._gl.glActiveTexture(opengl.TEXTURE0 + self._unit)
-        self._gl.glBindTexture(opengl.TEXTURE_2D, target.texture)
+        self._gl.bind_texture(self._unit, opengl.TEXTURE_2D, target.texture)
 
     def release(self) -> None:
         """Delete shaders and pictures."""

@@ -73,7 +73,7 @@ class GuidedFilter:
         self._frame.bind(age=age)
         self._bind(_BEFORE_UNIT, self._before)
         self._shrink.use()
-        self._gl.glUniform1f(self._shrink.place("least"), least)
+        self._shrink.set_floats("least", least)
         self._step(self._shrink, mask, self._cells)
         self._step(self._know, self._cells, self._known)
         self._bind(_KNOWN_UNIT, self._known)
@@ -87,8 +87,7 @@ class GuidedFilter:
         drawing.draw(target.framebuffer, target.size)
 
     def _bind(self, unit: int, source: OffscreenTarget) -> None:
-        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
-        self._gl.glBindTexture(opengl.TEXTURE_2D, source.texture)
+        self._gl.bind_texture(unit, opengl.TEXTURE_2D, source.texture)
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""

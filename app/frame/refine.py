@@ -94,8 +94,7 @@ class Refiner:
 
     def bind(self, unit: int) -> None:
         """Bind the coefficients to a texture unit."""
-        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
-        self._gl.glBindTexture(opengl.TEXTURE_2D, self._shown.texture)
+        self._gl.bind_texture(unit, opengl.TEXTURE_2D, self._shown.texture)
 
     def reset(self) -> None:
         """Forget what was before: after a cut, a seek, or when a source comes back."""

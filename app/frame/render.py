@@ -116,11 +116,10 @@ class Compositor:
         factor = self._blurred(look) if look.effect == "blur" else 1
         light_factor = self._light(look) if look.wraps else 1
         drawing = self._picture(look)
-        gl = self._context.gl
-        gl.glUniform1i(drawing.place("factor"), factor)
-        gl.glUniform1i(drawing.place("light_factor"), light_factor)
-        gl.glUniform1f(drawing.place("light_wrap"), look.light_wrap)
-        gl.glUniform1i(drawing.place("height"), size[1])
+        drawing.set_ints("factor", factor)
+        drawing.set_ints("light_factor", light_factor)
+        drawing.set_floats("light_wrap", look.light_wrap)
+        drawing.set_ints("height", size[1])
         drawing.draw(target.framebuffer, size)
 
     def _bind(self, tensor: BufferSpan, look: Look) -> None:
@@ -159,12 +158,12 @@ class Compositor:
         if key not in self._drawings:
             label = " ".join(map(str, (shader.removesuffix(".frag"), *variant.values())))
             self._drawings[key] = Drawing(self._context, shader, {**self._defines, **variant}, _SAMPLERS, label)
-        drawing, gl = self._drawings[key], self._context.gl
+        drawing = self._drawings[key]
         drawing.use()
         softness = max(look.softness, _LEAST_SOFTNESS)
-        gl.glUniform3f(drawing.place("curve"), 1 / softness, 0.5 - look.threshold / softness, look.gamma)
-        gl.glUniform2i(drawing.place("mirror"), *((-1, self.frame_size[0]) if look.mirror else (0, 0)))
-        gl.glUniform4f(drawing.place("color"), *look.color, _TINT_STRENGTH)
+        drawing.set_floats("curve", 1 / softness, 0.5 - look.threshold / softness, look.gamma)
+        drawing.set_ints("mirror", *((-1, self.frame_size[0]) if look.mirror else (0, 0)))
+        drawing.set_floats("color", *look.color, _TINT_STRENGTH)
         return drawing
 
     def release(self) -> None:

@@ -57,19 +57,23 @@ class BufferTexture:
 
     def bind(self, unit: int, shown: BufferSpan) -> None:
         """Bind it to a texture unit. Raises DeviceError if the range has more texels than the device can show."""
-        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
-        self._gl.glBindTexture(opengl.TEXTURE_BUFFER, self._texture)
         span = (shown.buffer, shown.offset_bytes, shown.size_bytes)
-        if span == self._shown:
-            return
+        if span != self._shown:
+            self._show(shown)
+            self._shown = span
+        self._gl.bind_texture(unit, opengl.TEXTURE_BUFFER, self._texture)
+
+    def _show(self, shown: BufferSpan) -> None:
         texels, limit = shown.size_bytes // self._texel_bytes, self._context.limits.texture_buffer_texels
         if texels > limit:
             raise DeviceError(f"a mask of {texels} pixels is too large for {self._context.renderer}: at most {limit}")
+        self._gl.glBindTexture(opengl.TEXTURE_BUFFER, self._texture)
         if self._context.can_compute:
-            self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, self._format, *span)
+            self._gl.glTexBufferRange(
+                opengl.TEXTURE_BUFFER, self._format, shown.buffer, shown.offset_bytes, shown.size_bytes
+            )
         else:  # nothing is computed, so the mask is all that the buffer holds
             self._gl.glTexBuffer(opengl.TEXTURE_BUFFER, self._format, shown.buffer)
-        self._shown = span
 
     def release(self) -> None:
         """Delete the texture; the buffer stays."""

@@ -72,13 +72,12 @@ class TemporalBlend:
     ) -> None:
         gl = self._gl
         self._tensor.bind(_MASK_UNIT, tensor)
-        gl.glActiveTexture(opengl.TEXTURE0 + _BEFORE_UNIT)
-        gl.glBindTexture(opengl.TEXTURE_2D, before.texture)
+        gl.bind_texture(_BEFORE_UNIT, opengl.TEXTURE_2D, before.texture)
         if self._context.can_compute:
             gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
         drawing.use()
-        gl.glUniform1f(drawing.place("least"), least)
-        gl.glUniform1f(drawing.place("passed"), passed)
+        drawing.set_floats("least", least)
+        drawing.set_floats("passed", passed)
         drawing.draw(target.framebuffer, target.size)
 
     def release(self) -> None:

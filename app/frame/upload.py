@@ -141,7 +141,7 @@ class _PlaneTexture:
         self.texture = self._gl.generate("Textures")
         self._buffers = [self._gl.generate("Buffers") for _ in range(path.buffers)]
         self._sizes = dict.fromkeys(self._buffers, 0)
-        self.bind(0)
+        self._gl.glBindTexture(opengl.TEXTURE_2D, self.texture)
         size = shape[1], shape[0]
         self._gl.glTexImage2D(opengl.TEXTURE_2D, 0, stored, *size, 0, self._order, self._type, None)
         context.label(opengl.TEXTURE, self.texture, f"a plane of the frame, {size[0]}x{size[1]}")
@@ -151,22 +151,24 @@ class _PlaneTexture:
             self._gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.CLAMP_TO_EDGE)
 
     def bind(self, unit: int) -> None:
-        self._gl.glActiveTexture(opengl.TEXTURE0 + unit)
-        self._gl.glBindTexture(opengl.TEXTURE_2D, self.texture)
+        self._gl.bind_texture(unit, opengl.TEXTURE_2D, self.texture)
 
     def upload(self, plane: Plane) -> None:
         rows = plane if self._can_be_read(plane) else np.ascontiguousarray(plane)
         pitch_bytes = rows.strides[0]
-        self.bind(0)
+        row_length = pitch_bytes // self._pixel_bytes
+        self._gl.glBindTexture(opengl.TEXTURE_2D, self.texture)
         self._gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 1)
-        self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, pitch_bytes // self._pixel_bytes)
+        if row_length != self._shape[1]:
+            self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, row_length)
         address: Any = rows.ctypes.data
         if self._buffers:
             self._stage(address, pitch_bytes * (self._shape[0] - 1) + self._shape[1] * self._pixel_bytes)
             address = None
         size = self._shape[1], self._shape[0]
         self._gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, *size, self._order, self._type, address)
-        self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, 0)
+        if row_length != self._shape[1]:
+            self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, 0)
         if self._buffers:
             self._gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, 0)
 

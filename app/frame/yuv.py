@@ -78,8 +78,7 @@ class YuvPicture:
 
     def draw(self, picture: OffscreenTarget) -> None:
         """Convert a picture, which is at most one pixel smaller than the format each way."""
-        self._gl.glActiveTexture(opengl.TEXTURE0)
-        self._gl.glBindTexture(opengl.TEXTURE_2D, picture.texture)
+        self._gl.bind_texture(0, opengl.TEXTURE_2D, picture.texture)
         (width, height), rows = self.format.size, self.size[1]
         for part, first, last in zip(self._parts, (0, height), (height, rows), strict=False):
             part.use()

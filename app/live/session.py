@@ -289,8 +289,9 @@ class Session:
 
     def _take_record(self, record: FrameRecord) -> None:
         parts = self._parts
-        fps = parts.capture.fps
-        parts.workload.observe(record.index, busy_ms(record), 1000 / fps if fps else 0.0, record.dropped)
+        if parts.workload.work.auto:
+            fps = parts.capture.fps
+            parts.workload.observe(record.index, busy_ms(record), 1000 / fps if fps else 0.0, record.dropped)
         self._figures.add(record)
         self._observe(record)
 

@@ -1,6 +1,6 @@
 // conv+hswish
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
@@ -30,8 +30,8 @@ void main() {
 }
 
 // conv+relu
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
@@ -67,8 +67,8 @@ void main() {
 }
 
 // dw+relu
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
@@ -126,8 +126,8 @@ void main() {
 }
 
 // mean+conv+relu+conv+sigmoid
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 shared vec4 g0[3];
@@ -194,12 +194,12 @@ void main() {
 }
 
 // mul+conv+add
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
-layout(binding = 1) uniform samplerBuffer in1_texels;
+layout(binding = 2) uniform samplerBuffer in1_texels;
 #define in1(i) texelFetch(in1_texels, i)
-layout(binding = 2) uniform samplerBuffer in2_texels;
+layout(binding = 3) uniform samplerBuffer in2_texels;
 #define in2(i) texelFetch(in2_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
@@ -233,8 +233,8 @@ void main() {
 }
 
 // conv
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
@@ -256,8 +256,8 @@ void main() {
 }
 
 // up+sigmoid
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
@@ -294,8 +294,8 @@ void main() {
 }
 
 // depth_to_space
-layout(binding = 15) uniform samplerBuffer weights;
-layout(binding = 0) uniform samplerBuffer in0_texels;
+layout(binding = 0) uniform samplerBuffer weights;
+layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec2 out0[]; };
 

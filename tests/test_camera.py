@@ -265,9 +265,10 @@ def test_backends_are_named_never_left_to_chance() -> None:
     assert [backend.name for backend in backends("auto", "linux")] == ["V4L2"]
     assert [backend.name for backend in backends("auto", "win32")] == ["DirectShow", "Media Foundation"]
     assert [backend.name for backend in backends("auto", "darwin")] == ["AVFoundation"]
-    assert [backend.name for backend in backends("msmf", "linux")] == ["Media Foundation"]
-    with pytest.raises(SourceError, match="--api is auto, v4l2"):
-        backends("nonsense", "linux")
+    assert [backend.name for backend in backends("msmf", "win32")] == ["Media Foundation"]
+    for api in ("nonsense", "msmf"):
+        with pytest.raises(SourceError, match=f"by '{api}' here; --api is auto, v4l2$"):
+            backends(api, "linux")
     assert (node_path("2"), node_path("/dev/v4l/by-id/x")) == ("/dev/video2", "/dev/v4l/by-id/x")
 
 

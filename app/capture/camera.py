@@ -48,10 +48,11 @@ _OF_PLATFORM = {"linux": ("v4l2",), "win32": ("dshow", "msmf"), "darwin": ("avfo
 
 
 def backends(api: str, platform: str = sys.platform) -> tuple[Backend, ...]:
-    """Those to try, the best first. Raises SourceError for an unknown name or system."""
-    names = _OF_PLATFORM.get(platform, ()) if api == "auto" else (api,)
-    if not names or not set(names) <= set(BACKENDS):
-        raise SourceError(f"cameras cannot be opened by '{api}' here; --api is auto, {', '.join(BACKENDS)}")
+    """Those to try, the best first. Raises SourceError for a name that means nothing on this system."""
+    here = _OF_PLATFORM.get(platform, ())
+    names = here if api == "auto" else (api,)
+    if not names or not set(names) <= set(here):
+        raise SourceError(f"cameras cannot be opened by '{api}' here; --api is {', '.join(('auto', *here))}")
     return tuple(BACKENDS[name] for name in names)
 
 

@@ -68,6 +68,8 @@ def look_of(options: LookOptions) -> Choice:
     for name in ("light_wrap", "threshold", "softness"):
         _check("--" + name.replace("_", "-"), getattr(options, name), 0, 1)
     _check("--gamma", options.gamma, LEAST_GAMMA, MOST_GAMMA)
+    if "://" in (options.background or ""):
+        raise UsageError(f"--background {options.background}: a file is needed, an image or a recording; save it first")
     look = Look(
         effect="color" if color and effect == "replace" else effect,
         color=color or Look.color,

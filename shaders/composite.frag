@@ -50,7 +50,7 @@ void main() {
     ivec2 drawn = ivec2(gl_FragCoord.xy);
     ivec2 place = min(ivec2(drawn.x, height - 1 - drawn.y), ivec2(FRAME_W, FRAME_H) - 1), at = mirrored(place);
     vec3 pixel = frame_at(at);
-    float person = shaped(mask_over(at, pixel)), alpha = 1.0;
+    float person = shaped(mask_over(at, pixel, true)), alpha = 1.0;
 #if EFFECT == 3
     vec3 behind = blurred_at(at, pixel);
 #elif EFFECT == 1

@@ -118,11 +118,26 @@ vec3 color_of(vec4 first, ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
 #endif
 }
 
+// Where a pixel of the upright frame is stored.
+ivec2 stored(ivec2 at) {
+    at = stored_order(at);
+    return at + MIRRORED * (STORED - 1 - 2 * at);
+}
+
 // A pixel of the upright frame.
 vec3 frame_at(ivec2 at) {
-    at = stored_order(at);
-    at += MIRRORED * (STORED - 1 - 2 * at);
+    at = stored(at);
     return color_of(texelFetch(frame_0, at, 0), at, ivec2(1), ivec2(0), ivec2(1));
+}
+
+// What the luma of a pixel of the upright frame adds to its red, green and blue alike; BT.601's where it has none.
+float brightness(ivec2 at) {
+    vec4 first = texelFetch(frame_0, stored(at), 0);
+#if LAYOUT == 0
+    return dot(first.rgb, vec3(0.299, 0.587, 0.114));
+#else
+    return TO_RGB[0].r * first.LUMA;
+#endif
 }
 
 // The upright frame at (at * step + start) / den, interpolated between pixels, the outermost of which repeat.

@@ -1,5 +1,5 @@
 // The mask at a pixel of the frame, whose colour goes in as well, interpolated: the definition is in
-// app/frame/preprocess.py, that of a refined one in app/frame/refine.py.
+// app/frame/preprocess.py, that of a refined one, which may be softened, in app/frame/guided.py.
 #define FRAME_W 640
 #define FRAME_H 480
 #define X_STEP 512
@@ -27,7 +27,7 @@ float clamped(int x, int y) {
 }
 #endif
 
-float mask_over(ivec2 at, vec3 pixel) {
+float mask_over(ivec2 at, vec3 pixel, bool softened) {
 #if UNSEEN
     if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W)) return 0.0;
     if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;
@@ -35,7 +35,15 @@ float mask_over(ivec2 at, vec3 pixel) {
 #if REFINED
     vec2 place = (vec2(at) * vec2(X_STEP, Y_STEP) + vec2(X_START, Y_START)) / vec2(X_DEN, Y_DEN);
     vec4 coefficient = textureLod(coefficients, (place + 0.5) / vec2(GRID), 0.0);
-    return clamp(dot(coefficient.rgb, pixel) + coefficient.a, 0.0, 1.0);
+    float told = dot(coefficient.rgb, pixel) + coefficient.a, sum = clamp(told, 0.0, 1.0);
+    float slope = coefficient.r + coefficient.g + coefficient.b;  // per brightness
+    int corners = softened && abs(told - 0.5) < 0.5 + abs(slope) ? 4 : 0;  // else all are 0, or all are 1
+    told -= slope * brightness(at);
+    for (int i = 0; i < corners; i++) {
+        ivec2 across = clamp(at + 2 * ivec2(i % 2, i / 2) - 1, ivec2(0), ivec2(FRAME_W, FRAME_H) - 1);
+        sum += clamp(told + slope * brightness(across), 0.0, 1.0);
+    }
+    return sum / float(corners + 1);
 #else
     int x, y;
     float x_part, y_part;

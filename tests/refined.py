@@ -16,6 +16,8 @@ Doubles = npt.NDArray[np.float64]
 
 CELL = 2
 DIAMOND = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if abs(x) + abs(y) <= 2]
+CORNERS = [(-1, -1), (1, -1), (-1, 1), (1, 1)]
+BT601, BT709 = np.array([0.299, 0.587, 0.114]), np.array([0.2126, 0.7152, 0.0722])
 BLOCK = [(2 * x, 2 * y) for y in range(-3, 4) for x in range(-3, 4)]
 
 
@@ -132,16 +134,20 @@ def regression(window: Doubles) -> Doubles:
     slope = np.linalg.solve(
         (weights[:, None] * apart).T @ apart + 0.0003 * np.eye(3), (weights * (masks - mask)) @ apart
     )
-    return np.append(1.5 * slope, 1.5 * (mask - slope @ color) - 0.25)
+    return np.append(2 * slope, 2 * (mask - slope @ color) - 0.5)
 
 
-def over_frame(coefficients: Doubles, cell: int, rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
+def over_frame(
+    coefficients: Doubles, cell: int, rgb: Doubles, grid: ImageSize, fit: Fit, luma: Doubles = BT601
+) -> Doubles:
     """The mask (h, w) of a frame from coefficients for cells of so many pixels of the grid."""
     frame = (rgb.shape[1], rgb.shape[0])
     scale, offset = scales(frame, grid, fit)
     places = [(np.arange(n) + 0.5 - o) / s for n, s, o in zip(frame, scale, offset, strict=True)]
     here = bilinear(coefficients, *(place / cell - 0.5 for place in places))
-    mask = np.clip((here[..., :3] * rgb).sum(-1) + here[..., 3], 0, 1)
+    told, bright = (here[..., :3] * rgb).sum(-1) + here[..., 3], rgb @ luma
+    brighter = neighbours(bright[..., None], CORNERS)[..., 0] - bright
+    mask = np.clip([told, *(told + here[..., :3].sum(-1) * brighter)], 0, 1).mean(0)
     seen = [(place > -1e-9) & (place < side + 1e-9) for place, side in zip(places, grid, strict=True)]
     return np.asarray(mask * (seen[1][:, None] & seen[0]))
 

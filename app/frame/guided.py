@@ -17,14 +17,20 @@ which tests/test_refine.py has in NumPy:
             that is known becomes person, by n, where one is near: collars, hats, what is held
     fit     over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.001:
             a = (cov(c, c) + 0.0003 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
-    steep   by 1.5 around 0.5, for linear fits come out flat: a' = 1.5 a, b' = 1.5 b - 0.25
+    steep   by 2 around 0.5, for linear fits come out flat: a' = 2 a, b' = 2 b - 0.5
 
 Beyond its edges the grid repeats: the mask its last pixels to fill the last cells, then all the outermost cells.
 
-Each pixel of the frame takes a' and b' interpolated between cells, and its mask is a' . colour + b', clamped to 0..1
-(mask_over.glsl): one small texture instead of a second picture of the frame's size. It is interpolated by the device's
-own filter, since nothing on the CPU has to agree; hardware does that in 256 steps between two cells, software exactly.
-Where all masks of a window agree a is 0, so that no texture of the picture shows.
+Each pixel of the frame takes a' and b' interpolated between cells, which is one small texture instead of a second
+picture of the frame's size. Its mask is a' . colour + b', clamped to 0..1, and then softened, so that noise shows less
+and edges are as soft as in pictures (mask_over.glsl):
+
+    soft    the mean of five: for the pixel's colour, and for what that would be if it were as bright as each of the
+            four pixels across its corners. Only luma differs: most formats have one chroma for several pixels
+
+Coefficients are interpolated by the device's own filter, since nothing on the CPU has to agree; hardware does that in
+256 steps between two cells, software exactly. Where all masks of a window agree a is 0, so that no texture of the
+picture shows.
 """
 
 from app.frame.drawing import FRAME_SAMPLERS, Drawing

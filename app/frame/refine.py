@@ -2,7 +2,7 @@
 
 Two steps, each on or off at any time: temporal.py makes the mask steady on the network's grid, guided.py fits it to the
 colours of the frame. What comes out is a texture of coefficients: the mask at a pixel is dot(rgb, colour) + alpha, both
-interpolated, clamped to 0..1 (mask_over.glsl). Without the guided step they are (0, 0, 0, mask).
+interpolated, clamped to 0..1 and softened (mask_over.glsl). Without the guided step they are (0, 0, 0, mask).
 
 A frame that the network does not see keeps the coefficients of the last one that it saw: they are of colours, so that
 the edge goes on to follow the picture.

@@ -46,6 +46,8 @@ class Running:
 
     def _asked(self, true: Callable[[], bool]) -> bool:
         self.process.send_signal(signal.SIGSTOP)
+        with contextlib.suppress(ChildProcessError):  # it has ended before
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             return true()
         finally:
@@ -73,10 +75,10 @@ class Running:
 
 
 def rows_of(log: Path) -> list[dict[str, Any]]:
-    """The rows of a log, which must be whole; of one that is not there yet, none."""
-    if not log.exists():
+    """The rows of a log, which must be whole; of one that is not there yet, or was made just now, none."""
+    text = log.read_text() if log.exists() else ""
+    if not text:
         return []
-    text = log.read_text()
     if log.suffix == ".json":
         rows: list[dict[str, Any]] = json.loads(text)["frames"]
         return rows

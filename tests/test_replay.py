@@ -263,6 +263,7 @@ def test_ctrl_c_finishes_the_recording_and_the_log(tmp_path: Path) -> None:
         while not (log.exists() and log.stat().st_size > 4000) and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGSTOP)  # reading takes more than one look, and a row may come in between
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         running = json.loads(log.read_text())  # whole at any time
         process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGINT)

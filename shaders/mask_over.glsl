@@ -21,6 +21,7 @@
 uniform sampler2D coefficients;
 
 const ivec2 GRID = (ivec2(MASK_W, MASK_H) + CELL - 1) / CELL * CELL;
+const float MOST_APART = 1.17;  // two brightnesses; limited range has codes beyond black and white
 #else
 float clamped(int x, int y) {
     return mask_at(clamp(x, 0, MASK_W - 1), clamp(y, 0, MASK_H - 1));
@@ -37,7 +38,8 @@ float mask_over(ivec2 at, vec3 pixel, bool softened) {
     vec4 coefficient = textureLod(coefficients, (place + 0.5) / vec2(GRID), 0.0);
     float told = dot(coefficient.rgb, pixel) + coefficient.a, sum = clamp(told, 0.0, 1.0);
     float slope = coefficient.r + coefficient.g + coefficient.b;  // per brightness
-    int corners = softened && abs(told - 0.5) < 0.5 + abs(slope) ? 4 : 0;  // else all are 0, or all are 1
+    bool same = abs(told - 0.5) >= 0.5 + MOST_APART * abs(slope);  // all are 0, or all are 1
+    int corners = softened && !same ? 4 : 0;
     told -= slope * brightness(at);
     for (int i = 0; i < corners; i++) {
         ivec2 across = clamp(at + 2 * ivec2(i % 2, i / 2) - 1, ivec2(0), ivec2(FRAME_W, FRAME_H) - 1);

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -42,7 +43,17 @@ def test_handlers_are_put_back_and_ignored_signals_stay_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_what_compiled_code_lets_through_to_nobody_comes_again(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("busy_s", [0.0, 0.1], ids=["at once", "and once more while it is being sent"])
+def test_what_compiled_code_lets_through_to_nobody_comes_again(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, busy_s: float
+) -> None:
+    class Timer(threading.Timer):
+        def start(self) -> None:
+            super().start()
+            time.sleep(busy_s)  # a machine that has other things to do
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+
     def called_from_c() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(60)

@@ -1,12 +1,16 @@
 # make demo: a segmented recording in out/    make test: every check    make setup: .venv with the program in it
 # make soak: 10,000 live frames with everything happening to them, some minutes
+# make fuzz: mutated models, recordings, streams, images, settings; CASES=1000 of each, SEED=0
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup system demo test soak bench lock clean
+CASES := 1000
+SEED := 0
+
+.PHONY: setup system demo test soak fuzz bench lock clean
 
 setup: $(STAMP)
 
@@ -31,6 +35,9 @@ test: setup
 soak: setup
 	@.ci/setup tests
 	SOAK_FRAMES=10000 $(BIN)/pytest -q tests/test_live_soak.py
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
 
 bench: setup
 	$(BIN)/texelflow bench frame --model selfie --size 640x480

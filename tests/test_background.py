@@ -1,14 +1,29 @@
 """Background images: what is read, what is cut to cover the frame, and what is refused in one line."""
 
 import os
+import zlib
 from pathlib import Path
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from app.media.background import cover, read_image
 from gpu_delegate.errors import MediaError
+from tests.fuzz.children import run_cases
+
+
+def png(bgr: npt.NDArray[np.uint8]) -> bytes:
+    """The picture (H, W, 3) as a PNG file."""
+    done, data = cv2.imencode(".png", bgr)
+    assert done
+    return bytes(data)
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    """A chunk of a PNG file."""
+    return len(content).to_bytes(4, "big") + kind + content + zlib.crc32(kind + content).to_bytes(4, "big")
 
 
 class TestBackground:
@@ -45,6 +60,29 @@ class TestBackground:
         with pytest.raises(MediaError, match=expected) as caught:
             read_image(path)
         assert "\n" not in str(caught.value)
+
+    def test_png_chunks_take_no_memory_for_what_is_not_there(self, tmp_path: Path) -> None:
+        """OpenCV would take 2 GB for the first, and gigabytes more for the second's size of an animation."""
+        sound = png(np.full((6, 9, 3), 77, np.uint8))
+        wild = sound[:33] + chunk(b"acTL", b"\0\0\0\2\0\0\0\0") + b"\x7f\xff\xff\xffIDAT" + sound[33:]
+        frame = (0).to_bytes(4, "big") + (65535).to_bytes(4, "big") * 2 + bytes(14)
+        animated = sound[:33] + chunk(b"acTL", b"\0\0\0\2\0\0\0\0") + chunk(b"fcTL", frame) + sound[33:]
+        path = tmp_path / "picture.png"
+        for content, outcome in ((wild, "refused"), (animated, "ran")):
+            path.write_bytes(content)
+            (result,) = run_cases(lambda _: read_image(path), lambda _: b"", 1)
+            assert result.outcome == outcome, result
+        assert (read_image(path) == (77, 77, 77, 255)).all()
+
+    def test_damage_that_does_not_matter_is_passed_over(self, tmp_path: Path) -> None:
+        sound = png(np.full((6, 9, 3), 77, np.uint8))
+        path = tmp_path / "picture.png"
+        text = chunk(b"tEXt", b"Comment\0words")
+        path.write_bytes(sound[:33] + text[:-1] + b"\0" + sound[33:])
+        assert (read_image(path) == (77, 77, 77, 255)).all()
+        path.write_bytes(sound[:29] + b"\0\0\0\0" + sound[33:])
+        with pytest.raises(MediaError, match="damaged"):
+            read_image(path)
 
     def test_folders_pipes_and_devices_are_no_images(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.png")

@@ -1,6 +1,7 @@
 """An image file goes in, RGBA bytes of the frame's size come out: the background that replaces what is not a person."""
 
 import struct
+import zlib
 from pathlib import Path
 
 import cv2
@@ -15,6 +16,7 @@ Image = npt.NDArray[np.uint8]
 _MOST_PIXELS = 1 << 26  # 8192 x 8192
 _MOST_BYTES = 1 << 28
 _PNG = b"\x89PNG\r\n\x1a\n"
+_ANIMATION = (b"acTL", b"fcTL", b"fdAT")
 _JPEG = b"\xff\xd8\xff"
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers of segments that hold the size
 
@@ -49,8 +51,10 @@ def read_image(path: Path) -> Image:
         raise MediaError(f"{path} is not an image that can be read: use a PNG or JPEG file")
     if size[0] * size[1] > _MOST_PIXELS:
         raise MediaError(f"image {path} is too large: {size[0]}x{size[1]} pixels, at most {_MOST_PIXELS >> 20} million")
+    if data.startswith(_PNG):
+        data = _plain_png(data)
     try:
-        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) if data else None
     except cv2.error:
         decoded = None
     if decoded is None:
@@ -67,6 +71,24 @@ def cover(rgba: Image, size: ImageSize) -> Image:
     part = np.ascontiguousarray(rgba[top : top + kept_height, left : left + kept_width])
     shrinks = kept_width > to_width
     return np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR), np.uint8)
+
+
+def _plain_png(data: bytes) -> bytes:
+    """The PNG file of its sound chunks, without animation; empty if one is damaged that matters.
+
+    OpenCV takes the memory that a chunk claims before it looks for the bytes.
+    """
+    kept, at = [_PNG], len(_PNG)
+    while at < len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")  # behind length, kind, content and checksum
+        kind, content = data[at + 4 : at + 8], data[at + 4 : end - 4]
+        sound = end <= len(data) and zlib.crc32(content) == int.from_bytes(data[end - 4 : end], "big")
+        if not sound and (end > len(data) or kind[:1].isupper()):  # small letters: a picture can do without it
+            return b""
+        if sound and kind not in _ANIMATION:
+            kept.append(data[at:end])
+        at = end if kind != b"IEND" else len(data)
+    return b"".join(kept)
 
 
 def _size(data: bytes) -> ImageSize | None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import tokenize
 from importlib import resources
 
 import cv2
@@ -14,6 +15,11 @@ from gpu_delegate.errors import MediaError, UsageError
 
 CLIP_FRAMES = (30, 60, 90, 110, 130, 150, 180, 230)  # with one person, with two, in little light
 MOST_BYTES = 1 << 28  # of all of them
+# What numpy.load raises on damaged headers, which are Python literals
+_UNREADABLE = (
+    *(OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError),
+    *(ArithmeticError, MemoryError, RecursionError, TypeError),
+)
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
@@ -52,7 +58,7 @@ def read_frames(path: str | os.PathLike[str]) -> Rgba:
     try:
         with np.errstate(over="raise"):  # a header may claim more than 64 bits hold
             frames = np.load(name, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, MemoryError) as error:
+    except _UNREADABLE as error:
         reason = " ".join(str(error).split())[:100]
         raise MediaError(f"'{name}' cannot be read as .npy ({reason}); make it with numpy.save") from error
     if not isinstance(frames, np.ndarray) or frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 4:

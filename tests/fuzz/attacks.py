@@ -1,0 +1,151 @@
+"""The attacks by name: the sound files that mutants are made of go in, and what each mutant is given to."""
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from app.capture.network import open_network
+from app.capture.source import SourceLostError, Wanted
+from app.media.background import read_image
+from app.media.frames import read_frames
+from app.media.recorder import Recorder
+from app.media.sources import FileSource
+from app.models.metadata import read_metadata
+from app.settings.config import dump, read_config
+from app.settings.settings import Settings
+from gpu_delegate.device import HARDWARE
+from gpu_delegate.program import draft
+from gpu_delegate.reader import read_model
+from tests.clips import Recipe, moving, write_clip
+from tests.fuzz.children import Attempt
+from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
+from tests.model_builder import selfie_like
+from tests.test_metadata import metadata_flatbuffer, model
+
+_FRAMES, _READ = 12, 8  # of a clip, and of them read
+_MOST_SHOTS = 6
+_OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What is mutated, and who gets it."""
+
+    seeds: Callable[[], Sequence[bytes]]
+    attempt: Attempt
+
+
+def _with_file(name: str, attempt: Callable[[Path], object]) -> Attempt:
+    """The attempt on a file of this name, which holds the bytes."""
+
+    def run(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.write_bytes(data)
+            attempt(path)
+
+    return run
+
+
+def _models() -> Sequence[bytes]:
+    return [selfie_like(0), selfie_like(1, global_pool="MEAN", fused=True, half=False)]
+
+
+def _compile(data: bytes) -> None:
+    draft(read_model(data), HARDWARE)
+
+
+def _described_models() -> Sequence[bytes]:
+    metadata = metadata_flatbuffer([127.5], [127.5], 1)
+    return [model(metadata, b"background\nperson\n"), model(metadata_flatbuffer([0.0], [255.0], 2))]
+
+
+def _recordings() -> Sequence[bytes]:
+    recipes = {
+        "a.mp4": Recipe(),
+        "fragmented.mp4": Recipe(container_options={"movflags": "frag_keyframe+empty_moov"}),
+        "sound.mp4": Recipe(sound="aac"),
+        "a.mkv": Recipe(sound="flac"),
+        "a.webm": Recipe(codec="libvpx", codec_options={}),
+        "a.avi": Recipe(codec="mjpeg", pixel_format="yuvj420p", codec_options={}),
+        "a.ts": Recipe(codec="mpeg2video", codec_options={}),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        return [
+            write_clip(Path(folder) / name, moving(_FRAMES), recipe).read_bytes() for name, recipe in recipes.items()
+        ]
+
+
+def _replay(path: Path) -> None:
+    """Decode the recording and record it again, with its sound."""
+    with FileSource(path) as source:
+        info = source.info
+        sound = path if info.has_audio else None
+        target = path.with_name("again.mkv")
+        rate = min(max(info.average_rate, Fraction(1)), Fraction(1000))
+        with Recorder(target, info.width, info.height, info.time_base, rate, audio_from=sound) as recorder:
+            for frame in islice(source, _READ):
+                recorder.write(frame.rgba, frame.pts)
+
+
+def _images() -> Sequence[bytes]:
+    picture = np.concatenate([moving(1)[0], np.full((48, 64, 1), 200, np.uint8)], -1)
+    kinds = ((".png", picture), (".png", picture[..., 0]), (".jpg", picture[..., :3]))
+    encoded = [cv2.imencode(suffix, pixels) for suffix, pixels in kinds]
+    assert all(done for done, _ in encoded)
+    return [bytes(data) for _, data in encoded]
+
+
+def _streams() -> Sequence[bytes]:
+    pictures = [jpeg(numbered_picture(index, (64, 48))) for index in range(_MOST_SHOTS)]
+    with tempfile.TemporaryDirectory() as folder:
+        transport = write_clip(Path(folder) / "a.ts", moving(_FRAMES)).read_bytes()
+    chunks = b"".join(f"{len(picture):x}\r\n".encode() + picture + b"\r\n" for picture in pictures) + b"0\r\n\r\n"
+    return [
+        HEAD + b"".join(map(part, pictures)),
+        _OK + b"video/x-motion-jpeg\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks,
+        _OK + b"video/mp2t\r\n\r\n" + transport,
+        b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
+    ]
+
+
+def _watch(data: bytes) -> None:
+    """Open what a server on loopback sends, and read a few pictures of it."""
+    with MjpegServer(answer=lambda connection, _: connection.sendall(data)) as server:
+        source = open_network(server.url, Wanted())
+        try:
+            with contextlib.suppress(SourceLostError):  # at the end, where it has sent a picture
+                for _ in range(_MOST_SHOTS):
+                    source.read()
+        finally:
+            source.close()
+
+
+def _arrays() -> Sequence[bytes]:
+    stream = io.BytesIO()
+    np.save(stream, np.zeros((2, 8, 8, 4), np.uint8))
+    return [stream.getvalue()]
+
+
+def _touch_frames(path: Path) -> int:
+    frames = read_frames(path)
+    return int(frames[0].sum()) + int(frames[-1].sum())
+
+
+ATTACKS = {
+    "compile": Attack(_models, _compile),
+    "metadata": Attack(_described_models, read_metadata),
+    "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
+    "images": Attack(_images, _with_file("in.png", read_image)),
+    "streams": Attack(_streams, _watch),
+    "settings": Attack(lambda: [dump(Settings()).encode()], _with_file("live.toml", read_config)),
+    "frames": Attack(_arrays, _with_file("in.npy", _touch_frames)),
+}

@@ -17,15 +17,16 @@ from tests.fuzz.attacks import ATTACKS
 from tests.fuzz.children import FINDINGS, OUTCOMES, Result, run_cases
 
 CASES = 40
+QUICK = [name for name in ATTACKS if name != "commands"]
 ROOT = Path(__file__).parents[1]
 
 
 def test_attacks_find_nothing() -> None:
-    command = [sys.executable, "-m", "tests.fuzz", "--cases", str(CASES), "--seed", "11", "--json"]
+    command = [sys.executable, "-m", "tests.fuzz", *QUICK, "--cases", str(CASES), "--seed", "11", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     counted = json.loads(done.stdout.splitlines()[-1])
-    assert list(counted) == list(ATTACKS)
+    assert list(counted) == QUICK
     for name, counts in counted.items():
         assert counts["ran"] + counts["refused"] == CASES, name
         assert min(counts["ran"], counts["refused"]) > 0, name

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from app.capture.network import open_network
 from app.capture.source import SourceLostError, Wanted
+from app.cli import main
 from app.media.background import read_image
 from app.media.frames import read_frames
 from app.media.recorder import Recorder
@@ -22,6 +24,7 @@ from app.models.metadata import read_metadata
 from app.settings.config import dump, read_config
 from app.settings.settings import Settings
 from gpu_delegate.device import HARDWARE
+from gpu_delegate.errors import UsageError
 from gpu_delegate.program import draft
 from gpu_delegate.reader import read_model
 from tests.clips import Recipe, moving, write_clip
@@ -32,6 +35,7 @@ from tests.test_metadata import metadata_flatbuffer, model
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
 _MOST_SHOTS = 6
+CLIP = Path(__file__).parents[2] / "assets" / "people.mp4"
 _OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
 
 
@@ -129,6 +133,39 @@ def _watch(data: bytes) -> None:
             source.close()
 
 
+def _commands() -> Sequence[bytes]:
+    """Command lines that write no file, their words divided by zeros."""
+    lines = (
+        "replay people.mp4 --from 1s --to 1.1s --backend cpu --fit crop --range -1..1 --json",
+        "replay people.mp4 --to 1 --effect replace --background people.mp4 --threshold 0.5 --speed 2 --overlay",
+        "check people.mp4 --from 3 --to 3 --tolerance 0.01 --activation none --channel 0 --precision fp16",
+        "inspect people.mp4 --no-peaks --unfused --json",
+        "bench frame --size 64x48 --backend cpu --runs 1 --warmup 0 --json",
+        "bench quality people.mp4 --to 2 --seed 0 --backend cpu",
+        "live --dump-config --blur 9 --size 640x480 --camera 0 --effect tint --softness 1.5",
+    )
+    return [line.replace(" ", "\0").encode() for line in lines]
+
+
+def _command(data: bytes) -> None:
+    """Run it beside the demo clip; only the exit codes that the help promises are sound."""
+    words = [os.fsdecode(word) for word in data.split(b"\0")]
+    if {"fetch", "--help", "-h"} & {*words}:
+        return
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nothing:
+        (Path(folder) / "people.mp4").symlink_to(CLIP)
+        os.chdir(folder)
+        errors = io.StringIO()
+        with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(errors):
+            code = main(words)
+        os.chdir("/")
+    said = errors.getvalue()
+    if code not in (0, 1, 2, 3):
+        raise AssertionError(f"exit code {code}: {said}")
+    if code == 2:
+        raise UsageError(" ".join(said.splitlines()[-1:]))
+
+
 def _arrays() -> Sequence[bytes]:
     stream = io.BytesIO()
     np.save(stream, np.zeros((2, 8, 8, 4), np.uint8))
@@ -147,5 +184,6 @@ ATTACKS = {
     "images": Attack(_images, _with_file("in.png", read_image)),
     "streams": Attack(_streams, _watch),
     "settings": Attack(lambda: [dump(Settings()).encode()], _with_file("live.toml", read_config)),
+    "commands": Attack(_commands, _command),
     "frames": Attack(_arrays, _with_file("in.npy", _touch_frames)),
 }

@@ -136,9 +136,10 @@ def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
     frame = frame_60()
     expected = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(frame.rgba))
     for backend in ("gl", "cpu"):
-        options = ReplayOptions(CLIP, tmp_path / "x.mp4", LookOptions("mask"), first=60, last=62, backend=backend)
+        out = tmp_path / f"{backend}.mp4"
+        options = ReplayOptions(CLIP, out, LookOptions("mask"), first=60, last=62, backend=backend)
         assert replay(options, Console(quiet=True))[1] == 0
-        shown = frames_of(tmp_path / "x.mp4")[0][..., 1] / 255
+        shown = frames_of(out)[0][..., 1] / 255
         assert np.abs(shown - expected).mean() < 0.01
         assert ((shown > 0.5) == (expected > 0.5)).mean() > 0.995
 

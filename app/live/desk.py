@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from app.files import settle
 from app.frame.effects import EFFECTS, effect_by_number
 from app.live.board import Board
-from app.live.chosen import choice_of, refinement_of, work_of
+from app.live.chosen import choice_of, files_of, refinement_of, work_of
 from app.live.outputs import Kind, LiveOutputs
 from app.live.scene import Scenes
 from app.live.workload import Workload
@@ -181,6 +182,7 @@ class Desk:
         self.settings = replace(self.settings, **none)
 
     def _begin(self, name: str) -> None:
+        settle(files_of(self.settings, self._watch.path))
         begin = _OUTPUTS[name][1]
         begin(self._outputs, Path(str(getattr(self.settings, name))))
 

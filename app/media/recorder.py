@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 from fractions import Fraction
+from pathlib import Path
 from types import TracebackType
 
 import av
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.files import check_output, check_writable
-from app.leftovers import locked
+from app.leftovers import locked, remove_if_left
 from app.media.convert import FromRgba, Rgba
 from app.media.sound import SoundCopy, fits
 from gpu_delegate.errors import MediaError
@@ -248,6 +249,7 @@ def write_png(path: str | os.PathLike[str], image: npt.NDArray[np.uint8]) -> Non
         if not done:
             raise MediaError(f"'{name}' cannot be written: an image of {image.shape} is no PNG")
         try:
+            remove_if_left(Path(part))  # it may be a link to what is not ours
             with open(part, "wb") as file, locked(part, patient=True):
                 file.write(data.tobytes())
                 file.flush()

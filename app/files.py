@@ -20,6 +20,8 @@ from gpu_delegate.errors import MediaError, UsageError
 
 Kind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug"]
 Existing = Literal["kept", "numbered", "renewed"]
+Form = Literal["nothing", "file", "folder", "other"]
+Above = Literal["folder", "missing", "file"]
 Place = tuple[int | str, ...]
 
 ENDINGS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
@@ -85,11 +87,11 @@ class Seen:
     it can be. `held` is one of the files in a folder that would be written over, '' for none.
     """
 
-    form: Literal["nothing", "file", "folder", "other"]
+    form: Form
     place: Place
     folder: Place
     name: str
-    above: Literal["folder", "missing", "file"] = "folder"
+    above: Above = "folder"
     writable: bool = True
     held: str = ""
 
@@ -223,16 +225,15 @@ def look(named: Read | Write) -> Seen:
     """What is there under a name. Names that no file system takes are those of nothing."""
     real = _real(named.path)
     above, name = os.path.split(real)
-    place, closest = _place(real)
-    form, ground = _form(real), _form(closest)
+    form, ground, writable = _standing(real)
     held = _HELD.get(named.kind) if isinstance(named, Write) and form == "folder" else None
     return Seen(
         form,
-        place,
+        _place(real)[0],
         _place(above)[0],
         os.path.normcase(name),
-        "file" if ground != "folder" and form == "nothing" else "folder" if _form(above) == "folder" else "missing",
-        os.access(closest, os.W_OK),
+        ground,
+        writable,
         _held(real, held) if held else "",
     )
 
@@ -244,7 +245,18 @@ def _real(path: Path) -> str:
         return os.path.abspath(str(path).replace("\0", ""))
 
 
-def _form(path: str) -> Literal["nothing", "file", "folder", "other"]:
+def _standing(path: str) -> tuple[Form, Above, bool]:
+    """Form, what is above, and whether it can be written; of what is not there, whether it can be made."""
+    if (form := _form(path)) != "nothing":
+        return form, "folder", os.access(path, os.W_OK)
+    above = os.path.dirname(path) or os.curdir
+    if _form(above) == "folder":
+        return form, "folder", os.access(above, os.W_OK)
+    _, closest = _place(os.path.abspath(path))
+    return form, "missing" if _form(closest) == "folder" else "file", os.access(closest, os.W_OK)
+
+
+def _form(path: str) -> Form:
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -289,7 +301,8 @@ def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str]) 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise MediaError if no file of this name can be written. Touches nothing."""
     write = Write("", Path(path), "picture", "renewed")
-    if why := _trouble(write, look(write)):
+    form, above, writable = _standing(os.fspath(path))
+    if why := _trouble(write, Seen(form, (), (), "", above, writable)):
         raise MediaError(write.line(why))
 
 

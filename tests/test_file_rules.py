@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.files import ENDINGS, Existing, Files, Kind, Read, Seen, Write, free_name, look_at, objections, settle
@@ -125,6 +125,7 @@ def write_all(write: Write) -> None:
             path.write_bytes(b"written")
 
 
+@example(links=[("l.json", "a.png.part", True)], reads=["l.json"], written=["a.png"], force=True)
 @settings(max_examples=100, deadline=None)
 @given(
     links=st.lists(st.tuples(st.sampled_from(LINKS), st.sampled_from([*FILES, "pics"]), st.booleans()), max_size=4),

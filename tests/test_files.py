@@ -6,14 +6,20 @@ import pty
 import select
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
+from app.console import Console, Report
 from app.files import ENDINGS, Read, own_name
 from app.media.recorder import _FORMATS
+from app.verbs.replay import replay
+from app.verbs.replay_options import ReplayOptions
+from gpu_delegate.errors import UsageError
 from tests.clips import moving, write_clip
 from tests.commands import Command
 from tests.running import times_of
@@ -173,6 +179,21 @@ def test_force_writes_over_what_is_there_and_over_nothing_else(place: Path, texe
     assert changed & pictures >= {f"pics/00000{number}.png" for number in range(3)}
     assert before.keys() <= after.keys()
     assert len(times_of(place / "old.mp4")) == 3
+
+
+def test_what_comes_while_the_run_begins_is_kept(place: Path) -> None:
+    class Busy(Console):
+        """Somebody else writes the output meanwhile."""
+
+        @contextmanager
+        def download(self) -> Iterator[Report]:
+            Path("new.json").write_text("precious")
+            with super().download() as report:
+                yield report
+
+    with pytest.raises(UsageError, match=r"--log new\.json: exists already"):
+        replay(ReplayOptions(Path("in.mp4"), log=Path("new.json"), backend="cpu"), Busy(quiet=True))
+    assert Path("new.json").read_text() == "precious"
 
 
 def test_folders_with_other_files_are_taken(place: Path, texelflow: Command) -> None:

@@ -191,7 +191,7 @@ class TestFileOfSettings:
             assert stage.settings.record == ""
             stage.save('[output]\nrecord = "settings.mp4"\nmattes = "mattes"\n')
             yield from stage.until(lambda: "settings.mp4: that is the file of settings" in stage.words)
-            assert stage.parts.outputs.active == ("mattes",)
+            assert [*stage.parts.outputs.active] == ["mattes"]
             assert stage.config.read_text().startswith("[output]")
 
         (theatre.folder / "settings.mp4").symlink_to(theatre.config)

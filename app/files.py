@@ -5,24 +5,20 @@ Nothing is opened and nothing is touched: links are followed, and what the syste
 
 import os
 import re
-import stat
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from app.console import one_line
+from app.names import Seen, free_name, look, standing
 from gpu_delegate import debug
 from gpu_delegate.errors import MediaError, UsageError
 
 Kind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug"]
 Existing = Literal["kept", "numbered", "renewed"]
-Form = Literal["nothing", "file", "folder", "other"]
-Above = Literal["folder", "missing", "file"]
-Place = tuple[int | str, ...]
 
 ENDINGS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     {
@@ -41,7 +37,13 @@ _HELD: Mapping[Kind, re.Pattern[str]] = MappingProxyType(  # what is written in 
         "debug": re.compile(r".+\.(comp|vert|frag|npy)"),
     }
 )
-_OF_FILES = {ending for endings in ENDINGS.values() for ending in endings} | {".tflite", ".toml", ".webm", ".avi"}
+_OF_FILES = {ending for endings in ENDINGS.values() for ending in endings} | {
+    ".avi",
+    ".jpg",
+    ".tflite",
+    ".toml",
+    ".webm",
+}
 
 
 @dataclass(frozen=True)
@@ -79,24 +81,6 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the system says of a name, links followed.
-
-    All names of one thing have the same place, also of one that is not there yet; `folder` is the place of the folder
-    that it is in under `name`. Where nothing is, `above` tells what the folder would be made in, and `writable` whether
-    it can be. `held` is one of the files in a folder that would be written over, '' for none.
-    """
-
-    form: Form
-    place: Place
-    folder: Place
-    name: str
-    above: Above = "folder"
-    writable: bool = True
-    held: str = ""
-
-
-@dataclass(frozen=True)
 class Objection:
     """Why something is not written; with a question there is someone who may allow it."""
 
@@ -120,7 +104,7 @@ def settle(files: Files, force: bool = False) -> bool:
 
 
 def _allowed(objection: Objection) -> bool:
-    """What the person at the terminal says. Raises UsageError where nobody can be asked."""
+    """What the person at the terminal says; no where nobody is there."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         return False
     print(f"{one_line(objection.question)} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -212,82 +196,10 @@ def _kept(write: Write, seen: Seen) -> Iterator[Objection]:
         yield Objection(line, f"{write.path} exists: overwrite it?")
 
 
-# What the system says ---------------------------------------------------------------------------------------------
-
-
 def look_at(files: Files) -> dict[Read | Write, Seen]:
     """All of them."""
     named: tuple[Read | Write, ...] = (*files.reads, *files.writes)
-    return {each: look(each) for each in named}
-
-
-def look(named: Read | Write) -> Seen:
-    """What is there under a name. Names that no file system takes are those of nothing."""
-    real = _real(named.path)
-    above, name = os.path.split(real)
-    form, ground, writable = _standing(real)
-    held = _HELD.get(named.kind) if isinstance(named, Write) and form == "folder" else None
-    return Seen(
-        form,
-        _place(real)[0],
-        _place(above)[0],
-        os.path.normcase(name),
-        ground,
-        writable,
-        _held(real, held) if held else "",
-    )
-
-
-def _real(path: Path) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # links in a circle, NUL
-        return os.path.abspath(str(path).replace("\0", ""))
-
-
-def _standing(path: str) -> tuple[Form, Above, bool]:
-    """Form, what is above, and whether it can be written; of what is not there, whether it can be made."""
-    if (form := _form(path)) != "nothing":
-        return form, "folder", os.access(path, os.W_OK)
-    above = os.path.dirname(path) or os.curdir
-    if _form(above) == "folder":
-        return form, "folder", os.access(above, os.W_OK)
-    _, closest = _place(os.path.abspath(path))
-    return form, "missing" if _form(closest) == "folder" else "file", os.access(closest, os.W_OK)
-
-
-def _form(path: str) -> Form:
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return "nothing"
-    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
-
-
-def _place(real: str) -> tuple[Place, str]:
-    """Device and number of what is there, or else of the closest folder above and the names missing in it; and that."""
-    missing: tuple[str, ...] = ()
-    while True:
-        above, name = os.path.split(real)
-        try:
-            found = os.stat(real)
-        except (OSError, ValueError):
-            if above == real:
-                return (real, *missing), real
-            real, missing = above, (os.path.normcase(name), *missing)
-        else:
-            return (found.st_dev, found.st_ino, *missing), real
-
-
-def _held(folder: str, pattern: re.Pattern[str]) -> str:
-    try:
-        with os.scandir(folder) as entries:
-            return min((entry.name for entry in entries if pattern.fullmatch(entry.name)), default="")
-    except OSError:
-        return ""
-
-
-# One name alone ---------------------------------------------------------------------------------------------------
+    return {each: look(each.path, _HELD.get(each.kind) if isinstance(each, Write) else None) for each in named}
 
 
 def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
@@ -301,7 +213,7 @@ def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str]) 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise MediaError if no file of this name can be written. Touches nothing."""
     write = Write("", Path(path), "picture", "renewed")
-    form, above, writable = _standing(os.fspath(path))
+    form, above, writable = standing(os.fspath(path))
     if why := _trouble(write, Seen(form, (), (), "", above, writable)):
         raise MediaError(write.line(why))
 
@@ -311,22 +223,3 @@ def own_name(path: Path, reads: Sequence[Read]) -> Path:
     write = Write("", path, "picture", "renewed")
     taken = _taken(write, reads, (), look_at(Files(tuple(reads), (write,))))
     return free_name(path, {path}) if taken else path
-
-
-def next_name(folder: Path, stem: str, suffix: str, given: Collection[Path] = ()) -> Path:
-    """The first of stem-1, stem-2 and so on that is neither there nor given; a suffix begins with its dot."""
-    paths = (folder / f"{stem}-{number}{suffix}" for number in count(1))
-    return next(path for path in paths if not (path in given or _is_there(path)))
-
-
-def free_name(path: Path, given: Collection[Path] = ()) -> Path:
-    """The path itself, or with the first number after it that is free if it is given, or something is there."""
-    return next_name(path.parent, path.stem, path.suffix, given) if path in given or _is_there(path) else path
-
-
-def _is_there(path: Path) -> bool:
-    """Whether something is there that must not be written over: all but an empty folder."""
-    try:
-        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
-    except OSError:  # a folder that cannot be looked into
-        return True

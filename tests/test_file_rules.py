@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.files import ENDINGS, Existing, Files, Kind, Read, Seen, Write, free_name, look_at, objections, settle
+from app.files import ENDINGS, Existing, Files, Kind, Read, Write, look_at, objections, settle
 from app.media.recorder import write_png
+from app.names import Seen, free_name
 from gpu_delegate.errors import MediaError, UsageError
 
 KINDS = sorted(ENDINGS)

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Literal, Protocol
 
 from app.console import counted
-from app.files import check_output, free_name, next_name
+from app.files import check_output
 from app.frame.effects import Effect
 from app.frame.outputs import wants_folder
 from app.frame.picture import PictureFormat
@@ -22,6 +22,7 @@ from app.live.loopback import advice
 from app.live.recording import PngSink, VideoSink
 from app.live.virtual_camera import VirtualCamera
 from app.media.video_frame import VideoFrame
+from app.names import free_name, next_name
 from gpu_delegate.context import Context
 
 Kind = Literal["recording", "mattes", "cutouts", "virtual camera"]

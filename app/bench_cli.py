@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.options import Json, Last, Model, PrecisionOption
+from app.options import Force, Json, Last, Model, PrecisionOption, output_option
 
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
@@ -17,7 +17,8 @@ def bench_frame_verb(
         str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
     ] = None,
     frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
-    masks: Annotated[Path | None, typer.Option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
+    masks: Annotated[Path | None, output_option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
+    force: Force = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
@@ -33,7 +34,7 @@ def bench_frame_verb(
     from app.verbs.precision import parse_precision
 
     console = Console(quiet=json)
-    options = FrameBench(model, size, frames, masks, warmup, runs, backend, parse_precision(precision))
+    options = FrameBench(model, size, frames, masks, warmup, runs, backend, parse_precision(precision), force)
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
     if code:

@@ -22,6 +22,7 @@ from app.options import (
     Channel,
     First,
     Fit,
+    Force,
     InputRange,
     Json,
     Last,
@@ -96,6 +97,7 @@ def replay_verb(
     trace: Annotated[
         Path | None, output_option(metavar="FILE", help="A time line for Perfetto or Chrome: .json.")
     ] = None,
+    force: Force = False,
     window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
     speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
     loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
@@ -128,7 +130,7 @@ def replay_verb(
     )  # fmt: skip
     options = ReplayOptions(
         file, out, look, masks, *span, log, trace, model, backend, parse_precision(precision), fit,
-        spec, window, overlay, speed, loop,
+        spec, window, overlay, speed, loop, force=force,
     )  # fmt: skip
     summary, code = replay(options, console)
     show_replay(summary, console)
@@ -186,7 +188,10 @@ def live_verb(
 
 @app.command("demo")
 def demo_verb(
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path("out"),
+    folder: Annotated[
+        Path | None, output_option("--out", metavar="DIR", help="Where the files go; out by default, anew each time.")
+    ] = None,
+    force: Force = False,
     model: Model = "selfie",
     window: Annotated[
         bool | None,
@@ -199,7 +204,7 @@ def demo_verb(
     from app.verbs.demo import demo, has_display, watch_demo
 
     console = Console(quiet=json)
-    figures, code = demo(folder, model, console)
+    figures, code = demo(folder, model, console, force)
     if json:
         console.json(figures)
     wanted = has_display() if window is None else window
@@ -246,8 +251,9 @@ def check_verb(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Picture of a recording's worst frame; texelflow-check.png on failure by default."),
+        output_option(help="Picture of a recording's worst frame: .png; texelflow-check.png on failure by default."),
     ] = None,
+    force: Force = False,
     first: First = "0",
     last: Last = None,
     input_range: InputRange = None,
@@ -266,7 +272,7 @@ def check_verb(
 
     spec = _spec(input_range, activation, channel)
     options = CheckOptions(
-        model, unfused, tolerance, report, *_range(first, last), spec, json, parse_precision(precision)
+        model, unfused, tolerance, report, *_range(first, last), spec, json, parse_precision(precision), force
     )
     return run_check(target, options, Console(quiet=json))
 

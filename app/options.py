@@ -25,4 +25,7 @@ Activation = Annotated[
     meaning_option(metavar="none|sigmoid|softmax", help="What its output still needs."),
 ]
 Channel = Annotated[int | None, meaning_option(metavar="N", help="The class to show.")]
+Force = Annotated[
+    bool, output_option("--force", help="Write over what is there; in folders, pictures of other frames stay.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]

@@ -78,6 +78,7 @@ class Folder:
             say(f"debug: files are written to {self._path}")
         try:
             self._path.mkdir(parents=True, exist_ok=True)
+            (self._path / name).unlink(missing_ok=True)  # it may be a link to what is not ours
             (self._path / name).write_bytes(content)
         except OSError as error:
             say(f"debug: nothing is written to {self._path}: {error.strerror or error}")

@@ -235,8 +235,9 @@ def test_what_a_failed_run_would_replace_stays(tmp_path: Path, texelflow: Comman
     video, log = tmp_path / "out.mp4", tmp_path / "log.json"
     for path in (video, log):
         path.write_text("precious")
-    assert texelflow("replay", CLIP, "--from", 100000, "--backend", "cpu", "--out", video, "--log", log).code == 2
-    assert texelflow("replay", CLIP, "--backend", "cpu", "--out", video, "--masks", log).code == 2
+    command = "replay", CLIP, "--from", 100000, "--backend", "cpu", "--force", "--out", video
+    assert "frames are 0 to 239" in texelflow(*command, "--log", log).complaint
+    assert "that is a file" in texelflow(*command, "--masks", log).complaint
     assert video.read_text() == log.read_text() == "precious"
 
 

@@ -211,6 +211,17 @@ class TestFiles:
             folder.write(f"tensor{number}", "npy", bytes(4))
         assert capsys.readouterr().err.count("nothing is written") == 1
 
+    def test_links_there_are_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "mine").write_bytes(b"precious")
+        (tmp_path / "files").mkdir()
+        (tmp_path / "files" / "soft.npy").symlink_to(tmp_path / "mine")
+        (tmp_path / "files" / "hard.npy").hardlink_to(tmp_path / "mine")
+        folder = Folder(tmp_path / "files")
+        for name in ("soft", "hard"):
+            folder.write(name, "npy", b"a tensor")
+            assert (tmp_path / "files" / f"{name}.npy").read_bytes() == b"a tensor"
+        assert (tmp_path / "mine").read_bytes() == b"precious"
+
     def test_terminals_obey_no_name(self, capsys: pytest.CaptureFixture[str]) -> None:
         debug.say("a\x1b[31mname\n")
         assert capsys.readouterr().err == "a\N{REPLACEMENT CHARACTER}[31mname\N{REPLACEMENT CHARACTER}\n"

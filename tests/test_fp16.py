@@ -266,7 +266,7 @@ class TestVerbs:
     def test_bench_of_frames(self, texelflow: Command, tmp_path: Path) -> None:
         masks = []
         for taken in (("--backend", "cpu"), ("--precision", "fp16")):
-            options = ("--runs", 1, "--warmup", 0, "--masks", tmp_path / "m.npy", "--json")
+            options = ("--runs", 1, "--warmup", 0, "--masks", tmp_path / "m.npy", "--force", "--json")
             result = texelflow("bench", "frame", "--model", "selfie-landscape", *options, *taken)
             assert (result.code, json.loads(result.out)[taken[0].strip("-")]) == (0, taken[1])
             masks.append(np.load(tmp_path / "m.npy"))

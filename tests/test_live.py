@@ -189,7 +189,12 @@ class TestFileOfSettings:
             yield from stage.until(lambda: "nowhere" in stage.words)
             assert stage.parts.outputs.active == ()
             assert stage.settings.record == ""
+            stage.save('[output]\nrecord = "settings.mp4"\nmattes = "mattes"\n')
+            yield from stage.until(lambda: "settings.mp4: that is the file of settings" in stage.words)
+            assert [*stage.parts.outputs.active] == ["mattes"]
+            assert stage.config.read_text().startswith("[output]")
 
+        (theatre.folder / "settings.mp4").symlink_to(theatre.config)
         records = theatre.run(script, effect="none")
         shown = {record.index for record in records}
         for name in ("a.mp4", "mattes.mp4"):

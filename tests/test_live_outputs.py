@@ -16,9 +16,10 @@ from app.capture.capture import TIME_BASE
 from app.frame.picture import rgba_picture
 from app.live.branch import most_waiting
 from app.live.outputs import LiveOutputs
-from app.live.recording import free_name, next_name, nominal_rate
+from app.live.recording import nominal_rate
 from app.media.sources import FileSource
 from app.media.video_frame import VideoFrame
+from app.names import free_name, next_name
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError, MediaError
 from tests.clips import moving, number_of, numbered

@@ -90,7 +90,7 @@ class TestWhatIsMissing:
             ((*PATTERN, "--background", "http://a.test/b.png"), "b.png: a file is needed, an image or a recording"),
             ((*PATTERN, "--background", "garbage.mp4"), "images have to be PNG or JPEG"),
             ((*PATTERN, "--record", "nowhere/out.mp4"), "there is no folder 'nowhere'"),
-            ((*PATTERN, "--mattes", "x", "--cutouts", "./x"), "--cutouts ./x: that is where --mattes writes"),
+            ((*PATTERN, "--mattes", "x", "--cutouts", "./x"), "--cutouts x: that is where --mattes writes"),
             ((*PATTERN, "--record", "out.gif"), "its name must end in .mp4, .m4v, .mov, .mkv"),
             ((*PATTERN, "--model", "gone.tflite"), "'gone.tflite' is neither a .tflite file nor a model"),
             (("--config", "gone.toml"), "cannot read gone.toml"),

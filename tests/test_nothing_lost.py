@@ -122,7 +122,7 @@ def test_a_kill_loses_less_than_a_second(out: str, log: str, backend: str, clip:
     for folder in (tmp_path / "masks", tmp_path / "out"):
         if folder.exists():
             (folder / "000001.png.part").write_bytes(b"left behind")  # as it is, if the kill comes at the right time
-    with Running("replay", clip, "--to", 0, *options) as running:
+    with Running("replay", clip, "--to", 0, *options, "--force") as running:
         assert running.end() == (0, "")
     check_pictures(tmp_path / "masks", rows, UNDER_WAY)
     if out == "out":
@@ -149,7 +149,7 @@ def test_signals_before_the_first_frame_leave_what_was_there(library: str, clip:
     """While modules are loaded, a device is opened and shaders are compiled."""
     out = tmp_path / "out.mp4"
     out.write_bytes(b"an older recording")
-    with Running("replay", clip, "--out", out, "--backend", "gl") as running:
+    with Running("replay", clip, "--out", out, "--force", "--backend", "gl") as running:
         maps = Path(f"/proc/{running.process.pid}/maps")
         running.until(lambda: library in maps.read_text().casefold())
         running.send(signal.SIGINT)
@@ -185,7 +185,8 @@ def test_nothing_is_replaced_before_there_is_a_frame(short: Path, tmp_path: Path
     for name in names:
         (tmp_path / name).write_bytes(b"older")
     outputs = outputs_in(tmp_path, "out.mp4", "x.json")
-    assert "no frame in the range" in texelflow("replay", short, "--from", 999, *outputs, "--backend", "cpu").complaint
+    command = "replay", short, "--from", 999, *outputs, "--backend", "cpu", "--force"
+    assert "no frame in the range" in texelflow(*command).complaint
     assert [(tmp_path / name).read_bytes() for name in names] == [b"older"] * 3
 
 

@@ -62,7 +62,7 @@ def test_the_end_of_a_recording_window(
 def test_a_signal_while_a_window_opens_and_compiles(clip: Path, tmp_path: Path, display: Display) -> None:
     out = tmp_path / "out.mp4"
     out.write_bytes(b"an older recording")
-    with Running("replay", clip, "--window", "--backend", "gl", "--out", out) as running:
+    with Running("replay", clip, "--window", "--backend", "gl", "--out", out, "--force") as running:
         maps = Path(f"/proc/{running.process.pid}/maps")
         running.until(lambda: "llvm" in maps.read_text().casefold())
         running.send(signal.SIGTERM)

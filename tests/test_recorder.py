@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.media.recorder import Recorder, check_output, write_png
+from app.files import check_output
+from app.media.recorder import Recorder, write_png
 from app.media.sources import FileSource, Position
 from gpu_delegate.errors import MediaError
 from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip

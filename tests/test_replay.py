@@ -136,9 +136,10 @@ def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
     frame = frame_60()
     expected = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(frame.rgba))
     for backend in ("gl", "cpu"):
-        options = ReplayOptions(CLIP, tmp_path / "x.mp4", LookOptions("mask"), first=60, last=62, backend=backend)
+        out = tmp_path / f"{backend}.mp4"
+        options = ReplayOptions(CLIP, out, LookOptions("mask"), first=60, last=62, backend=backend)
         assert replay(options, Console(quiet=True))[1] == 0
-        shown = frames_of(tmp_path / "x.mp4")[0][..., 1] / 255
+        shown = frames_of(out)[0][..., 1] / 255
         assert np.abs(shown - expected).mean() < 0.01
         assert ((shown > 0.5) == (expected > 0.5)).mean() > 0.995
 
@@ -326,11 +327,18 @@ def test_auto_says_where_the_network_runs(texelflow: Command, context: Context) 
     assert ("--backend gl overrides" in result.err) == context.is_software
 
 
-def test_the_demo_leaves_a_recording_a_still_and_a_log(tmp_path: Path, texelflow: Command) -> None:
-    result = texelflow("demo", "--out", tmp_path / "out")
+def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
+    tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    for name in ("demo.mp4", "demo.png", "demo.json", "mine.mp4"):
+        (tmp_path / "out" / name).write_text("of before")
+    result = texelflow("demo", "--no-window")
     assert result.code == 0, result.err
     for part in ("network", "p99", "bytes read back", "dispatches", "largest mask error"):
         assert part in result.out
+    assert (tmp_path / "out" / "mine.mp4").read_text() == "of before"
     assert len(frames_of(tmp_path / "out" / "demo.mp4")) == 240
     assert len(json.loads((tmp_path / "out" / "demo.json").read_text())["frames"]) == 240
     still = np.asarray(cv2.imread(str(tmp_path / "out" / "demo.png")))

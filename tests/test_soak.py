@@ -57,7 +57,7 @@ def held() -> Held:
 def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
     options = ReplayOptions(
         clip, tmp_path / "out.mp4", masks=tmp_path / "masks", log=tmp_path / "x.json", trace=tmp_path / "t.json",
-        backend=backend,
+        backend=backend, force=True,
     )  # fmt: skip
 
     def run(count: int) -> Held:
@@ -79,7 +79,7 @@ def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, 
         return {kind: len(names) for kind, names in living(context).items()}
 
     def run() -> dict[str, int]:
-        options = ReplayOptions(clip, tmp_path / "out.mp4", masks=tmp_path / "masks", backend="gl")
+        options = ReplayOptions(clip, tmp_path / "out.mp4", masks=tmp_path / "masks", backend="gl", force=True)
         with contextlib.ExitStack() as stack:
             source = stack.enter_context(FileSource(clip))
             machine = machine_in(context, "gl", Console(quiet=True))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from app.frame.preprocess import Floats
 from app.media.convert import Rgba
+from app.media.recorder import write_png
 from gpu_delegate.compare import errors
-from gpu_delegate.errors import MediaError
 from gpu_delegate.layout import Precision
 
 THRESHOLD = 0.5  # from which on a pixel counts as a person
@@ -101,12 +101,7 @@ def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats
         ("CPU", _grey(cpu)),
         (f"difference x{_FULL_SCALE:.0f}, max {difference.max_error:.2g}", _grey(apart)),
     ]
-    try:
-        encoded = cv2.imencode(".png", np.hstack([_labelled(text, picture) for text, picture in panels]))[1]
-        path.write_bytes(encoded.tobytes())
-    except (OSError, cv2.error) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:100]
-        raise MediaError(f"'{path}' cannot be written ({reason}); choose another place with --report") from error
+    write_png(path, np.hstack([_labelled(text, picture) for text, picture in panels])[..., ::-1])
 
 
 def _grey(mask: Floats) -> npt.NDArray[np.uint8]:

@@ -1,9 +1,14 @@
 """Settings go in; what they ask of each part of a session comes out."""
 
+from pathlib import Path
+
 from app.capture.source import Wanted
+from app.files import Files, Kind, Read, Write
 from app.frame.looks import Choice, LookOptions, look_of
+from app.frame.outputs import wants_folder
 from app.frame.refine import Refinement
 from app.live.workload import Work
+from app.models.catalogue import place_of
 from app.settings.settings import Settings, parse_size
 
 
@@ -37,3 +42,18 @@ def refinement_of(settings: Settings) -> Refinement:
 def work_of(settings: Settings) -> Work:
     """Of the network."""
     return Work(settings.every, settings.skip_still, settings.still_db, settings.auto)
+
+
+def files_of(settings: Settings, config: Path) -> Files:
+    """Of the disk; `config` is the file of settings. Outputs that are there already get the next free number."""
+    reads = [Read("the file of settings", config), Read("the camera", Path(settings.camera))]
+    reads += [Read("a model", place_of(name)) for name in (settings.model, settings.small_model) if name]
+    if background := choice_of(settings).background:
+        reads.append(Read("the background", background))
+    mattes: Kind = "pictures" if settings.mattes and wants_folder(Path(settings.mattes), "mask") else "video"
+    named: list[tuple[str, str, Kind]] = [
+        ("--record", settings.record, "video"),
+        ("--mattes", settings.mattes, mattes),
+        ("--cutouts", settings.cutouts, "pictures"),
+    ]
+    return Files(tuple(reads), tuple(Write(flag, Path(path), kind, "numbered") for flag, path, kind in named if path))

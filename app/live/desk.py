@@ -7,10 +7,12 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from app.files import settle
 from app.frame.effects import EFFECTS, effect_by_number
 from app.live.board import Board
-from app.live.chosen import choice_of, refinement_of, work_of
+from app.live.chosen import choice_of, files_of, refinement_of, work_of
 from app.live.outputs import Kind, LiveOutputs
 from app.live.scene import Scenes
 from app.live.workload import Workload
@@ -176,13 +178,22 @@ class Desk:
 
     def forget_ended(self) -> None:
         """Have settings say what is so of outputs that have ended by themselves."""
-        active = self._outputs.active
-        none = {name: getattr(Settings, name) for name, (kind, _) in _OUTPUTS.items() if kind not in active}
-        self.settings = replace(self.settings, **none)
+        self.settings = replace(self.settings, **self._idle())
 
     def _begin(self, name: str) -> None:
-        begin = _OUTPUTS[name][1]
-        begin(self._outputs, Path(str(getattr(self.settings, name))))
+        """Raises TexelflowError: the output cannot be had, or its file is one that is read, or written already."""
+        settings, begin = self.settings, _OUTPUTS[name][1]
+        settle(files_of(replace(settings, **self._idle(besides=name)), self._watch.path))
+        begin(self._outputs, Path(str(getattr(settings, name))))
+
+    def _idle(self, besides: str = "") -> dict[str, Any]:
+        """Settings without the outputs that do not run."""
+        active = self._outputs.active
+        return {
+            name: getattr(Settings, name)
+            for name, (kind, _) in _OUTPUTS.items()
+            if kind not in active and name != besides
+        }
 
     # Words ----------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Literal, Protocol
 
 from app.console import counted
+from app.files import check_output
 from app.frame.effects import Effect
 from app.frame.outputs import wants_folder
 from app.frame.picture import PictureFormat
@@ -18,10 +19,10 @@ from app.frame.targets import OffscreenTarget
 from app.frame.yuv import YuvPicture, grey, i420
 from app.live.branch import Branch, Counts, Sink
 from app.live.loopback import advice
-from app.live.recording import PngSink, VideoSink, free_name, next_name
+from app.live.recording import PngSink, VideoSink
 from app.live.virtual_camera import VirtualCamera
-from app.media.recorder import check_output
 from app.media.video_frame import VideoFrame
+from app.names import free_name, next_name
 from gpu_delegate.context import Context
 
 Kind = Literal["recording", "mattes", "cutouts", "virtual camera"]

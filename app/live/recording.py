@@ -1,18 +1,16 @@
 """Frames' codes or pixels go in, on a thread of their own; a video, or a folder of PNG files, comes out."""
 
-import os
-from collections.abc import Collection
 from fractions import Fraction
-from itertools import count
 from pathlib import Path
 
 from app.capture.capture import TIME_BASE
 from app.console import counted, one_line
+from app.files import check_output
 from app.frame.outputs import make_folder, write_numbered
 from app.frame.picture import ImageSize
 from app.frame.readback import Bytes
 from app.live.branch import Stamp
-from app.media.recorder import Recorder, check_output
+from app.media.recorder import Recorder
 
 _USUAL_RATE, _HIGHEST_RATE = 30, 1000
 _LEAST_STEP = 1000  # a millisecond: Matroska keeps no less
@@ -73,22 +71,3 @@ def nominal_rate(fps: float) -> Fraction:
     if not 0 < fps <= _HIGHEST_RATE:  # also for what is not a number
         return Fraction(_USUAL_RATE)
     return max(Fraction(fps).limit_denominator(1001), Fraction(1, 1001))
-
-
-def next_name(folder: Path, stem: str, suffix: str, given: Collection[Path] = ()) -> Path:
-    """The first of stem-1, stem-2 and so on that is neither there nor given; a suffix begins with its dot."""
-    paths = (folder / f"{stem}-{number}{suffix}" for number in count(1))
-    return next(path for path in paths if not (path in given or _taken(path)))
-
-
-def free_name(path: Path, given: Collection[Path] = ()) -> Path:
-    """The path itself, or with the first number after it that is free if it is given, or something is there."""
-    return next_name(path.parent, path.stem, path.suffix, given) if path in given or _taken(path) else path
-
-
-def _taken(path: Path) -> bool:
-    """Whether something is there that must not be written over: all but an empty folder."""
-    try:
-        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
-    except OSError:  # a folder that cannot be looked into
-        return True

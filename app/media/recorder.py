@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 from fractions import Fraction
+from pathlib import Path
 from types import TracebackType
 
 import av
@@ -14,7 +15,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from app.leftovers import locked
+from app.files import check_output, check_writable
+from app.leftovers import locked, remove_if_left
 from app.media.convert import FromRgba, Rgba
 from app.media.sound import SoundCopy, fits
 from gpu_delegate.errors import MediaError
@@ -35,30 +37,6 @@ _COMMON_OPTIONS = {"flush_packets": "1", "max_interleave_delta": "1000000"}
 _X264_OPTIONS = {"preset": "veryfast", "tune": "zerolatency", "crf": "18", "g": "15"}
 _CHROMA_AMID = {"x264-params": "chromaloc=1"}
 _LIMITED, _BT709 = 1, 1  # AVColorRange; AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic alike
-
-
-def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
-    """Raise MediaError if `path` cannot be written as a video, or is one of the inputs. Touches nothing."""
-    name = os.fspath(path)
-    if os.path.splitext(name)[1].lower() not in _FORMATS:
-        raise MediaError(f"'{name}' cannot be written: its name must end in {', '.join(_FORMATS)}")
-    check_writable(name)
-    for other in inputs:
-        if os.path.exists(name) and os.path.exists(other) and os.path.samefile(name, other):
-            raise MediaError(f"'{name}' is the input itself; choose another name for the output")
-
-
-def check_writable(name: str) -> None:
-    """Raise MediaError if no file of this name can be written. Touches nothing."""
-    folder = os.path.dirname(name) or "."
-    if os.path.isdir(name):
-        raise MediaError(f"'{name}' is a folder; give the name of a file")
-    if os.path.lexists(name) and os.path.exists(name) and not os.path.isfile(name):
-        raise MediaError(f"'{name}' is not a regular file; give another name")
-    if not os.path.isdir(folder):
-        raise MediaError(f"'{name}' cannot be written: there is no folder '{folder}'; create it first")
-    if not os.access(name if os.path.exists(name) else folder, os.W_OK):
-        raise MediaError(f"'{name}' cannot be written; check the permissions of the file and its folder")
 
 
 class Recorder:
@@ -271,6 +249,7 @@ def write_png(path: str | os.PathLike[str], image: npt.NDArray[np.uint8]) -> Non
         if not done:
             raise MediaError(f"'{name}' cannot be written: an image of {image.shape} is no PNG")
         try:
+            remove_if_left(Path(part))  # it may be a link to what is not ours
             with open(part, "wb") as file, locked(part, patient=True):
                 file.write(data.tobytes())
                 file.flush()

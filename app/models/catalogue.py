@@ -17,7 +17,7 @@ from app.models.download import DISK_FULL, download_wheel
 from app.models.workplace import clean, workplace
 from gpu_delegate.errors import CatalogueError
 
-__all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "resolve"]
+__all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "place_of", "resolve"]
 
 Progress = Callable[[int, int], None]  # bytes fetched, bytes in all
 
@@ -126,6 +126,11 @@ def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedMode
     raise CatalogueError(
         f"{name_or_path!r} is neither a .tflite file nor a model of the catalogue; {_hint(name_or_path)}"
     )
+
+
+def place_of(name_or_path: str) -> Path:
+    """Where the file of a name is, or will be once it is fetched; a path is its own place."""
+    return _place(CATALOGUE[name_or_path]) if name_or_path in CATALOGUE else Path(name_or_path)
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:

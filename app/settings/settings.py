@@ -134,7 +134,7 @@ class Settings:
     )  # fmt: skip
     auto: bool = _work(False, "Work less, as far as is needed to keep the camera's frame rate.")
 
-    record: str = _output("", "Record the picture: .mp4, .mov or .mkv.", "path")
+    record: str = _output("", "Record the picture: .mp4, .mov or .mkv; a name that is taken gets a number.", "path")
     mattes: str = _output("", "Record the masks: a grey video, or a folder for PNG files.", "path")
     cutouts: str = _output("", "Record the person alone: a folder for PNG files with transparency.", "path")
     virtual_camera: bool = _output(False, "Be a camera to other programs.")

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from app.console import Console
+from app.files import Files, Read, Write, settle
 from app.frame.cpu_path import CpuPath
 from app.frame.frame_job import CpuFrameJob, FrameJob, GlFrameJob
 from app.frame.picture import rgba_format, rgba_picture
 from app.frame.preprocess import ImageSize
 from app.media.convert import Rgba
 from app.media.frames import clip_frames, parse_size, read_frames
-from app.media.recorder import check_writable
+from app.models.catalogue import place_of
 from app.models.loading import SegmentationModel, load_segmentation
 from app.verbs.stats import summarize
 from gpu_delegate.context import open_context
@@ -40,6 +41,7 @@ class FrameBench:
     runs: int = 100
     backend: str = "gl"
     precision: Precision = "fp32"
+    force: bool = False  # masks that are there may be written over
 
 
 def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], int]:
@@ -86,11 +88,18 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
         raise UsageError("--size and --frames exclude each other: the frames have their size")
     if not 1 <= options.runs <= MOST_RUNS or not 0 <= options.warmup <= MOST_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_RUNS}, --warmup from 0")
-    if options.masks is not None:
-        check_writable(str(options.masks))
+    settle(_files_of(options), options.force)
     if options.frames is not None:
         return list(read_frames(options.frames))
     return clip_frames(parse_size(options.size or "640x480"))
+
+
+def _files_of(options: FrameBench) -> Files:
+    frames = (Read("--frames", options.frames),) if options.frames else ()
+    return Files(
+        (Read("the model", place_of(options.model)), *frames),
+        (Write("--masks", options.masks, "array"),) if options.masks else (),
+    )
 
 
 @contextlib.contextmanager

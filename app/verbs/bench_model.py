@@ -4,7 +4,8 @@ from time import perf_counter
 from typing import Any
 
 from app.console import Console
-from app.models.catalogue import resolve
+from app.files import Files, Read, settle
+from app.models.catalogue import place_of, resolve
 from app.verbs.bench import MOST_RUNS
 from app.verbs.stats import summarize
 from gpu_delegate.context import open_context
@@ -21,6 +22,7 @@ def bench_model(
     """Milliseconds of whole inferences, and of each dispatch with the device waited for. Raises TexelflowError."""
     if not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_RUNS}")
+    settle(Files((Read("the model", place_of(name_or_path)),)))
     with console.download() as progress:
         resolved = resolve(name_or_path, progress)
     graph = load_model(resolved.path)

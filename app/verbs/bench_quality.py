@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 
 from app.console import Console
+from app.files import Files, Read, settle
 from app.frame.canvas import Canvas
 from app.frame.looks import Choice
 from app.frame.machine import open_machine
@@ -29,6 +30,7 @@ from app.frame.render import Look
 from app.frame.segmenter import Segmenter, make_segmenter
 from app.frame.targets import OffscreenTarget
 from app.media.sources import FileSource, Position, VideoFrame
+from app.models.catalogue import place_of
 from app.models.loading import load_segmentation
 from app.verbs.quality import BAND, THRESHOLD, TOLERANCE, Judge, Truth
 from assets import make_clip
@@ -63,6 +65,8 @@ class QualityBench:
 
 def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
     """The figures of each step. Raises TexelflowError."""
+    named = {"the input itself": options.clip, "--mattes": options.mattes, "the model": place_of(options.model)}
+    settle(Files(tuple(Read(what, path) for what, path in named.items() if path)))
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
     with contextlib.ExitStack() as stack:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.console import Console
-from app.media.recorder import check_writable
+from app.files import Files, Read, Write, own_name, settle
 from app.media.sources import FileSource, Position
-from app.models.catalogue import CATALOGUE, resolve
+from app.models.catalogue import CATALOGUE, place_of, resolve
 from app.models.loading import load_segmentation
 from app.models.spec import SpecOptions
-from app.verbs.check_clip import check_clip
+from app.verbs.check_clip import DEFAULT_REPORT, check_clip
 from app.verbs.check_model import check_model, subject_of
 from app.verbs.replay import CUT_OFF
 from gpu_delegate.errors import UsageError
@@ -32,6 +32,7 @@ class CheckOptions:
     spec: SpecOptions = field(default_factory=SpecOptions)
     json: bool = False
     precision: Precision = "fp32"
+    force: bool = False  # a report that is there may be written over
 
 
 def run_check(target: str, options: CheckOptions, console: Console) -> int:
@@ -58,6 +59,7 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
         raise UsageError(
             "--activation and --channel make masks of a recording; a model's tensors are compared as they are"
         )
+    settle(Files((Read("the model", place_of(target)),)))
     with console.download() as progress:
         resolved = resolve(target, progress)
     graph = load_model(resolved.path)
@@ -70,12 +72,14 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     if options.unfused:
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
-    if options.report is not None:
-        check_writable(str(options.report))
+    reads = Read("the input itself", Path(target)), Read("the model", place_of(options.model))
+    writes = (Write("--report", options.report, "picture"),) if options.report else ()
+    settle(Files(reads, writes), options.force)
     with FileSource(target, options.first, options.last) as source:
         with console.download() as progress:
             model = load_segmentation(options.model, options.spec, progress)
-        figures, code = check_clip(source, model, options.tolerance, options.report, console, options.precision)
+        spare = own_name(DEFAULT_REPORT, reads)
+        figures, code = check_clip(source, model, options.tolerance, options.report, console, options.precision, spare)
         if source.truncated:
             console.warn(f"{target}: {source.truncated}")
             code = code or CUT_OFF
@@ -88,6 +92,8 @@ def _is_model(target: str) -> bool:
     if target in CATALOGUE or path.suffix.lower() == ".tflite":
         return True
     try:
+        if not path.is_file():  # a pipe may never open
+            return not path.suffix and not os.path.lexists(path)
         with path.open("rb") as file:
             return file.read(8)[4:] == b"TFL3"
     except (OSError, ValueError):

@@ -51,13 +51,14 @@ def check_clip(
     report: Path | None,
     console: Console,
     precision: Precision = "fp32",
+    spare: Path = DEFAULT_REPORT,
 ) -> tuple[dict[str, Any], int]:
     """Compare all frames of the source: the figures, and the exit code.
 
     The figures tell the error of the network alone, too, and it decides nothing: on frames where a network hesitates
     two float32 implementations differ by 1e-4 and more, TensorFlow Lite's own two among them (XNNPACK and built-in).
-    The worst frame is saved as a picture where the check fails, or to `report` in any case. Raises UnsupportedError,
-    DeviceError, MediaError.
+    The worst frame is saved to `report`, or to `spare` where there is none and the check fails.
+    Raises UnsupportedError, DeviceError, MediaError.
     """
     limits = LIMITS[precision] if tolerance is None else replace(LIMITS[precision], error=tolerance)
     with open_context() as context:
@@ -68,7 +69,7 @@ def check_clip(
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
         console.table(f"{source.info.path}: GPU against CPU", ("figure", "value"), [(n, _text(v)) for n, v in rows])
         if report is not None or not passed:
-            place = report or DEFAULT_REPORT
+            place = report or spare
             save_picture(place, found.worst.difference, found.worst.rgba, found.worst.gpu, found.worst.cpu)
             console.say(f"frame {found.worst.difference.frame}, the worst one, is in {place}")
         if passed:

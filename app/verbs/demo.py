@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from app.console import Console
+from app.files import Files, Read, Write, settle
 from app.frame.cpu_path import CpuPath
 from app.frame.frame_job import GlFrameJob
 from app.frame.looks import LookOptions
@@ -23,6 +24,7 @@ from app.frame.preprocess import Floats
 from app.media.convert import Rgba
 from app.media.recorder import write_png
 from app.media.sources import FileSource
+from app.models.catalogue import place_of
 from app.models.loading import SegmentationModel, load_segmentation
 from app.verbs.replay import replay
 from app.verbs.replay_options import ReplayOptions
@@ -32,19 +34,27 @@ from gpu_delegate.errors import DeviceError
 
 CHECK_EVERY = 10  # frames
 STILL = 110  # the frame of the still, one of those checked: two people
+FOLDER = Path("out")  # where nobody names one
 _GAP = 8  # pixels between the still's panels
 
 
-def demo(folder: Path, model_name: str, console: Console) -> tuple[dict[str, Any], int]:
-    """Write demo.mp4, demo.png and demo.json into the folder: the figures and the exit code. Raises TexelflowError."""
-    make_folder(folder)
-    with console.download() as progress:
-        model = load_segmentation(model_name, progress=progress)
+def demo(given: Path | None, model_name: str, console: Console, force: bool = False) -> tuple[dict[str, Any], int]:
+    """Write demo.mp4, demo.png and demo.json: the figures and the exit code. Raises TexelflowError.
+
+    They go into the folder that was given, or into one of the program's own, where those of a demo before are renewed.
+    """
+    folder = given or FOLDER
     with resources.as_file(resources.files("assets") / "people.mp4") as clip:
+        reads = Read("the input itself", clip), Read("the model", place_of(model_name))
+        settle(Files(reads, (Write("--out", folder, "demo", "kept" if given else "renewed"),)), force)
+        make_folder(folder)
+        with console.download() as progress:
+            model = load_segmentation(model_name, progress=progress)
         video = folder / "demo.mp4"
         options = ReplayOptions(
-            clip, video, look=LookOptions("replace"), log=folder / "demo.json", model=model_name, backend="gl"
-        )
+            clip, video, look=LookOptions("replace"), log=folder / "demo.json", model=model_name, backend="gl",
+            force=True,
+        )  # fmt: skip
         summary, code = replay(options, console)
         if code:
             return summary, code

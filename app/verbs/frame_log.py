@@ -10,20 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from app.frame.pipeline import DECODE, FrameRecord
-from app.media.recorder import check_writable
 from app.verbs.whole_file import WholeFile
-from gpu_delegate.errors import UsageError
 
 _JSON_START = '{"frames": [\n'
-_FORMATS = (".json", ".csv")
 _COUNTS = ("dropped", "repeated", "uploaded_bytes", "readback_bytes", "dispatches", "process_cpu_percent")
-
-
-def check_log(path: Path) -> None:
-    """Raise UsageError if the name says no format, MediaError if the file cannot be written. Touches nothing."""
-    if path.suffix.lower() not in _FORMATS:
-        raise UsageError(f"--log {path}: its name must end in .json or .csv")
-    check_writable(str(path))
 
 
 class FrameLog:

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.console import Console
-from app.models.catalogue import resolve
+from app.files import Files, Read, settle
+from app.models.catalogue import place_of, resolve
 from app.verbs.inspection import Inspection, arena_picture, inspect_blueprint
 from app.verbs.peaks import measure_peaks
 from gpu_delegate.context import open_context
@@ -54,6 +55,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         return 0
     if model is None:
         raise UsageError("name a model, such as selfie, or a .tflite file; --ops lists the supported ops")
+    settle(Files((Read("the model", place_of(model)),)))
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)

@@ -2,24 +2,22 @@
 
 import contextlib
 import gc
-import os
 from pathlib import Path
 from typing import Any
 
 from app.console import Console
-from app.frame.outputs import wants_folder
-from app.live.chosen import choice_of
+from app.files import settle
+from app.live.chosen import choice_of, files_of
 from app.live.opening import Place, open_place, open_session
 from app.live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
 from app.media.moving_background import check_background
-from app.media.recorder import check_output
 from app.models.loading import load_segmentation
 from app.settings.settings import Settings
 from app.settings.watch import Watch
 from app.signals import exit_code, stop_flag
 from app.verbs.live_summary import Tally
 from app.window.coldstart import WindowClosedError
-from gpu_delegate.errors import TexelflowError, UsageError
+from gpu_delegate.errors import TexelflowError
 
 
 def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
@@ -29,7 +27,7 @@ def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
     was closed before the first picture.
     """
     tally, wake = Tally(), Waker()
-    check(watch.settings)
+    check(watch.settings, watch.path)
     with console.download() as progress:  # fetched before anything is opened; each session reads it
         load_segmentation(watch.settings.model, progress=progress)
     with contextlib.ExitStack() as stack:
@@ -75,17 +73,12 @@ def _title(source: OpenSource) -> str:
     return f"{source.capture.description} - texelflow"
 
 
-def check(settings: Settings) -> None:
-    """Raise TexelflowError for files that are not there, or cannot be written, before anything is opened."""
+def check(settings: Settings, config: Path) -> None:
+    """Raise TexelflowError for files that are not there, or cannot be written, before anything is opened.
+
+    `config` is the file of these settings.
+    """
     choice = choice_of(settings)
     if choice.background:
         check_background(choice.background)
-    for path in (settings.record, settings.mattes):
-        if path and not wants_folder(Path(path), "mask"):
-            check_output(path)
-    outputs = {"--record": settings.record, "--mattes": settings.mattes, "--cutouts": settings.cutouts}
-    named: dict[str, str] = {}
-    for flag, path in outputs.items():
-        other = named.setdefault(os.path.realpath(path), flag) if path else flag
-        if other != flag:
-            raise UsageError(f"{flag} {path}: that is where {other} writes; choose another name")
+    settle(files_of(settings, config))

@@ -2,9 +2,11 @@
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from app.console import Console, counted
+from app.files import settle
 from app.frame.canvas import Canvas
 from app.frame.looks import Choice
 from app.frame.machine import open_machine
@@ -16,7 +18,7 @@ from app.media.threads import ahead
 from app.models.loading import load_segmentation
 from app.signals import StopFlag, exit_code, stop_flag
 from app.verbs.records import Records
-from app.verbs.replay_options import ReplayOptions, check_options
+from app.verbs.replay_options import ReplayOptions, check_options, files_of
 from app.verbs.replay_outputs import open_outputs
 from app.verbs.replay_summary import Opened, facts_of, summarize_replay
 
@@ -29,6 +31,7 @@ def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], in
     Raises TexelflowError; what was recorded before stays, and can be played.
     """
     choice = check_options(options)
+    options = replace(options, force=settle(files_of(options), options.force))
     if options.window:
         from app.verbs.replay_window import replay_in_window  # loads what only windows need
 

@@ -1,16 +1,14 @@
-"""What `replay` is asked to do goes in; what can be said against it comes out, before any work begins."""
+"""What `replay` is asked to do goes in; what can be said against it, and its files, come out before any work begins."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.frame.looks import Choice, LookOptions, choose_look
+from app.files import Files, Kind, Read, Write
+from app.frame.looks import Choice, LookOptions, choose_look, look_of
 from app.frame.outputs import wants_folder
-from app.media.recorder import check_output
 from app.media.sources import Position
+from app.models.catalogue import place_of
 from app.models.spec import SpecOptions
-from app.verbs.frame_log import check_log
-from app.verbs.trace import check_trace
 from app.window.pacing import FASTEST, SLOWEST
 from gpu_delegate.errors import UsageError
 from gpu_delegate.layout import Precision
@@ -40,6 +38,7 @@ class ReplayOptions:
     speed: float | None = None
     loop: bool = False
     closes: bool = False  # a window that nobody has touched closes at the end
+    force: bool = False  # what is there may be written over
 
     @property
     def keeps_all(self) -> bool:
@@ -53,7 +52,7 @@ class ReplayOptions:
 
 
 def check_options(options: ReplayOptions) -> Choice:
-    """The look that the options choose. Raises UsageError for options that do not go together, MediaError for files."""
+    """The look that the options choose. Raises UsageError, and MediaError for a background that is no good."""
     if options.fit not in FITS:
         raise UsageError(f"--fit {options.fit}: one of {', '.join(FITS)} is needed")
     if options.backend == "cpu" and options.precision != "fp32":
@@ -65,24 +64,23 @@ def check_options(options: ReplayOptions) -> Choice:
     if options.loop and options.keeps_all:
         raise UsageError("--loop does not go with --out or --masks: there would be no end to them")
     choice = choose_look(options.look)
-    _check_distinct(options)
-    if options.out and not wants_folder(options.out, choice.look.effect):
-        check_output(options.out, options.file)
-    if options.log:
-        check_log(options.log)
-    if options.trace:
-        check_trace(options.trace)
+    if options.out:
+        wants_folder(options.out, choice.look.effect)
     return choice
 
 
-def _check_distinct(options: ReplayOptions) -> None:
-    """No output may destroy the recording, or another output; links are followed."""
-    named = {"--out": options.out, "--masks": options.masks, "--log": options.log, "--trace": options.trace}
-    names = {os.path.realpath(options.file): "the input itself"}
-    for name, path in named.items():
-        other = names.setdefault(os.path.realpath(path), name) if path else name
-        if other != name:
-            raise UsageError(f"{name} {path}: that is {other}; choose another name")
+def files_of(options: ReplayOptions) -> Files:
+    """What a replay by options that have been checked reads and writes."""
+    background = look_of(options.look).background
+    reads = [Read("the input itself", options.file), Read("the model", place_of(options.model))]
+    reads += [Read("the background", background)] if background else []
+    named: list[tuple[str, Path | None, Kind]] = [
+        ("--out", options.out, "pictures" if options.out and wants_folder(options.out, "tint") else "video"),
+        ("--masks", options.masks, "pictures"),
+        ("--log", options.log, "log"),
+        ("--trace", options.trace, "trace"),
+    ]
+    return Files(tuple(reads), tuple(Write(option, path, kind) for option, path, kind in named if path))
 
 
 def _check_without_window(options: ReplayOptions) -> None:

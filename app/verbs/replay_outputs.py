@@ -4,6 +4,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.files import settle
 from app.frame.canvas import Canvas
 from app.frame.gl_path import GlPath
 from app.frame.outputs import (
@@ -20,7 +21,7 @@ from app.frame.segmenter import CpuSegmenter
 from app.frame.targets import OffscreenTarget
 from app.media.recorder import Recorder
 from app.media.sources import VideoInfo
-from app.verbs.replay_options import ReplayOptions
+from app.verbs.replay_options import ReplayOptions, files_of
 from gpu_delegate.context import Context
 
 
@@ -54,7 +55,11 @@ def open_outputs(
     picture: tuple[OffscreenTarget, Canvas] | None,
     stack: contextlib.ExitStack,
 ) -> Outputs:
-    """Those that the options ask for; the stack frees them. Raises MediaError, DeviceError; no file is written yet."""
+    """Those that the options ask for; the stack frees them. No file is written yet.
+
+    Raises MediaError, DeviceError, and UsageError for what others have written there meanwhile.
+    """
+    settle(files_of(options), options.force)  # while a model was fetched and compiled others may have written
     outputs, recorder = list[Output](), None
     shown: PictureOutput | None = None
     if options.out and picture and context:

@@ -10,21 +10,12 @@ from types import TracebackType
 from typing import Any
 
 from app.frame.pipeline import DECODE, FrameRecord
-from app.media.recorder import check_writable
 from app.verbs.whole_file import WholeFile
-from gpu_delegate.errors import UsageError
 
 GL_TRACK, GPU_TRACK = "OpenGL thread", "GPU"
 Event = dict[str, Any]
 
 _PROCESS = 1
-
-
-def check_trace(path: Path) -> None:
-    """Raise UsageError if the name is not one of JSON, MediaError if the file cannot be written. Touches nothing."""
-    if path.suffix.lower() != ".json":
-        raise UsageError(f"--trace {path}: its name must end in .json")
-    check_writable(str(path))
 
 
 class TraceWriter:

@@ -1,0 +1,122 @@
+"""The name of a file goes in; what the system says of it, with links followed, or the next name that is free comes out.
+
+Nothing is opened and nothing is touched, so that no pipe blocks.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+Form = Literal["nothing", "file", "folder", "other"]
+Above = Literal["folder", "missing", "file"]
+Place = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the system says of a name, links followed.
+
+    All names of one thing have the same place, also of one that is not there yet; `folder` is the place of the folder
+    that it is in under `name`. Where nothing is, `above` tells what the folder would be made in, and `writable` whether
+    it can be. `held` is one of the files in a folder that would be written over, '' for none.
+    """
+
+    form: Form
+    place: Place
+    folder: Place
+    name: str
+    above: Above = "folder"
+    writable: bool = True
+    held: str = ""
+
+
+def look(path: Path, written: re.Pattern[str] | None = None) -> Seen:
+    """What is there under a name; `written` are the files that would be written in it.
+
+    Names that no file system takes are those of nothing.
+    """
+    real = _real(path)
+    above, name = os.path.split(real)
+    form, ground, writable = standing(real)
+    return Seen(
+        form,
+        _place(real)[0],
+        _place(above)[0],
+        os.path.normcase(name),
+        ground,
+        writable,
+        _held(real, written) if written and form == "folder" else "",
+    )
+
+
+def _real(path: Path) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # links in a circle, NUL
+        return os.path.abspath(str(path).replace("\0", ""))
+
+
+def standing(path: str) -> tuple[Form, Above, bool]:
+    """Form, what is above, and whether it can be written; of what is not there, whether it can be made."""
+    if (form := _form(path)) != "nothing":
+        return form, "folder", os.access(path, os.W_OK)
+    above = os.path.dirname(path) or os.curdir
+    if _form(above) == "folder":
+        return form, "folder", os.access(above, os.W_OK)
+    _, closest = _place(os.path.abspath(path))
+    return form, "missing" if _form(closest) == "folder" else "file", os.access(closest, os.W_OK)
+
+
+def _form(path: str) -> Form:
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return "nothing"
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def _place(real: str) -> tuple[Place, str]:
+    """Device and number of what is there, or else of the closest folder above and the names missing in it; and that."""
+    missing: tuple[str, ...] = ()
+    while True:
+        above, name = os.path.split(real)
+        try:
+            found = os.stat(real)
+        except (OSError, ValueError):
+            if above == real:
+                return (real, *missing), real
+            real, missing = above, (os.path.normcase(name), *missing)
+        else:
+            return (found.st_dev, found.st_ino, *missing), real
+
+
+def _held(folder: str, pattern: re.Pattern[str]) -> str:
+    try:
+        with os.scandir(folder) as entries:
+            return min((entry.name for entry in entries if pattern.fullmatch(entry.name)), default="")
+    except OSError:
+        return ""
+
+
+def next_name(folder: Path, stem: str, suffix: str, given: Collection[Path] = ()) -> Path:
+    """The first of stem-1, stem-2 and so on that is neither there nor given; a suffix begins with its dot."""
+    paths = (folder / f"{stem}-{number}{suffix}" for number in count(1))
+    return next(path for path in paths if not (path in given or _is_there(path)))
+
+
+def free_name(path: Path, given: Collection[Path] = ()) -> Path:
+    """The path itself, or with the first number after it that is free if it is given, or something is there."""
+    return next_name(path.parent, path.stem, path.suffix, given) if path in given or _is_there(path) else path
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is there that must not be written over: all but an empty folder."""
+    try:
+        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
+    except OSError:  # a folder that cannot be looked into
+        return True

@@ -84,10 +84,10 @@ def test_a_first_replay_in_a_window(poisoned: Path, real_index: Path, display: D
         try:
             display.window(CLIP.name)
             process.terminate()
-            process.communicate(timeout=60)
+            error = process.communicate(timeout=60)[1]
         finally:
             process.kill()
-    assert process.returncode == 143
+    assert process.returncode == 143, error
     assert executed(poisoned) == []
     assert list((real_index.parent / "cache").rglob("*.tflite"))
 

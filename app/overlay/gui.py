@@ -11,6 +11,7 @@ from typing import Any
 from app.console import one_line
 from app.frame.preprocess import ImageSize
 from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from app.signals import postponed
 from app.window.library import library_named
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
@@ -159,7 +160,7 @@ class Gui:
 def load_imgui() -> Any:
     """Dear ImGui's module. Large, and it loads libraries of the system: only who draws needs it. Raises DeviceError."""
     try:
-        with library_named(), warnings.catch_warnings():
+        with library_named(), postponed(), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a library of the system is no file to imgui-bundle
             from imgui_bundle import imgui
     except (ImportError, OSError) as error:

@@ -58,13 +58,18 @@ def ended(command: str, **environment: str) -> tuple[int, str]:
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_python_has_nothing_to_add_at_the_end(unbuffered: str) -> None:
     assert ended("texelflow --version >/dev/full", PYTHONUNBUFFERED=unbuffered) == (2, LINE)
+    assert ended("texelflow models 2>/dev/full --wrong", PYTHONUNBUFFERED=unbuffered) == (2, "")
 
 
-def test_a_recording_goes_on_where_nobody_can_be_told_about_it(tmp_path: Path) -> None:
+def test_a_recording_goes_on_where_nobody_can_be_told_about_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut, out = tmp_path / "cut.mkv", tmp_path / "out.mp4"
     data = write_clip(tmp_path / "whole.mkv", moving(FRAMES, 160, 120), Recipe(rate=30)).read_bytes()
     cut.write_bytes(data[: len(data) * 7 // 10])
-    code, _ = ended(f"texelflow replay {cut} --out {out} --backend cpu 2>/dev/full", DEBUG="1", PYTHONUNBUFFERED="")
+    monkeypatch.setenv("DEBUG", "1")
+    with FULL.open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        code = main(["replay", str(cut), "--out", str(out), "--backend", "cpu"])
+        monkeypatch.undo()
     assert code == 3
     assert 0 < len(times_of(out)) < FRAMES
 

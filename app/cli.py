@@ -6,7 +6,6 @@ comes at once.
 """
 
 import contextlib
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -33,6 +32,7 @@ from app.options import (
 )  # fmt: skip
 from app.settings.flags import as_in_live, with_settings
 from app.signals import Ended, StopFlag, exit_code, raising
+from app.streams import guarded
 from gpu_delegate import debug
 from gpu_delegate.errors import OpenGLWarning, TexelflowError
 
@@ -318,17 +318,22 @@ def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb and return its exit code; every error is one line on stderr."""
+    with guarded():
+        return _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> int:
     ended = StopFlag()
     try:
         with raising(ended), _warnings_as_lines():
             result: Any = typer.main.get_command(app).main(arguments, prog_name="texelflow", standalone_mode=False)
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
         return _complain(str(error), error.exit_code)
     except Ended as error:
         return _complain(INTERRUPTED, exit_code(error.number))
     except BrokenPipeError:  # the reader of our output has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         if ended:

@@ -2,6 +2,7 @@
 
 import _thread
 import contextlib
+import ctypes
 import signal
 import sys
 import threading
@@ -11,6 +12,7 @@ from types import FrameType, TracebackType
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _SHELL = 128  # what shells add to a signal's number for the exit code
 _SOON_S = 0.01
+_ACTION_BYTES = 1024  # more than struct sigaction has on any system
 
 
 class Ended(BaseException):
@@ -111,15 +113,48 @@ def _send_again(number: int) -> None:
 
 
 @contextlib.contextmanager
+def postponed() -> Iterator[None]:
+    """Within it these signals wait; they come at its end. Some compiled modules end the process at an exception."""
+    came: list[int] = []
+    try:
+        with _handled(lambda number, frame: came.append(number)):
+            yield
+    finally:
+        for number in came:
+            signal.raise_signal(number)
+
+
+@contextlib.contextmanager
 def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handlers for these signals, but for those that the program was started to ignore (nohup, a background job)."""
+    """Handlers for these signals, but for those that the program was started to ignore (nohup, a background job).
+
+    Afterwards everything is as it was, also where C has installed a handler, be it before Python started or since
+    (apitrace, RenderDoc, programs that embed Python): of those Python knows nothing, or something that is out of date.
+    """
     if threading.current_thread() is not threading.main_thread():  # Python handles signals nowhere else
         yield
         return
     heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
-    before = [signal.signal(number, handle) for number in heard]
+    before = [(number, signal.getsignal(number), _action(number)) for number in heard]
     try:
+        for number in heard:
+            signal.signal(number, handle)
         yield
     finally:
-        for number, handler in zip(heard, before, strict=True):
-            signal.signal(number, handler)
+        for number, known, action in before:
+            signal.signal(number, signal.SIG_DFL if known is None else known)
+            _restore(number, action)
+
+
+def _action(number: int) -> bytes | None:
+    """What the system does at a signal, in the system's own words; None on Windows."""
+    if sys.platform == "win32":
+        return None
+    action = ctypes.create_string_buffer(_ACTION_BYTES)
+    ctypes.CDLL(None).sigaction(number, None, action)
+    return action.raw
+
+
+def _restore(number: int, action: bytes | None) -> None:
+    if action is not None:
+        ctypes.CDLL(None).sigaction(number, action, None)

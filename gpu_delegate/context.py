@@ -21,6 +21,7 @@ import moderngl
 from gpu_delegate import debug, opengl
 from gpu_delegate.counting import CountingLoader, ReadbackCounter
 from gpu_delegate.errors import DeviceError
+from gpu_delegate.library import load_library
 from gpu_delegate.limits import check_limits, read_limits
 from gpu_delegate.messages import Messages
 from gpu_delegate.opengl import GL, Load
@@ -270,7 +271,7 @@ def _gl_library() -> str:
     """libGL where it is; a machine that never had X has libOpenGL alone."""
     for name in ("libGL.so.1", "libOpenGL.so.0"):
         with contextlib.suppress(OSError):
-            ctypes.CDLL(name)
+            load_library(name)
             return name
     return "libGL.so.1"
 

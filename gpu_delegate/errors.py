@@ -6,6 +6,7 @@ TexelflowError          exit code 2: bad input or a machine that lacks something
 ├── DeviceError         no OpenGL, one that is too old, a limit exceeded, a driver's refusal
 ├── MediaError          a video, an image or an output file that cannot be read or written
 ├── CatalogueError      a model cannot be found, fetched, verified or stored
+├── OutputError         standard output takes no more: a full disk
 └── UsageError          option values that make no sense
 """
 
@@ -34,6 +35,10 @@ class MediaError(TexelflowError):
 
 class CatalogueError(TexelflowError):
     """A model of the catalogue cannot be found, fetched, verified or stored."""
+
+
+class OutputError(TexelflowError):
+    """Standard output cannot be written."""
 
 
 class UsageError(TexelflowError):

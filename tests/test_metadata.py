@@ -65,7 +65,7 @@ def metadata_flatbuffer(mean: Sequence[float], std: Sequence[float], activation:
     return finished(b, table(b, {0: b.CreateString("a name"), 3: vector(b, [subgraph])}))
 
 
-def model(metadata: bytes, labels: bytes | None = None) -> bytes:
+def model(metadata: bytes, labels: bytes | None = None, packed: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A model that consists of its metadata, with a label file behind it."""
     b = flatbuffers.Builder()
     entry = table(b, {0: b.CreateString("TFLITE_METADATA")})
@@ -74,7 +74,7 @@ def model(metadata: bytes, labels: bytes | None = None) -> bytes:
     if labels is None:
         return data
     stream = io.BytesIO(data)
-    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "a", packed) as archive:
         archive.writestr("labels.txt", labels)
     return stream.getvalue()
 

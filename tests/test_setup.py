@@ -8,7 +8,7 @@ import pytest
 
 SETUP = Path(__file__).parents[1] / ".ci" / "setup"
 APT = '#!/bin/sh\necho "$@" >>"$(dirname "$0")/asked"\nexit %d\n'
-TOOLS = "glslang-tools xvfb xdotool cwm"
+TOOLS = "glslang-tools xvfb xdotool cwm apitrace"
 
 
 def run_setup(folder: Path, user: int, apt: int | None, tools: tuple[str, ...] = ()) -> tuple[str, list[str]]:
@@ -42,13 +42,13 @@ def test_root_installs_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_nothing_is_asked_for_where_all_is_there(tmp_path: Path) -> None:
-    assert run_setup(tmp_path, 0, 0, ("glslangValidator", "Xvfb", "xdotool", "cwm")) == ("", [])
+    assert run_setup(tmp_path, 0, 0, ("glslangValidator", "Xvfb", "xdotool", "cwm", "apitrace")) == ("", [])
 
 
 @pytest.mark.parametrize(("user", "apt"), [(1000, 0), (0, None), (0, 100)])
 def test_others_are_told_in_one_line(user: int, apt: int | None, tmp_path: Path) -> None:
     complaint, asked = run_setup(tmp_path, user, apt, ("Xvfb",))
     assert complaint == (
-        "texelflow: some tests are skipped; to run them too: sudo apt-get install -y glslang-tools xdotool cwm"
+        "texelflow: some tests are skipped; to run them too: sudo apt-get install -y glslang-tools xdotool cwm apitrace"
     )
     assert (asked != []) == (user == 0 and apt is not None)

@@ -3,12 +3,17 @@
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from app.signals import Ended, StopFlag, exit_code, raising, stop_flag
+from app.signals import Ended, StopFlag, exit_code, postponed, raising, stop_flag
+from tests.fake_camera import compiler
+from tests.running import ROOT
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -69,3 +74,85 @@ def test_what_compiled_code_lets_through_to_nobody_comes_again(
         work()
     assert flag.number == signal.SIGTERM
     assert capfd.readouterr().err == ""
+
+
+def test_postponed_signals_come_at_the_end() -> None:
+    reached = []
+
+    def work() -> None:
+        with postponed():
+            os.kill(os.getpid(), signal.SIGTERM)
+            reached.append("the end")
+        reached.append("more")
+
+    with raising(StopFlag()), pytest.raises(Ended) as caught:
+        work()
+    assert (caught.value.number, reached) == (signal.SIGTERM, ["the end"])
+
+
+def run_python(program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_a_signal_while_dear_imgui_is_loaded() -> None:
+    """Its compiled module makes Python's enumerations, and aborts where one of them raises anything."""
+    program = """
+import os, signal, sys
+from app.overlay.gui import load_imgui
+from app.signals import Ended, StopFlag, raising
+
+def profile(frame, event, what):
+    asked_by = frame.f_back.f_globals.get("__name__", "") if frame.f_back else ""
+    if frame.f_code.co_filename.endswith("enum.py") and asked_by.startswith("importlib"):
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+try:
+    with raising(StopFlag()):
+        sys.setprofile(profile)
+        load_imgui()
+        os.kill(os.getpid(), signal.SIGTERM)  # older ones make no enumerations
+except Ended as error:
+    print(error.number, "imgui_bundle" in sys.modules)
+"""
+    done = run_python(program)
+    assert (done.returncode, done.stdout) == (0, f"{int(signal.SIGTERM)} True\n"), done.stderr
+
+
+HANDLERS = r"""
+#include <signal.h>
+#include <unistd.h>
+static void tell(int number) { write(1, number == SIGTERM ? "TERM\n" : "other\n", number == SIGTERM ? 5 : 6); }
+__attribute__((constructor)) static void start(void) {
+    signal(SIGINT, tell);
+    signal(SIGTERM, tell);
+    signal(SIGHUP, tell);
+}
+"""
+
+
+@pytest.mark.skipif(compiler() is None, reason="needs a C compiler on Linux")
+def test_handlers_that_c_has_installed_do_not_hear_ours_and_come_back(tmp_path: Path) -> None:
+    """As under apitrace and RenderDoc, and in programs that embed Python. Twice: Python's table has changed by then."""
+    library = tmp_path / "handlers.so"
+    command = [str(compiler()), "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=HANDLERS, text=True, check=True)
+    program = """
+import os, signal
+from app.cli import main
+from app.signals import StopFlag, raising, stop_flag
+
+assert signal.getsignal(signal.SIGTERM) is None
+for attempt in range(2):
+    with raising(StopFlag()), stop_flag() as flag:
+        os.kill(os.getpid(), signal.SIGINT)
+    os.write(1, f"{flag.number}\\n".encode())
+    os.kill(os.getpid(), signal.SIGTERM)
+os.write(1, f"exit code {main(['models', '--json'])}\\n".encode())
+"""
+    done = run_python(program, LD_PRELOAD=str(library))
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line[0] != "{"] == ["2", "TERM"] * 2 + ["exit code 0"]

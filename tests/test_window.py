@@ -21,7 +21,8 @@ from app.frame.targets import OffscreenTarget
 from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from app.window.blit import blit, letterbox
 from app.window.keys import Key
-from app.window.window import Window, fitted, variant_for
+from app.window.library import variant_for
+from app.window.window import Window, fitted
 from gpu_delegate import opengl
 from gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 from tests.display import SCREEN, Display

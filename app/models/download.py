@@ -4,10 +4,10 @@ import errno
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from app.interpreter import python_command
 from gpu_delegate.errors import CatalogueError
 
 __all__ = ["DISK_FULL", "download_wheel"]
@@ -18,7 +18,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _POLL_S = 0.1
 # pip, which ends as soon as nobody holds the other end of its standard input: it must not outlive a killed program.
 _PIP = """
-import os, runpy, sys, threading
+import os, runpy, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.raw.read(1), os._exit(1)), daemon=True).start()
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
@@ -36,22 +36,17 @@ def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: 
     temporary, target, messages = work / "tmp", work / "wheel", work / "messages"
     temporary.mkdir()
     target.mkdir()
-    command = [
-        sys.executable,
-        "-c",
-        _PIP,
-        "download",
-        "-q",
-        "--no-input",
-        *_ANY_WHEEL,
-        f"--dest={target}",
-        requirement,
-    ]
+    arguments = ("download", "-q", "--no-input", *_ANY_WHEEL, f"--dest={target}", requirement)
     # pip downloads into its temporary folder first: ours is on the disk where there must be room, and can be watched
     places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
     environment = {**os.environ, **places, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     with messages.open("wb") as output:
-        code = _run(command, environment, output.fileno(), lambda: _report(work, expected_bytes, progress))
+        code = _run(
+            python_command(_PIP, *arguments),
+            environment,
+            output.fileno(),
+            lambda: _report(work, expected_bytes, progress),
+        )
     wheels = list(target.glob("*.whl"))
     if code != 0 or len(wheels) != 1:
         _raise_failure(requirement, messages.read_text("utf-8", "replace").splitlines())

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.models.archive import ArchiveError, Bounds, open_archive, read_start
 from gpu_delegate.errors import ModelError
 from gpu_delegate.reader import printable
 
@@ -15,6 +16,7 @@ __all__ = ["ModelMetadata", "read_metadata"]
 
 _MAX_ENTRIES = 1024  # of any list: a hostile file may claim billions
 _MAX_TEXT_BYTES = 1 << 16
+_MOST_FILES = Bounds(entries=_MAX_ENTRIES, directory_bytes=1 << 18)  # in the archive behind a model
 _ACTIVATIONS = ("none", "sigmoid", "softmax")  # by their number in MediaPipe's ImageSegmenterOptions
 _UNREADABLE_ARCHIVE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
@@ -45,7 +47,7 @@ def read_metadata(data: bytes, name: str = "model") -> ModelMetadata:
 
 
 class _OutOfBoundsError(Exception):
-    """The flatbuffer points outside of itself."""
+    """The flatbuffer points outside of itself, or the archive is larger than any."""
 
 
 class _Table:
@@ -117,14 +119,14 @@ class _Table:
         start, count = self.items(field, 4)
         return struct.unpack_from(f"<{min(count, _MAX_ENTRIES)}f", self.data, start)
 
-    def content(self, field: int) -> bytes:
-        """The bytes of a vector of bytes."""
+    def content(self, field: int, most: int = _MAX_TEXT_BYTES) -> bytes:
+        """The bytes of a vector of bytes, the first 65,536 at most: many entries may share one that is large."""
         start, count = self.items(field, 1)
-        return self.data[start : start + count]
+        return self.data[start : start + min(count, most)]
 
     def text(self, field: int) -> str:
         """A string, fit for a terminal."""
-        return printable(self.content(field)[:_MAX_TEXT_BYTES])
+        return printable(self.content(field))
 
 
 def _metadata_bytes(data: bytes) -> bytes | None:
@@ -137,7 +139,7 @@ def _metadata_bytes(data: bytes) -> bytes | None:
             if index >= count:
                 raise _OutOfBoundsError(f"buffer {index} of {count}")
             at = start + 4 * index
-            return _Table(data, at + model.number("<I", at)).content(0)
+            return _Table(data, at + model.number("<I", at)).content(0, len(data))
     return None
 
 
@@ -186,13 +188,11 @@ def _labels(tensor: _Table, data: bytes) -> tuple[str, ...]:
         if file.small(2) not in _AXIS_LABELS:
             continue
         try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                entry = archive.getinfo(file.text(0))
-                if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    return ()  # other methods may ask for gigabytes of working memory
-                with archive.open(entry) as stream:
-                    lines = stream.read(_MAX_TEXT_BYTES).decode("utf-8", "replace").splitlines()
+            with open_archive(io.BytesIO(data), _MOST_FILES) as archive:
+                text = read_start(archive, file.text(0), _MAX_TEXT_BYTES).decode("utf-8", "replace")
+        except ArchiveError as error:
+            raise _OutOfBoundsError(f"the archive with its labels: {error}") from error
         except _UNREADABLE_ARCHIVE:
             return ()
-        return tuple(printable(line.strip()) for line in lines[:_MAX_ENTRIES])
+        return tuple(printable(line.strip()) for line in text.splitlines()[:_MAX_ENTRIES])
     return ()

@@ -1,8 +1,8 @@
 """Drawing functions go in; what they draw with Dear ImGui comes out in a framebuffer, OpenGL's state left as found."""
 
 import contextlib
-import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -11,6 +11,8 @@ from typing import Any
 from app.console import one_line
 from app.frame.preprocess import ImageSize
 from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from app.signals import postponed
+from app.window.library import library_named
 from gpu_delegate import opengl
 from gpu_delegate.context import Context
 from gpu_delegate.errors import DeviceError
@@ -157,14 +159,12 @@ class Gui:
 
 def load_imgui() -> Any:
     """Dear ImGui's module. Large, and it loads libraries of the system: only who draws needs it. Raises DeviceError."""
-    glfw = os.environ.get("PYGLFW_LIBRARY")
     try:
-        from imgui_bundle import imgui
+        with library_named(), postponed(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a library of the system is no file to imgui-bundle
+            from imgui_bundle import imgui
     except (ImportError, OSError) as error:
         raise DeviceError(f"no overlay: Dear ImGui cannot be loaded: {one_line(str(error))}; {_ADVICE}") from error
-    finally:
-        if glfw is None:  # it offers its own glfw to the whole process
-            os.environ.pop("PYGLFW_LIBRARY", None)
     return imgui
 
 

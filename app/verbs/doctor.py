@@ -7,7 +7,6 @@ shows.
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,9 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from app.console import Console, one_line
+from app.interpreter import OURS, python_command
 from app.verbs import doctor_findings as findings
 from app.verbs.doctor_findings import Finding
 
+_PROBE = "from app.verbs.doctor_probe import main; main(sys.argv[1])"
 _PROBE_SECONDS = 30
 _WIDTH = 100
 _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red"}
@@ -57,7 +58,7 @@ def examine() -> list[Finding]:
 
 def probe(name: str) -> dict[str, Any]:
     """What a probe finds; `error` says it where that is nothing, even if the probe's process crashed or hung."""
-    command = [sys.executable, "-m", "app.verbs.doctor_probe", name]
+    command = python_command(_PROBE, name, trusted=OURS)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

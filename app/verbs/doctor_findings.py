@@ -21,7 +21,9 @@ _PACKAGES = {  # by what they are imported as: OpenCV comes under several names
     "typer": "typer",
 }  # fmt: skip
 _DECODERS = ("h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mjpeg", "prores")
-_TOOLS = {"glslangValidator": "glslang-tools", "Xvfb": "xvfb", "xdotool": "xdotool", "cwm": "cwm"}
+_TOOLS = {  # and their packages
+    "glslangValidator": "glslang-tools", "Xvfb": "xvfb", "xdotool": "xdotool", "cwm": "cwm", "apitrace": "apitrace",
+}  # fmt: skip
 _SETTINGS = ("GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER", "MESA_GL_VERSION_OVERRIDE",
              "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES", "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
 _MOST_FILES = 10_000

@@ -5,7 +5,6 @@
 
 import ctypes
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from time import perf_counter
@@ -16,6 +15,7 @@ from app.frame.gpu_timer import timer_health
 from gpu_delegate import opengl
 from gpu_delegate.context import DRAWING, Context, open_context
 from gpu_delegate.errors import DeviceError
+from gpu_delegate.library import load_library
 
 Found = dict[str, Any]
 
@@ -53,7 +53,7 @@ def describe(context: Context) -> Found:
 
 def probe_egl() -> Found:
     """The devices that EGL offers, in the order of GLCONTEXT_DEVICE_INDEX."""
-    egl = ctypes.CDLL("libEGL.so.1")
+    egl = load_library("libEGL.so.1")
     egl.eglGetProcAddress.restype, egl.eglGetProcAddress.argtypes = ctypes.c_void_p, (ctypes.c_char_p,)
     query = egl.eglGetProcAddress(b"eglQueryDevicesEXT")
     query_string = egl.eglGetProcAddress(b"eglQueryDeviceStringEXT")
@@ -84,8 +84,9 @@ def _egl_device(ask: Callable[[int, int], bytes | None], device: int) -> str:
 
 def probe_window() -> Found:
     """Whether a window opens, and which OpenGL it gets; the window is never shown."""
-    import glfw
+    from app.window.library import load_glfw
 
+    glfw = load_glfw()
     reporting: Any = glfw
     reporting.ERROR_REPORTING = False
 
@@ -143,7 +144,3 @@ def main(name: str) -> None:
     except Exception as error:
         found = {"error": " ".join(str(error).split()) or type(error).__name__}
     print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

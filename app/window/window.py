@@ -1,10 +1,8 @@
 """A size and a title go in; a window on the screen comes out, with an OpenGL context and the keys pressed in it."""
 
 import contextlib
-import ctypes
-import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -12,10 +10,12 @@ from app.console import one_line
 from app.frame.preprocess import ImageSize
 from app.overlay.inputs import Input
 from app.window.keys import Key
+from app.window.library import load_glfw
 from app.window.listener import Listener
 from gpu_delegate import debug, opengl
 from gpu_delegate.context import DRAWING, REQUIRED, Context
 from gpu_delegate.errors import DeviceError
+from gpu_delegate.library import load_library
 
 _NAME = "texelflow"
 _LONGEST_TITLE = 200
@@ -213,9 +213,8 @@ _LOCKS = 0x10 | 0x20  # Caps Lock and Num Lock, where they are reported
 def _library() -> Any:
     """The module glfw, with its library initialised. Raises DeviceError."""
     advice = "windows need a display, everything else works without"
-    os.environ.setdefault("PYGLFW_LIBRARY_VARIANT", variant_for(os.environ))
     try:
-        import glfw  # loads a shared library, which only windows need
+        glfw = load_glfw()
     except ImportError as error:
         raise DeviceError(f"no window: the library glfw cannot be loaded; pip install glfw ({advice})") from error
     _leave_egl()
@@ -230,12 +229,6 @@ def _library() -> Any:
         ) from None
     why = complaints[0] if complaints else "there is no display"
     raise DeviceError(f"no window: {one_line(why)}; {advice}")
-
-
-def variant_for(environment: Mapping[str, str]) -> str:
-    """Which of glfw's two libraries fits the displays that there are; glfw itself believes in the session's type."""
-    wayland, x11 = "WAYLAND_DISPLAY" in environment, "DISPLAY" in environment
-    return "wayland" if wayland and (not x11 or environment.get("XDG_SESSION_TYPE") == "wayland") else "x11"
 
 
 def _complaints(glfw: Any) -> list[str]:
@@ -253,14 +246,14 @@ def _fitting(title: str) -> str:
 def _leave_egl() -> None:
     """A context without a window may still be current, and GLX ends the whole process where one of EGL's is."""
     with contextlib.suppress(OSError):
-        ctypes.CDLL("libEGL.so.1").eglReleaseThread()
+        load_library("libEGL.so.1").eglReleaseThread()
 
 
 def _hold_opengl() -> None:
     """Without this glfw unloads OpenGL after each window, and imgui-bundle's own copy stands in the next one's way."""
     for name in ("libGLX.so.0", "libGL.so.1"):
         with contextlib.suppress(OSError):
-            ctypes.CDLL(name)
+            load_library(name)
 
 
 def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) -> Any:

@@ -1,0 +1,48 @@
+"""A program in Python goes in; the command comes out that runs it in another process, deaf to the current folder.
+
+Left to itself, `python -c` imports from the current folder first: a recording's folder with a pip.py in it would run.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["OURS", "python_command"]
+
+OURS = Path(__file__).parents[1]  # the folder that our own packages come from
+# Isolated, Python knows its own packages; the rest is handed over: user installations, PYTHONPATH. What the environment
+# says of Python is not asked once more: it may name the current folder.
+_START = "import json, sys; sys.path[:] = dict.fromkeys([*json.loads(sys.argv.pop(1)), *sys.path])"
+
+
+def python_command(program: str, *arguments: str, trusted: Path | None = None) -> list[str]:
+    """The command that runs `program` with what this process can import, but for what lies in the current folder.
+
+    `trusted` is a folder to import from even if it is the current one: OURS for a program that imports ours, which is
+    already run from there.
+    """
+    handed = json.dumps(list(_import_folders(sys.path, trusted)))
+    return [sys.executable, "-I", "-c", f"{_START}\n{program}", handed, *arguments]
+
+
+def _import_folders(folders: Sequence[str], trusted: Path | None) -> Iterator[str]:
+    """The folders without the current one, and with `trusted`: in its place, or at the end if it has none."""
+    missing = trusted
+    for folder in folders:
+        if trusted is not None and _same(folder, trusted):
+            missing = None
+            yield str(trusted)
+        elif not _same(folder, os.curdir):
+            yield folder
+    if missing is not None:
+        yield str(missing)
+
+
+def _same(folder: str, other: str | Path) -> bool:
+    """Whether both are one folder, by whatever name; Python writes the current one as an empty string, too."""
+    try:
+        return os.path.samefile(folder or os.curdir, other)
+    except (OSError, ValueError):
+        return False

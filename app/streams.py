@@ -1,0 +1,95 @@
+"""The process's stdout and stderr go in; for a while they come out such that a full disk is told, and does no harm.
+
+Where stdout takes no more, results are lost: an error. Where stderr takes no more, nobody is told: no reason to end.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO, cast
+
+from gpu_delegate.errors import OutputError
+
+__all__ = ["guarded"]
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """Within it what stdout does not take is OutputError, or BrokenPipeError if its reader left; stderr takes all."""
+    _occupy()
+    out, err = sys.stdout, sys.stderr
+    with open(os.devnull, "w") as nowhere:
+        sys.stdout, sys.stderr = cast(TextIO, _Strict(out or nowhere)), cast(TextIO, _Lenient(err or nowhere))
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = out, err
+            for stream in (out, err):
+                _empty(stream)
+
+
+class _Wrapped:
+    """A stream; what is not said otherwise is done as it does it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Strict(_Wrapped):
+    """A stream whose failures say what they are."""
+
+    def write(self, text: str) -> int:
+        with _named():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with _named():
+            self._stream.flush()
+
+
+class _Lenient(_Wrapped):
+    """A stream that never fails: what it does not take now goes with the next lines, or is lost."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise OutputError(f"standard output cannot be written: {why[:1].lower()}{why[1:]}") from error
+
+
+def _occupy() -> None:
+    """Lead closed standard streams nowhere: a file opened later would take such a place, and get a library's words."""
+    with contextlib.suppress(OSError):
+        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(number, True)
+        os.close(number)
+
+
+def _empty(stream: TextIO | None) -> None:
+    """Write what waits in it, or drop that: Python would fail over it at the end of the process."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except OSError:
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+            stream.flush()

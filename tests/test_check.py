@@ -83,7 +83,7 @@ def model_file(tmp_path: Path, network: bytes) -> Path:
 @pytest.mark.parametrize("unfused", [False, True])
 def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
     graph = read_model(network)
-    figures, code = check_model(Subject("network", graph, network, (0, 1)), unfused, None, Console())
+    figures, code = check_model(Subject("network", graph, graph, (0, 1)), unfused, None, Console())
     assert (code, figures["passed"], figures["first_divergence"]) == (0, True, None)
     compared = {tensor["tensor"] for tensor in figures["tensors"]}
     assert set(graph.outputs) <= compared
@@ -99,7 +99,7 @@ def test_an_altered_op_is_named(
     network: bytes, alter: Alter, unfused: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph, node = alter(read_model(network))
-    figures, code = check_model(Subject("network", graph, network, (0, 1)), unfused, None, Console())
+    figures, code = check_model(Subject("network", graph, read_model(network), (0, 1)), unfused, None, Console())
     assert (code, figures["passed"]) == (1, False)
     name = f"{node.op} (operator {node.index})"
     assert name in figures["verdict"]
@@ -206,7 +206,7 @@ def test_in_place_arithmetic_does_not_fool_the_reference(context: Context) -> No
     graph = read_model(data)
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     with Program(context, draft(graph, device_of(context), fuse=False, keep_all=True)) as program:
-        found = compare(program, Reference(data, keep_all_tensors=True), [values])
+        found = compare(program, Reference(graph, keep_all_tensors=True), [values])
     assert [difference.tensor for difference in found] == [left, right, product, graph.outputs[0]]
     assert first_divergence(found) is None
     assert min(difference.magnitude for difference in found) > 0.5

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpu_delegate.errors import DeviceError, ModelError, UsageError
+from gpu_delegate.footprint import check_footprint
 from gpu_delegate.graph import Graph
 from gpu_delegate.reader import printable
 from gpu_delegate.writer import write_model, written_indices
@@ -39,8 +40,10 @@ class Reference:
         """Loads a graph as the reader made it, before any pass.
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() gives each of them; that is slower.
-        Raises ModelError where TensorFlow Lite refuses the model, DeviceError where there is no TensorFlow Lite.
+        Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
+        it, DeviceError where there is no TensorFlow Lite.
         """
+        check_footprint(graph, keep_all_tensors)
         module = load_interpreter_module()
         options: dict[str, Any] = {"num_threads": threads or max(1, min(MOST_THREADS, _usable_cpus() - SPARED_CPUS))}
         if keep_all_tensors:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from gpu_delegate.graph import ABSENT, Graph, Node
+from gpu_delegate.graph import ABSENT, Graph, Node, place_of
 from gpu_delegate.operators import Form
 from gpu_delegate.rules import RULES
 
@@ -166,7 +166,7 @@ class _Writer:
         """The buffer of a constant; constants that share their memory share a buffer."""
         if values is None:
             return 0
-        place = (values.__array_interface__["data"][0], values.nbytes)
+        place = place_of(values)
         if place not in self.stored:
             self.stored[place] = len(self.buffers)
             self.buffers.append(self.buffer(self.store(values)))

@@ -101,6 +101,7 @@ REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
     (lambda: one("LEAKY_RELU", X, alpha=float("inf")), ModelError, "a slope of inf"),
     (lambda: one("ADD", X), ModelError, "1 inputs"),
     (lambda: one("ADD", X, zeros(4)), ModelError, "do not broadcast"),
+    (lambda: one("MUL", (2,) * 5, zeros(2), x=(2,) * 5), UnsupportedError, "repeated in 5 dimensions"),
     (lambda: one("CONV_2D", X, zeros(5, 1, 1, 4), stride=(1, 1)), ModelError, "weights for 4 channels"),
     (lambda: one("CONV_2D", X, zeros(5, 1, 1, 1), stride=(1, 1)), UnsupportedError, "grouped convolution (5 groups)"),
     (lambda: one("CONV_2D", X, zeros(5, 1, 1, 5), zeros(4), stride=(1, 1)), ModelError, "a bias of shape [4]"),

@@ -7,6 +7,8 @@ import numpy as np
 from gpu_delegate.graph import Activated, Alpha, Attributes, Graph, Node
 from gpu_delegate.operators import ACTIVATION_CODES, Form, Operator, attributes_of
 
+MOST_BROADCAST = 4  # dimensions; TensorFlow Lite ends the process where it repeats values in 5, or 6, by the op
+
 
 def read_plain(operator: Operator) -> Attributes:
     operator.expect(operator.shape(0))
@@ -36,6 +38,10 @@ def _broadcast(operator: Operator) -> None:
     except ValueError:
         operator.damaged(f"shapes {list(first)} and {list(second)} do not broadcast")
     operator.expect(shape)
+    if first != second and len(shape) > MOST_BROADCAST:
+        operator.unsupported(
+            f"operands of shapes {list(first)} and {list(second)}, repeated in {len(shape)} dimensions"
+        )
 
 
 def read_arithmetic(operator: Operator) -> Attributes:

@@ -30,8 +30,17 @@ MOST_SECONDS = 15.0  # for one run; many times as long as a frame may take anywh
 FLOAT_BYTES, POINTER_BYTES = 4, 8
 AT_ONCE = 16  # outputs that convolutions compute at once, pixels and channels, whether there are so many or not
 QUICK_WINDOW = 25  # taps that XNNPACK has quick depthwise convolutions for
+NODE_BYTES = 1 << 17  # if XNNPACK does every other one: it takes as much again for each time that it is left
 VALUE_NS, TAP_NS, MAC_NS = 25.0, 8.0, 0.3  # for a value read or written, a pixel's tap, a multiply-accumulate
 DEPTHWISE_MAC_NS, SLOW_DEPTHWISE_MAC_NS = 2.0, 10.0
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What an interpreter may take."""
+
+    memory_bytes: int  # of the file as read and as written, too
+    run_s: float
 
 
 @dataclass(frozen=True)
@@ -45,25 +54,29 @@ class _Need:
 
 def check_footprint(graph: Graph, keep_all_tensors: bool) -> None:
     """Raises UnsupportedError for a graph that might take TensorFlow Lite too much memory, or too long for one run."""
-    needs = [_need(graph, node, keep_all_tensors) for node in graph.nodes]
-    total_bytes = _tensor_bytes(graph, keep_all_tensors) + sum(need.kept_bytes for need in needs)
-    total_bytes += max((need.scratch_bytes for need in needs), default=0)
-    seconds = sum(need.time_ns for need in needs) / 1e9
-    if total_bytes > MOST_BYTES:
-        what = f"might need {total_bytes >> 20} MiB of memory, at most {MOST_BYTES >> 20}"
-    elif seconds > MOST_SECONDS:
-        what = f"might run for {seconds:.0f} s, at most {MOST_SECONDS:.0f}"
+    found = footprint_of(graph, keep_all_tensors)
+    if found.memory_bytes > MOST_BYTES:
+        what = f"might need {found.memory_bytes >> 20} MiB of memory, at most {MOST_BYTES >> 20}"
+    elif found.run_s > MOST_SECONDS:
+        what = f"might run for {found.run_s:.0f} s, at most {MOST_SECONDS:.0f}"
     else:
         return
     raise UnsupportedError(f"{graph.name}: TensorFlow Lite {what} are granted; use a smaller model")
 
 
+def footprint_of(graph: Graph, keep_all_tensors: bool) -> Footprint:
+    """Upper bounds for a graph as the reader made it."""
+    needs = [_need(graph, node, keep_all_tensors) for node in graph.nodes]
+    beside_bytes = sum(need.kept_bytes for need in needs) + max((need.scratch_bytes for need in needs), default=0)
+    return Footprint(_tensor_bytes(graph, keep_all_tensors) + beside_bytes, sum(need.time_ns for need in needs) / 1e9)
+
+
 def _tensor_bytes(graph: Graph, keep_all: bool) -> int:
-    """The constants in the file, and the most of the other tensors at one time; inputs and outputs have copies."""
+    """Constants as read and as written, and the most of the other tensors at one time; inputs and outputs twice."""
     sizes = {i: 0 if tensor.is_constant else _float_bytes(tensor.shape) for i, tensor in graph.tensors.items()}
     places = {place_of(tensor.data) for tensor in graph.tensors.values() if tensor.data is not None}
     ends = (*graph.inputs, *graph.outputs)
-    always = sum(size_bytes for _, size_bytes in places) + sum(2 * sizes[i] for i in ends)
+    always = sum(2 * size_bytes for _, size_bytes in places) + sum(2 * sizes[i] for i in ends)
     if keep_all:
         return always + sum(sizes.values())
     halves = (node for node in graph.nodes if node.op == "DEQUANTIZE" and graph.tensors[node.inputs[0]].is_constant)
@@ -104,7 +117,9 @@ def _need(graph: Graph, node: Node, keep_all: bool) -> _Need:
             need = _Need(packed * FLOAT_BYTES, 0, math.prod(out) // out[-1] * packed * MAC_NS)
         case _:
             need = _Need()
-    return _Need(need.kept_bytes, need.scratch_bytes, need.time_ns + VALUE_NS * sum(map(math.prod, shapes)))
+    return _Need(
+        need.kept_bytes + NODE_BYTES, need.scratch_bytes, need.time_ns + VALUE_NS * sum(map(math.prod, shapes))
+    )
 
 
 def _convolution(weights: Shape, out: Shape) -> _Need:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tflite
 
 from gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
-from gpu_delegate.graph import ABSENT, Graph, Node, Shape, Tensor
+from gpu_delegate.graph import ABSENT, Graph, Node, Shape, Tensor, place_of
 from gpu_delegate.operators import MAX_OPERANDS, Operator
 from gpu_delegate.rules import RULES, SUPPORTED_OPS
 
@@ -89,6 +89,8 @@ class _ModelFile:
         self.bounded("operators", self.subgraph.OperatorsLength(), MAX_OPERATORS)
         self.tensors: dict[int, Tensor] = {}
         self.constant_bytes = 0
+        self.places: set[tuple[int, int]] = set()  # of constants
+        self.stored_bytes = 0
 
     def bounded(self, what: str, count: int, limit: int) -> int:
         """The count; ModelError if so many entries (4 bytes each) cannot be in the file or are more than the limit."""
@@ -207,8 +209,17 @@ class _ModelFile:
             self.constant_bytes += size_bytes
             if self.constant_bytes > MAX_CONSTANT_BYTES:
                 raise ModelError(f"constants of more than {MAX_CONSTANT_BYTES} bytes")
+            self.store(place_of(values))
             data = values.view(np.dtype(kind.lower()).newbyteorder("<")).reshape(shape)
         return Tensor(index, printable(table.Name()), shape, kind.lower(), data)
+
+    def store(self, place: tuple[int, int]) -> None:
+        """ModelError where constants overlap so often that a file without overlaps would be larger."""
+        if place not in self.places:
+            self.places.add(place)
+            self.stored_bytes += place[1]
+            if self.stored_bytes > len(self.data):
+                raise ModelError(f"constants of more than {len(self.data)} bytes in a file of as many: they overlap")
 
     def shape(self, index: int, table: Any) -> Shape:
         """The shape of a tensor; UnsupportedError if any size but the batch's is open."""

@@ -154,6 +154,5 @@ def test_verbs(build: Callable[[], bytes], texelflow: Command, tmp_path: Path) -
     file = tmp_path / "strange.tflite"
     file.write_bytes(build())
     assert texelflow("check", file, "--json").code == 0
-    assert texelflow("inspect", file, "--json").code == 0
     few = ("--runs", 1, "--warmup", 0, "--json")
     assert texelflow("bench", "frame", "--model", file, "--backend", "cpu", *few).code == 0

@@ -31,8 +31,8 @@ FLOAT_BYTES, POINTER_BYTES = 4, 8
 AT_ONCE = 16  # outputs that convolutions compute at once, pixels and channels, whether there are so many or not
 QUICK_WINDOW = 25  # taps that XNNPACK has quick depthwise convolutions for
 NODE_BYTES = 1 << 17  # if XNNPACK does every other one: it takes as much again for each time that it is left
-VALUE_NS, TAP_NS, MAC_NS = 25.0, 8.0, 0.3  # for a value read or written, a pixel's tap, a multiply-accumulate
-DEPTHWISE_MAC_NS, SLOW_DEPTHWISE_MAC_NS = 2.0, 10.0
+VALUE_NS, TAP_NS, MAC_NS = 12.0, 6.0, 0.2  # for a value read or written, a pixel's tap, a multiply-accumulate
+DEPTHWISE_MAC_NS, SLOW_DEPTHWISE_MAC_NS = 1.5, 6.0
 
 
 @dataclass(frozen=True)

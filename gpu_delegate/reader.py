@@ -69,6 +69,8 @@ def printable(text: str | bytes | None, limit: int = MAX_NAME) -> str:
     """A text from a file, fit for a terminal: no control characters, not longer than the limit."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
+    if text and len(text) <= limit and text.isprintable():
+        return text
     return "".join(char if char.isprintable() else "?" for char in (text or "")[:limit])
 
 
@@ -81,12 +83,13 @@ class _ModelFile:
         self.model = tflite.Model.GetRootAs(data, 0)
         self.bounded("subgraphs", self.model.SubgraphsLength(), MAX_TENSORS)
         self.bounded("operator codes", self.model.OperatorCodesLength(), MAX_TENSORS)
-        self.bounded("buffers", self.model.BuffersLength(), MAX_TENSORS)
+        self.buffer_count = self.bounded("buffers", self.model.BuffersLength(), MAX_TENSORS)
         if self.model.SubgraphsLength() < 1:
             raise ModelError("no subgraph")
         self.subgraph = self.model.Subgraphs(0)
-        self.bounded("tensors", self.subgraph.TensorsLength(), MAX_TENSORS)
+        self.tensor_count = self.bounded("tensors", self.subgraph.TensorsLength(), MAX_TENSORS)
         self.bounded("operators", self.subgraph.OperatorsLength(), MAX_OPERATORS)
+        self.names: dict[int, str] = {}  # of operator codes
         self.tensors: dict[int, Tensor] = {}
         self.constant_bytes = 0
         self.places: set[tuple[int, int]] = set()  # of constants
@@ -136,8 +139,8 @@ class _ModelFile:
             return ()
         indices = tuple(int(i) for i in getattr(table, f"{field}AsNumpy")())
         for i in indices:
-            if not ABSENT <= i < self.subgraph.TensorsLength():
-                raise ModelError(f"tensor {i} of {self.subgraph.TensorsLength()}")
+            if not ABSENT <= i < self.tensor_count:
+                raise ModelError(f"tensor {i} of {self.tensor_count}")
         return indices
 
     def node(self, index: int) -> Node:
@@ -176,7 +179,12 @@ class _ModelFile:
         return Operator(op, index, resolved, written, kind, (options.Bytes, options.Pos), custom)
 
     def op_name(self, index: int, code_index: int) -> str:
-        """TensorFlow Lite's name of a builtin, or a custom op's own name."""
+        """TensorFlow Lite's name of a builtin, or a custom op's own name; each code is read once."""
+        if code_index not in self.names:
+            self.names[code_index] = self.read_op_name(index, code_index)
+        return self.names[code_index]
+
+    def read_op_name(self, index: int, code_index: int) -> str:
         if not 0 <= code_index < self.model.OperatorCodesLength():
             raise ModelError(f"operator {index}: operator code {code_index} of {self.model.OperatorCodesLength()}")
         table = self.model.OperatorCodes(code_index)
@@ -238,8 +246,8 @@ class _ModelFile:
 
     def buffer(self, index: int) -> npt.NDArray[np.uint8]:
         """The bytes of a buffer as a read-only view of the file; none for a runtime tensor."""
-        if not 0 <= index < self.model.BuffersLength():
-            raise ModelError(f"buffer {index} of {self.model.BuffersLength()}")
+        if not 0 <= index < self.buffer_count:
+            raise ModelError(f"buffer {index} of {self.buffer_count}")
         table = self.model.Buffers(index)
         start, size = table.Offset(), table.Size()
         if index == 0 or (start <= 1 and not table.DataLength()):

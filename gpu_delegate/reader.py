@@ -101,6 +101,13 @@ class _ModelFile:
             raise ModelError(f"{count} {what} in a file of {len(self.data)} bytes, at most {limit} are possible")
         return count
 
+    def values(self, what: str, vector: npt.NDArray[np.int32] | int, limit: int) -> tuple[int, ...]:
+        """A vector of integers as flatbuffers gives it, 0 where there is none; ModelError for more than the limit."""
+        if isinstance(vector, int):
+            return ()
+        self.bounded(what, len(vector), limit)
+        return tuple(vector.tolist())
+
     def graph(self, name: str) -> Graph:
         """The whole graph, verified: every tensor is written before it is read, and once."""
         inputs = self.indices(self.subgraph, "Inputs")
@@ -134,10 +141,7 @@ class _ModelFile:
 
     def indices(self, table: Any, field: str) -> tuple[int, ...]:
         """A vector of tensor indices, each of them ABSENT or in range."""
-        count = self.bounded(field.lower(), getattr(table, f"{field}Length")(), MAX_OPERANDS)
-        if not count:
-            return ()
-        indices = tuple(int(i) for i in getattr(table, f"{field}AsNumpy")())
+        indices = self.values(field.lower(), getattr(table, f"{field}AsNumpy")(), MAX_OPERANDS)
         for i in indices:
             if not ABSENT <= i < self.tensor_count:
                 raise ModelError(f"tensor {i} of {self.tensor_count}")
@@ -231,11 +235,8 @@ class _ModelFile:
 
     def shape(self, index: int, table: Any) -> Shape:
         """The shape of a tensor; UnsupportedError if any size but the batch's is open."""
-        rank = self.bounded("dimensions", table.ShapeLength(), MAX_RANK)
-        shape = tuple(int(size) for size in table.ShapeAsNumpy()) if rank else ()
-        signature = shape
-        if self.bounded("dimensions", table.ShapeSignatureLength(), MAX_RANK):
-            signature = tuple(int(size) for size in table.ShapeSignatureAsNumpy())
+        shape = self.values("dimensions", table.ShapeAsNumpy(), MAX_RANK)
+        signature = self.values("dimensions", table.ShapeSignatureAsNumpy(), MAX_RANK) or shape
         # TensorFlow Lite itself runs a batch of unknown size as the one that the shape states, 1 in nearly every model.
         unknown_batch = len(signature) == len(shape) and -1 not in signature[1:]
         if any(size in (-1, 0) for size in shape) or (-1 in signature and not unknown_batch):

@@ -48,8 +48,9 @@ class _Writer:
         self.graph = graph
         self.builder = flatbuffers.Builder(1 << 16)
         self.indices = {ABSENT: ABSENT, **written_indices(graph)}
+        self.tables: dict[str, int] = {}  # by what they say
         self.tensors: list[int] = []
-        self.buffers: list[int] = [self.buffer(0)]  # the first is that of tensors without a constant
+        self.buffers = [self.table("Buffer")]  # the first is that of tensors without a constant
         self.constants: list[Any] = []  # bytes and arrays, in the order of the file
         self.constants_bytes = 0
         self.stored: dict[tuple[int, int], int] = {}  # (address, size in bytes) of a constant to its buffer
@@ -69,14 +70,20 @@ class _Writer:
 
     # Tables -------------------------------------------------------------------------------------------------------
 
+    def table(self, name: str, **fields: Any) -> int:
+        """A table of the schema's class `name`; equal ones are written once."""
+        key = f"{name}{fields}"
+        if key not in self.tables:
+            getattr(tflite, f"{name}Start")(self.builder)
+            for field, value in fields.items():
+                getattr(tflite, f"{name}Add{field}")(self.builder, value)
+            self.tables[key] = int(getattr(tflite, f"{name}End")(self.builder))
+        return self.tables[key]
+
     def tensor(self, dtype: str, shape: tuple[int, ...], data: npt.NDArray[Any] | None) -> int:
         """A tensor without a name: nothing needs it, and strings take time."""
-        sizes, buffer = self.integers(shape), self.constant(data)
-        tflite.TensorStart(self.builder)
-        tflite.TensorAddShape(self.builder, sizes)
-        tflite.TensorAddType(self.builder, getattr(tflite.TensorType, dtype.upper()))
-        tflite.TensorAddBuffer(self.builder, buffer)
-        return int(tflite.TensorEnd(self.builder))
+        kind = getattr(tflite.TensorType, dtype.upper())
+        return self.table("Tensor", Shape=self.integers(shape), Type=kind, Buffer=self.constant(data))
 
     def parameter(self, values: npt.NDArray[Any]) -> int:
         """Index of a new constant tensor: a size, axes, paddings."""
@@ -86,18 +93,15 @@ class _Writer:
     def operator(self, node: Node) -> int:
         rule = RULES[node.op]
         form = rule.write(self.graph, node)
-        code = self.codes.setdefault((rule.builtin or node.op, rule.version), len(self.codes))
-        inputs, outputs = self.integers(self.operands(form)), self.integers(self.indices[i] for i in node.outputs)
-        options = self.options(form) if form.table else 0
-        tflite.OperatorStart(self.builder)
-        tflite.OperatorAddOpcodeIndex(self.builder, code)
-        tflite.OperatorAddInputs(self.builder, inputs)
-        tflite.OperatorAddOutputs(self.builder, outputs)
-        tflite.OperatorAddBuiltinOptionsType(
-            self.builder, getattr(tflite.BuiltinOptions, form.table) if form.table else 0
-        )
-        tflite.OperatorAddBuiltinOptions(self.builder, options)
-        return int(tflite.OperatorEnd(self.builder))
+        fields = {
+            "OpcodeIndex": self.codes.setdefault((rule.builtin or node.op, rule.version), len(self.codes)),
+            "Inputs": self.integers(self.operands(form)),
+            "Outputs": self.integers(self.indices[i] for i in node.outputs),
+        }
+        if form.table:
+            fields["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, form.table)
+            fields["BuiltinOptions"] = self.options(form)
+        return self.table("Operator", **fields)
 
     def operands(self, form: Form) -> tuple[int, ...]:
         """Indices in the file; an input that is left out at the end is not written."""
@@ -107,42 +111,31 @@ class _Writer:
         return tuple(found)
 
     def options(self, form: Form) -> int:
-        fields = {
-            name: self.integers(value) if isinstance(value, tuple) else value for name, value in form.options.items()
-        }
-        getattr(tflite, f"{form.table}Start")(self.builder)
-        for name, value in fields.items():
-            getattr(tflite, f"{form.table}Add{name}")(self.builder, value)
-        return int(getattr(tflite, f"{form.table}End")(self.builder))
+        vectors = {name: self.integers(value) for name, value in form.options.items() if isinstance(value, tuple)}
+        return self.table(form.table, **{**form.options, **vectors})
 
     def subgraph(self, operators: Sequence[int], outputs: Iterable[int]) -> int:
-        tensors, nodes = self.vector(self.tensors), self.vector(operators)
-        sources = self.integers(self.indices[i] for i in self.graph.inputs)
-        results = self.integers(self.indices[i] for i in outputs)
-        tflite.SubGraphStart(self.builder)
-        tflite.SubGraphAddTensors(self.builder, tensors)
-        tflite.SubGraphAddInputs(self.builder, sources)
-        tflite.SubGraphAddOutputs(self.builder, results)
-        tflite.SubGraphAddOperators(self.builder, nodes)
-        return int(tflite.SubGraphEnd(self.builder))
+        return self.table(
+            "SubGraph",
+            Tensors=self.vector(self.tensors),
+            Inputs=self.integers(self.indices[i] for i in self.graph.inputs),
+            Outputs=self.integers(self.indices[i] for i in outputs),
+            Operators=self.vector(operators),
+        )
 
     def model(self, subgraph: int) -> int:
-        codes = self.vector([self.code(builtin, version) for builtin, version in self.codes])
-        subgraphs, buffers = self.vector([subgraph]), self.vector(self.buffers)
-        tflite.ModelStart(self.builder)
-        tflite.ModelAddVersion(self.builder, SCHEMA_VERSION)
-        tflite.ModelAddOperatorCodes(self.builder, codes)
-        tflite.ModelAddSubgraphs(self.builder, subgraphs)
-        tflite.ModelAddBuffers(self.builder, buffers)
-        return int(tflite.ModelEnd(self.builder))
+        return self.table(
+            "Model",
+            Version=SCHEMA_VERSION,
+            OperatorCodes=self.vector([self.code(builtin, version) for builtin, version in self.codes]),
+            Subgraphs=self.vector([subgraph]),
+            Buffers=self.vector(self.buffers),
+        )
 
     def code(self, builtin: str, version: int) -> int:
         number = getattr(tflite.BuiltinOperator, builtin)
-        tflite.OperatorCodeStart(self.builder)
-        tflite.OperatorCodeAddDeprecatedBuiltinCode(self.builder, min(number, 127))  # as far as its one byte goes
-        tflite.OperatorCodeAddBuiltinCode(self.builder, number)
-        tflite.OperatorCodeAddVersion(self.builder, version)
-        return int(tflite.OperatorCodeEnd(self.builder))
+        old = min(number, 127)  # as far as its one byte goes
+        return self.table("OperatorCode", DeprecatedBuiltinCode=old, BuiltinCode=number, Version=version)
 
     # Vectors ------------------------------------------------------------------------------------------------------
 
@@ -169,13 +162,8 @@ class _Writer:
         place = place_of(values)
         if place not in self.stored:
             self.stored[place] = len(self.buffers)
-            self.buffers.append(self.buffer(self.store(values)))
+            self.buffers.append(self.table("Buffer", Data=self.store(values)))
         return self.stored[place]
-
-    def buffer(self, data: int) -> int:
-        tflite.BufferStart(self.builder)
-        tflite.BufferAddData(self.builder, data)
-        return int(tflite.BufferEnd(self.builder))
 
     def store(self, values: npt.NDArray[Any]) -> int:
         """Puts a byte vector behind the tables; its offset, for the builder."""

@@ -130,14 +130,15 @@ for file in sys.argv[1:]:
 """
 
 
-def test_these_files_kill_tensorflow_lite(tmp_path: Path) -> None:
+def test_these_files_kill_or_stop_tensorflow_lite(tmp_path: Path) -> None:
     files = []
     for build in (network, *STRANGE):
         files.append(tmp_path / build.__name__)
         files[-1].write_bytes(build())
     command = [sys.executable, "-c", JUDGE, *map(str, files)]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.split()
-    assert found == ["text", *["crashed"] * len(STRANGE)]
+    assert found[0] == "text"
+    assert set(found[1:]) in ({"crashed"}, {"raised"})  # ai-edge-litert looks at offsets first, and refuses the files
 
 
 @BY_NAME

@@ -63,9 +63,9 @@ def test_endings_are_told_apart() -> None:
 @pytest.mark.parametrize("mutation", [mutation for mutation, _ in MUTATIONS], ids=lambda mutation: mutation.__name__)
 def test_mutations_repeat_and_differ(mutation: Mutation) -> None:
     first, other = SMALL["selfie_like"], SMALL["network3"]
-    found = [mutation(first, other, Random(seed)) for seed in range(6)]
-    assert found == [mutation(first, other, Random(seed)) for seed in range(6)]
-    assert len({first, *found}) > 3
+    found = [mutation(first, other, Random(seed)) for seed in range(4)]
+    assert found == [mutation(first, other, Random(seed)) for seed in range(4)]
+    assert len({first, *found}) > 2
     assert mutated(first, other, Random(1)) == mutated(first, other, Random(1))
 
 

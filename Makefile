@@ -37,7 +37,7 @@ soak: setup
 	SOAK_FRAMES=10000 $(BIN)/pytest -q tests/test_live_soak.py
 
 fuzz: setup
-	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --model selfie --model selfie-landscape
 
 bench: setup
 	$(BIN)/texelflow bench frame --model selfie --size 640x480

@@ -127,6 +127,11 @@ class Tensor:
         return self.data is not None
 
 
+def place_of(values: npt.NDArray[np.generic]) -> tuple[int, int]:
+    """Address and size in bytes of a constant: tensors that share both are one constant in the file."""
+    return values.__array_interface__["data"][0], values.nbytes
+
+
 @dataclass(frozen=True)
 class Node:
     """One operator: tensor indices in, tensor indices out."""

@@ -1,19 +1,27 @@
-"""One operator as it stands in a .tflite file, with checked ways to its shapes, options and constants.
+"""An operator of a .tflite file goes in, checked ways to its shapes, options and constants come out; Form writes one.
 
 What contradicts itself ends in ModelError, what is sound but not supported in UnsupportedError.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import tflite
 
 from gpu_delegate.errors import ModelError, UnsupportedError
-from gpu_delegate.graph import Shape, Size2, Tensor
+from gpu_delegate.graph import Attributes, Node, Shape, Size2, Tensor
+
+Kind = TypeVar("Kind", bound=Attributes)
 
 ACTIVATIONS = MappingProxyType({0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH"})
+ACTIVATION_CODES = MappingProxyType({name: code for code, name in ACTIVATIONS.items()})
 MAX_OPERANDS = 128
+MAX_STRIDE = 1 << 15  # of windows, dilations and paddings
 EMPTY_TABLE = (b"\x04\0\x04\0\x04\0\0\0", 4)  # a flatbuffer table without fields: every option has its default
 
 
@@ -83,3 +91,31 @@ class Operator:
         if code not in ACTIVATIONS:
             self.unsupported(f"fused activation {code}")
         return ACTIVATIONS[code]
+
+    def check_bias(self, position: int, channels: int) -> None:
+        """ModelError if there is a bias and it is not one value per channel."""
+        if position < len(self.inputs) and self.inputs[position] is not None:
+            bias = self.shape(position)
+            if math.prod(bias) != channels or bias[-1:] != (channels,):
+                self.damaged(f"a bias of shape {list(bias)} for {channels} channels")
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a .tflite file says a node: what is written for it."""
+
+    inputs: tuple[int | npt.NDArray[Any], ...]  # tensors of the graph, and arrays that become constants
+    table: str = ""  # the class of its options, such as "Conv2DOptions"; none where the op has no options
+    options: Mapping[str, Any] = field(default_factory=dict)  # by the names of the schema's fields; a tuple is a vector
+
+
+def integers(*values: int) -> npt.NDArray[np.int32]:
+    """A small constant input, such as a size or axes, for a Form."""
+    return np.array(values, np.int32)
+
+
+def attributes_of(node: Node, kind: type[Kind]) -> Kind:
+    """The attributes of a node that the reader made; a TypeError says that something else made it."""
+    if not isinstance(node.attributes, kind):
+        raise TypeError(f"{node.op} with {type(node.attributes).__name__} instead of {kind.__name__}")
+    return node.attributes

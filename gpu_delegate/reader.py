@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tflite
 
 from gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
-from gpu_delegate.graph import ABSENT, Graph, Node, Shape, Tensor
+from gpu_delegate.graph import ABSENT, Graph, Node, Shape, Tensor, place_of
 from gpu_delegate.operators import MAX_OPERANDS, Operator
 from gpu_delegate.rules import RULES, SUPPORTED_OPS
 
@@ -69,6 +69,8 @@ def printable(text: str | bytes | None, limit: int = MAX_NAME) -> str:
     """A text from a file, fit for a terminal: no control characters, not longer than the limit."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
+    if text and len(text) <= limit and text.isprintable():
+        return text
     return "".join(char if char.isprintable() else "?" for char in (text or "")[:limit])
 
 
@@ -81,20 +83,30 @@ class _ModelFile:
         self.model = tflite.Model.GetRootAs(data, 0)
         self.bounded("subgraphs", self.model.SubgraphsLength(), MAX_TENSORS)
         self.bounded("operator codes", self.model.OperatorCodesLength(), MAX_TENSORS)
-        self.bounded("buffers", self.model.BuffersLength(), MAX_TENSORS)
+        self.buffer_count = self.bounded("buffers", self.model.BuffersLength(), MAX_TENSORS)
         if self.model.SubgraphsLength() < 1:
             raise ModelError("no subgraph")
         self.subgraph = self.model.Subgraphs(0)
-        self.bounded("tensors", self.subgraph.TensorsLength(), MAX_TENSORS)
+        self.tensor_count = self.bounded("tensors", self.subgraph.TensorsLength(), MAX_TENSORS)
         self.bounded("operators", self.subgraph.OperatorsLength(), MAX_OPERATORS)
+        self.names: dict[int, str] = {}  # of operator codes
         self.tensors: dict[int, Tensor] = {}
         self.constant_bytes = 0
+        self.places: set[tuple[int, int]] = set()  # of constants
+        self.stored_bytes = 0
 
     def bounded(self, what: str, count: int, limit: int) -> int:
         """The count; ModelError if so many entries (4 bytes each) cannot be in the file or are more than the limit."""
         if count > limit or 4 * count > len(self.data):
             raise ModelError(f"{count} {what} in a file of {len(self.data)} bytes, at most {limit} are possible")
         return count
+
+    def values(self, what: str, vector: npt.NDArray[np.int32] | int, limit: int) -> tuple[int, ...]:
+        """A vector of integers as flatbuffers gives it, 0 where there is none; ModelError for more than the limit."""
+        if isinstance(vector, int):
+            return ()
+        self.bounded(what, len(vector), limit)
+        return tuple(vector.tolist())
 
     def graph(self, name: str) -> Graph:
         """The whole graph, verified: every tensor is written before it is read, and once."""
@@ -129,13 +141,10 @@ class _ModelFile:
 
     def indices(self, table: Any, field: str) -> tuple[int, ...]:
         """A vector of tensor indices, each of them ABSENT or in range."""
-        count = self.bounded(field.lower(), getattr(table, f"{field}Length")(), MAX_OPERANDS)
-        if not count:
-            return ()
-        indices = tuple(int(i) for i in getattr(table, f"{field}AsNumpy")())
+        indices = self.values(field.lower(), getattr(table, f"{field}AsNumpy")(), MAX_OPERANDS)
         for i in indices:
-            if not ABSENT <= i < self.subgraph.TensorsLength():
-                raise ModelError(f"tensor {i} of {self.subgraph.TensorsLength()}")
+            if not ABSENT <= i < self.tensor_count:
+                raise ModelError(f"tensor {i} of {self.tensor_count}")
         return indices
 
     def node(self, index: int) -> Node:
@@ -174,7 +183,12 @@ class _ModelFile:
         return Operator(op, index, resolved, written, kind, (options.Bytes, options.Pos), custom)
 
     def op_name(self, index: int, code_index: int) -> str:
-        """TensorFlow Lite's name of a builtin, or a custom op's own name."""
+        """TensorFlow Lite's name of a builtin, or a custom op's own name; each code is read once."""
+        if code_index not in self.names:
+            self.names[code_index] = self.read_op_name(index, code_index)
+        return self.names[code_index]
+
+    def read_op_name(self, index: int, code_index: int) -> str:
         if not 0 <= code_index < self.model.OperatorCodesLength():
             raise ModelError(f"operator {index}: operator code {code_index} of {self.model.OperatorCodesLength()}")
         table = self.model.OperatorCodes(code_index)
@@ -207,16 +221,22 @@ class _ModelFile:
             self.constant_bytes += size_bytes
             if self.constant_bytes > MAX_CONSTANT_BYTES:
                 raise ModelError(f"constants of more than {MAX_CONSTANT_BYTES} bytes")
+            self.store(place_of(values))
             data = values.view(np.dtype(kind.lower()).newbyteorder("<")).reshape(shape)
         return Tensor(index, printable(table.Name()), shape, kind.lower(), data)
 
+    def store(self, place: tuple[int, int]) -> None:
+        """ModelError where constants overlap so often that a file without overlaps would be larger."""
+        if place not in self.places:
+            self.places.add(place)
+            self.stored_bytes += place[1]
+            if self.stored_bytes > len(self.data):
+                raise ModelError(f"constants of more than {len(self.data)} bytes in a file of as many: they overlap")
+
     def shape(self, index: int, table: Any) -> Shape:
         """The shape of a tensor; UnsupportedError if any size but the batch's is open."""
-        rank = self.bounded("dimensions", table.ShapeLength(), MAX_RANK)
-        shape = tuple(int(size) for size in table.ShapeAsNumpy()) if rank else ()
-        signature = shape
-        if self.bounded("dimensions", table.ShapeSignatureLength(), MAX_RANK):
-            signature = tuple(int(size) for size in table.ShapeSignatureAsNumpy())
+        shape = self.values("dimensions", table.ShapeAsNumpy(), MAX_RANK)
+        signature = self.values("dimensions", table.ShapeSignatureAsNumpy(), MAX_RANK) or shape
         # TensorFlow Lite itself runs a batch of unknown size as the one that the shape states, 1 in nearly every model.
         unknown_batch = len(signature) == len(shape) and -1 not in signature[1:]
         if any(size in (-1, 0) for size in shape) or (-1 in signature and not unknown_batch):
@@ -227,8 +247,8 @@ class _ModelFile:
 
     def buffer(self, index: int) -> npt.NDArray[np.uint8]:
         """The bytes of a buffer as a read-only view of the file; none for a runtime tensor."""
-        if not 0 <= index < self.model.BuffersLength():
-            raise ModelError(f"buffer {index} of {self.model.BuffersLength()}")
+        if not 0 <= index < self.buffer_count:
+            raise ModelError(f"buffer {index} of {self.buffer_count}")
         table = self.model.Buffers(index)
         start, size = table.Offset(), table.Size()
         if index == 0 or (start <= 1 and not table.DataLength()):

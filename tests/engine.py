@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gpu_delegate.context import Context
 from gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from gpu_delegate.program import Blueprint
+from gpu_delegate.reader import read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program
 
@@ -29,7 +30,9 @@ DEVICES: Mapping[str, Device] = MappingProxyType(
 
 def on_cpu(model: bytes, inputs: Sequence[Floats]) -> list[Floats]:
     """The outputs of TensorFlow Lite's own kernels; XNNPACK's differ on SAME with a stride larger than the kernel."""
-    return [np.asarray(output, np.float32) for output in Reference(model, keep_all_tensors=True).run(inputs)]
+    return [
+        np.asarray(output, np.float32) for output in Reference(read_model(model), keep_all_tensors=True).run(inputs)
+    ]
 
 
 def on_gpu(context: Context, blueprint: Blueprint, inputs: Sequence[Floats]) -> list[Floats]:

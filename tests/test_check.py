@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,16 +14,18 @@ import pytest
 import assets
 from app.cli import main
 from app.console import Console
+from app.frame import gl_path
 from app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures
 from app.media.sources import FileSource
 from app.models.loading import SegmentationModel, load_segmentation
 from app.models.spec import SpecOptions
+from app.verbs import check_model as check_model_verb
 from app.verbs.check_clip import check_clip
 from app.verbs.check_model import Subject, check_model
 from gpu_delegate.compare import compare, errors, first_divergence
 from gpu_delegate.context import Context
 from gpu_delegate.graph import Graph, Node, Resize
-from gpu_delegate.program import draft
+from gpu_delegate.program import Blueprint, draft
 from gpu_delegate.reader import read_model
 from gpu_delegate.reference import Reference
 from gpu_delegate.runtime import Program, device_of
@@ -80,10 +83,20 @@ def model_file(tmp_path: Path, network: bytes) -> Path:
     return path
 
 
+def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the compiler had a defect: the GPU gets this graph, the CPU the model's."""
+
+    def altered(_: Graph, *arguments: Any, **options: Any) -> Blueprint:
+        return draft(graph, *arguments, **options)
+
+    for user in (gl_path, check_model_verb):
+        monkeypatch.setattr(user, "draft", altered)
+
+
 @pytest.mark.parametrize("unfused", [False, True])
 def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
     graph = read_model(network)
-    figures, code = check_model(Subject("network", graph, network, (0, 1)), unfused, None, Console())
+    figures, code = check_model(Subject("network", graph, (0, 1)), unfused, None, Console())
     assert (code, figures["passed"], figures["first_divergence"]) == (0, True, None)
     compared = {tensor["tensor"] for tensor in figures["tensors"]}
     assert set(graph.outputs) <= compared
@@ -96,10 +109,12 @@ def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.Capt
 @ALTERATIONS
 @pytest.mark.parametrize("unfused", [False, True])
 def test_an_altered_op_is_named(
-    network: bytes, alter: Alter, unfused: bool, capsys: pytest.CaptureFixture[str]
+    network: bytes, alter: Alter, unfused: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph, node = alter(read_model(network))
-    figures, code = check_model(Subject("network", graph, network, (0, 1)), unfused, None, Console())
+    sound = read_model(network)
+    altered, node = alter(sound)
+    compile_instead(altered, monkeypatch)
+    figures, code = check_model(Subject("network", sound, (0, 1)), unfused, None, Console())
     assert (code, figures["passed"]) == (1, False)
     name = f"{node.op} (operator {node.index})"
     assert name in figures["verdict"]
@@ -113,13 +128,18 @@ def test_an_altered_op_is_named(
 
 @ALTERATIONS
 def test_a_clip_on_an_altered_network_fails(
-    network: bytes, model_file: Path, alter: Alter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model_file: Path,
+    alter: Alter,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sound = load_segmentation(str(model_file), SPEC)
-    graph, node = alter(sound.graph)
+    altered, node = alter(sound.graph)
+    compile_instead(altered, monkeypatch)
     picture = tmp_path / "worst.png"
     with FileSource(CLIP, 59, 60) as source:
-        figures, code = check_clip(source, replace(sound, graph=graph), None, picture, Console())
+        figures, code = check_clip(source, sound, None, picture, Console())
     assert code == 1
     assert f"{node.op} (operator {node.index})" in figures["verdict"]
     assert figures["verdict"] in capsys.readouterr().out.replace("\n", " ")
@@ -206,7 +226,7 @@ def test_in_place_arithmetic_does_not_fool_the_reference(context: Context) -> No
     graph = read_model(data)
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     with Program(context, draft(graph, device_of(context), fuse=False, keep_all=True)) as program:
-        found = compare(program, Reference(data, keep_all_tensors=True), [values])
+        found = compare(program, Reference(graph, keep_all_tensors=True), [values])
     assert [difference.tensor for difference in found] == [left, right, product, graph.outputs[0]]
     assert first_divergence(found) is None
     assert min(difference.magnitude for difference in found) > 0.5

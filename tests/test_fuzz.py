@@ -1,35 +1,82 @@
 """A few cases of each attack, and that what attacks an attempt is found out: `make fuzz` runs many."""
 
 import json
-import os
-import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
+from random import Random
 
-import numpy as np
 import pytest
 
-from gpu_delegate.errors import MediaError
-from tests.fuzz.__main__ import case_maker
+from gpu_delegate.reader import read_model
+from tests.fuzz.__main__ import FOUND, case_maker
 from tests.fuzz.attacks import ATTACKS
-from tests.fuzz.children import FINDINGS, OUTCOMES, Result, run_cases
+from tests.fuzz.model_mutations import MUTATIONS, Mutation, mutated, places_of
+from tests.fuzz.models import small_models
+from tests.running import ROOT
 
-CASES = 40
+CASES = 25
 QUICK = [name for name in ATTACKS if name != "commands"]
-ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """A program of its own, because it forks: this one has threads."""
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_attacks_find_nothing() -> None:
-    command = [sys.executable, "-m", "tests.fuzz", *QUICK, "--cases", str(CASES), "--seed", "11", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = run("-m", "tests.fuzz", *QUICK, "--cases", CASES, "--seed", 11, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     counted = json.loads(done.stdout.splitlines()[-1])
     assert list(counted) == QUICK
     for name, counts in counted.items():
-        assert counts["ran"] + counts["refused"] == CASES, name
-        assert min(counts["ran"], counts["refused"]) > 0, name
+        assert sum(counts["outcomes"].values()) == CASES, name
+        assert set(counts["outcomes"]).isdisjoint(FOUND)
+        assert min(counts["outcomes"][outcome] for outcome in ("ran", "refused")) > 0, name
+
+
+FINDING = """
+import json, os
+from dataclasses import asdict
+from tests.fuzz import __main__ as fuzz
+from gpu_delegate.errors import UsageError
+def attempt(data):
+    if data == b"end": os._exit(3)
+    if data == b"crash": os.abort()
+    if data == b"defect": return 1 // 0
+    if data: raise UsageError(data.decode())
+cases = [b"", b"one line", b"two\\nlines", b"crash", b"end", b"defect", b""]
+fuzz.ATTACKS["own"] = fuzz.Attack(lambda: cases, attempt, lambda seeds, random: seeds[numbers[random.random()]])
+numbers = {fuzz.Random(f"own 0 {number}").random(): number for number in range(len(cases))}
+print(json.dumps(asdict(fuzz.count("own", len(cases), 0))))
+"""
+
+
+def test_findings_are_counted_and_kept(tmp_path: Path) -> None:
+    counts = json.loads(run("-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})" + FINDING, cwd=tmp_path).stdout)
+    assert counts["outcomes"] == {"ran": 2, "refused": 1, "raised": 3, "crashed": 1}
+    assert [found["number"] for found in counts["found"]] == [2, 3, 4, 5]
+    assert (tmp_path / "build" / "fuzz" / "own-0-3.bin").read_bytes() == b"crash"
+
+
+ENDINGS = """
+import json, os, time
+from tests.fuzz.children import in_child
+def grow():
+    kept = []
+    while True: kept.append(bytearray(os.urandom(1 << 12) * 4096))
+works = (lambda: "fine", os.abort, lambda: 1 // 0, lambda: time.sleep(60), grow)
+found = [in_child(work, timeout_s=0.5, memory_bytes=1 << 28) for work in works]
+print(json.dumps([(ending.how, ending.text) for ending in found]))
+"""
+
+
+def test_endings_are_told_apart() -> None:
+    found = json.loads(run("-c", ENDINGS).stdout)
+    assert [how for how, _ in found] == ["text", "crashed", "raised", "hung", "too large"]
+    assert [text for _, text in found[:2]] == ["fine", "SIGABRT"]
+    assert found[2][1].startswith("ZeroDivisionError: ")
 
 
 def test_cases_are_the_same_each_time() -> None:
@@ -38,40 +85,18 @@ def test_cases_are_the_same_each_time() -> None:
     assert len({first(number) for number in range(20)}) > 10
 
 
-def attempt(data: bytes) -> None:
-    """Does what the case says."""
-    match data:
-        case b"refuse":
-            raise MediaError("one line")
-        case b"two lines":
-            raise MediaError("one line\nand another")
-        case b"defect":
-            raise KeyError("a defect")
-        case b"crash":
-            os.abort()
-        case b"end":
-            os._exit(3)
-        case b"hang":
-            time.sleep(60)
+@pytest.mark.parametrize("mutation", [mutation for mutation, _ in MUTATIONS], ids=lambda mutation: mutation.__name__)
+def test_mutations_of_models_repeat_and_differ(mutation: Mutation) -> None:
+    first, other, *_ = small_models()
+    found = [mutation(first, other, Random(seed)) for seed in range(4)]
+    assert found == [mutation(first, other, Random(seed)) for seed in range(4)]
+    assert len({first, *found}) > 2
+    assert mutated(first, other, Random(1)) == mutated(first, other, Random(1))
 
 
-def test_what_happens_to_cases_is_told() -> None:
-    cases = [b"", b"refuse", b"two lines", b"defect", b"crash", b"end", b"hang", b""]
-    assert list(run_cases(attempt, cases.__getitem__, len(cases), hang_s=1)) == [
-        Result(0, "ran"),
-        Result(1, "refused", "one line"),
-        Result(2, "defect", r"not one line: 'one line\nand another'"),
-        Result(3, "defect", "KeyError: 'a defect'"),
-        Result(4, "crashed", "SIGABRT"),
-        Result(5, "crashed", "exit code 3"),
-        Result(6, "hung", "longer than 1 s"),
-        Result(7, "ran"),
-    ]
-
-
-def test_memory_without_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    monkeypatch.setattr("tests.fuzz.children.MOST_BYTES", now_bytes + (1 << 27))
-    results = list(run_cases(lambda data: np.ones(int(data)), lambda number: (b"1", b"40000000")[number % 2], 3))
-    assert [result.outcome for result in results] == ["ran", "too large", "ran"]
-    assert set(FINDINGS) < set(OUTCOMES)
+def test_finds_what_the_tables_say() -> None:
+    data = small_models()[0]
+    places = set(places_of(data))
+    assert all(0 <= position <= len(data) - size for position, size in places)
+    assert len(places) > 20 * len(read_model(data).nodes)
+    assert list(places_of(b"\xff" * 64)) == []

@@ -78,7 +78,7 @@ def test_every_stored_tensor_agrees_on_a_real_frame(
 ) -> None:
     graph = load_model(model)
     frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
-    reference = Reference(model.read_bytes(), keep_all_tensors=True)
+    reference = Reference(graph, keep_all_tensors=True)
     (mask,) = reference.run(frame)
     assert 0.1 < mask.mean() < 0.9, "the frame shows people"
     program = compiled(model, fuse=fuse, keep_all=True)

@@ -116,7 +116,7 @@ def check_values(
 def check_network(context: Context, seed: int, precision: Precision) -> None:
     """check_values of one random network, on this device and on one other."""
     model = random_network(seed).build()
-    reference = Reference(model, keep_all_tensors=True)
+    reference = Reference(read_model(model), keep_all_tensors=True)
     rng = np.random.default_rng(seed)
     inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]
     others = list(choices(seed).values())
@@ -148,7 +148,7 @@ def test_one_channel_that_is_repeated_and_used_alone(context: Context, draw: Cal
     sketch = Sketch(0)
     sketch.output(*draw(sketch))
     model = sketch.build()
-    reference = Reference(model, keep_all_tensors=True)
+    reference = Reference(read_model(model), keep_all_tensors=True)
     inputs = [np.random.default_rng(1).uniform(-2, 2, s).astype(np.float32) for s in reference.input_shapes]
     for device in DEVICES.values():
         check_values(context, model, inputs, reference, device, fuse=True)
@@ -159,7 +159,7 @@ def test_straying_shows(context: Context) -> None:
     sketch = Sketch(0)
     sketch.output(sketch.conv(sketch.unary("TANH", sketch.image(5, 6, 5)), 9))
     model = sketch.build()
-    reference = Reference(model, keep_all_tensors=True)
+    reference = Reference(read_model(model), keep_all_tensors=True)
     inputs = [np.ones((1, 5, 6, 5), np.float32)]
     blueprint = draft(read_model(model), SOFTWARE, keep_all=True)
     for right, wrong in (("s < 2", "s < 3"), ("WRITE(out0, ", "WRITE(out0, 6 + ")):

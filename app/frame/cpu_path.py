@@ -28,7 +28,7 @@ class CpuPath:
         self.model = model
         self._preprocessor = Preprocessor(frame, model.input_size, fit, model.spec.input_range)
         with _silence():
-            self._reference = Reference(model.data, threads)
+            self._reference = Reference(model.graph, threads)
 
     def image_to_tensor(self, picture: Picture) -> Floats:
         """The network's input (1, H, W, 3) for a picture."""

@@ -1,4 +1,4 @@
-"""A model's name or path goes in; its bytes, its graph and what its numbers mean come out."""
+"""A model's name or path goes in; its graph and what its numbers mean come out."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,6 @@ class SegmentationModel:
     """A network from one picture to one mask per class, ready to be compiled or interpreted."""
 
     name: str
-    data: bytes = field(repr=False)  # of the .tflite file
     graph: Graph = field(repr=False)
     spec: ModelSpec
     input_size: ImageSize
@@ -55,4 +54,4 @@ def _interpret(
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     spec = decide_spec(entry, read_metadata(data, name), options, result.shape)
-    return SegmentationModel(name, data, graph, spec, input_size(source.shape), (result.shape[2], result.shape[1]))
+    return SegmentationModel(name, graph, spec, input_size(source.shape), (result.shape[2], result.shape[1]))

@@ -75,7 +75,7 @@ def check_clip(
         if passed:
             verdict = f"all {len(found.frames)} frames agree: error at most {limits.error:g}, and {limits.outline}"
         else:
-            subject = Subject(model.name, model.graph, model.data, model.spec.input_range)
+            subject = Subject(model.name, model.graph, model.spec.input_range)
             check = TensorCheck(context, subject, TOLERANCE, console, precision)
             verdict = _verdict(check, found, failed, limits)
         console.say(verdict)

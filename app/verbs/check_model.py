@@ -1,4 +1,4 @@
-"""A graph for the GPU and a model's bytes for the CPU go in; which tensors differ, from which op on, is printed."""
+"""A model that runs on the GPU and on the CPU goes in; which tensors differ, from which op on, is printed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +29,10 @@ _ROWS = 12  # of the table: tensors worth a look
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked. The two normally come from one file."""
+    """What is checked."""
 
     name: str
-    graph: Graph  # runs on the GPU
-    data: bytes  # runs on the CPU
+    graph: Graph
     input_range: tuple[float, float]
 
 
@@ -47,8 +46,7 @@ class Sample:
 
 def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
     """A model file that was read already; its metadata says what range its input has if nobody else does."""
-    data = path.read_bytes()
-    return Subject(name, graph, data, input_range or read_metadata(data, name).input_range or (0.0, 1.0))
+    return Subject(name, graph, input_range or read_metadata(path.read_bytes(), name).input_range or (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class TensorCheck:
 
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
         """Every sample's differences, of one compiled program and one reference. Raises as draft and Reference do."""
-        reference = Reference(self.subject.data, keep_all_tensors=True)
+        reference = Reference(self.subject.graph, keep_all_tensors=True)
         blueprint = draft(self.subject.graph, device_of(self.context), fuse, keep_all=True, precision=self.precision)
         with self.console.compilation() as progress:
             program = Program(self.context, blueprint, progress)

@@ -1,56 +1,95 @@
 """The names of attacks, a number of cases and a seed go in; a table of what became of them comes out.
 
     python -m tests.fuzz --cases 2000              # every attack
-    python -m tests.fuzz recordings --seed 7       # one; --only 123 repeats its case 123 in this process
+    python -m tests.fuzz models --model selfie --model other.tflite
+    python -m tests.fuzz recordings --only 123     # repeats its case 123, in this process
 
-Exit code 1 if anything was found: a defect, a crash, a hang, memory without bound.
+Exit code 1 if anything was found: a defect, a crash, a hang, memory without bound. Its bytes are kept in build/fuzz.
 """
 
 import argparse
-import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 
 import rich.console
 from rich.progress import track
 
 from app.console import Console
+from app.models.catalogue import resolve
+from gpu_delegate.errors import TexelflowError
+from gpu_delegate.reference import load_interpreter_module
 from tests.fuzz.attacks import ATTACKS, Attack
-from tests.fuzz.children import FINDINGS, OUTCOMES, Result, run_cases
-from tests.fuzz.mutate import mutated
+from tests.fuzz.children import Ending, in_child
+from tests.fuzz.models import REFUSED_LATE
+from tests.fuzz.refusals import check_line
+
+FOUND = ("raised", "crashed", "hung", "too large")
+OUTCOMES = ("ran", "refused", REFUSED_LATE, *FOUND)
 
 
-def case_maker(name: str, attack: Attack, seed: int) -> Callable[[int], bytes]:
-    """Makes the bytes of a case of its number, the same whenever it is asked."""
-    seeds = attack.seeds()
-    return lambda number: mutated(seeds, random.Random(f"{name} {seed} {number}"))
+@dataclass(frozen=True)
+class Found:
+    """A case that ended as none may."""
+
+    number: int
+    ending: Ending
 
 
-def run_attack(name: str, cases: int, seed: int) -> list[Result]:
-    """Every case of one attack; the bytes of those that found something are kept in build/fuzz."""
-    attack = ATTACKS[name]
-    make, results = case_maker(name, attack, seed), []
-    done = run_cases(attack.attempt, make, cases)
-    errors = rich.console.Console(stderr=True)
-    for result in track(done, name, cases, console=errors, disable=not errors.is_terminal):
-        results.append(result)
-        if result.outcome in FINDINGS:
-            folder = Path("build", "fuzz")
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}-{seed}-{result.number}.bin").write_bytes(make(result.number))
-            print(f"{name} {result.number}: {result.outcome}: {result.detail}", file=sys.stderr)
-    return results
+@dataclass(frozen=True)
+class Counts:
+    """What became of the cases of one attack."""
+
+    cases: int
+    outcomes: dict[str, int]
+    found: tuple[Found, ...]
+    slowest_s: float
+    most_mib: int
+    seconds: int
 
 
-def count_attack(name: str, cases: int, seed: int) -> dict[str, int]:
-    """How many cases of one attack had which outcome, and how many seconds they took."""
-    start = time.perf_counter()
-    counts = Counter(result.outcome for result in run_attack(name, cases, seed))
-    took_s = round(time.perf_counter() - start)
-    return {"cases": cases, **{outcome: counts[outcome] for outcome in OUTCOMES}, "seconds": took_s}
+def case_maker(name: str, attack: Attack, seed: int, models: Sequence[bytes] = ()) -> Callable[[int], bytes]:
+    """Makes the bytes of a case of its number, the same whenever it is asked. `models` are mutated, too."""
+    seeds = [*attack.seeds(), *(models if attack.of_models else ())]
+    return lambda number: attack.mutate(seeds, Random(f"{name} {seed} {number}"))
+
+
+def judge(attack: Attack, data: bytes) -> str:
+    """How one case ended, where it ended well; raises what none may raise."""
+    try:
+        return attack.attempt(data) or "ran"
+    except TexelflowError as error:
+        check_line(error)
+        return "refused"
+
+
+def count(name: str, cases: int, seed: int, models: Sequence[bytes] = ()) -> Counts:
+    """Every case of one attack, each in a child of its own. This process must have no threads."""
+    start, attack = time.perf_counter(), ATTACKS[name]
+    make, errors = case_maker(name, attack, seed, models), rich.console.Console(stderr=True)
+    outcomes, found, slowest_s, most_bytes = Counter[str](), list[Found](), 0.0, 0
+    for number in track(range(cases), name, console=errors, disable=not errors.is_terminal):
+        ending = in_child(lambda number=number: judge(attack, make(number)))  # type: ignore[misc]
+        outcome = ending.text if ending.how == "text" else ending.how
+        outcomes[outcome] += 1
+        slowest_s, most_bytes = max(slowest_s, ending.seconds), max(most_bytes, ending.most_bytes)
+        if outcome in FOUND:
+            found.append(Found(number, ending))
+            _keep(f"{name}-{seed}-{number}.bin", make, number)
+            print(f"{name} {number}: {outcome}: {ending.text}", file=sys.stderr)
+    seconds = round(time.perf_counter() - start)
+    return Counts(cases, dict(outcomes), tuple(found), round(slowest_s, 2), most_bytes >> 20, seconds)
+
+
+def _keep(file_name: str, make: Callable[[int], bytes], number: int) -> None:
+    """The bytes of a case, made in a child, since making them may be what went wrong."""
+    folder = Path("build", "fuzz")
+    folder.mkdir(parents=True, exist_ok=True)
+    in_child(lambda: str((folder / file_name).write_bytes(make(number))))
 
 
 def main() -> int:
@@ -59,21 +98,29 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *ATTACKS], help=f"of {', '.join(ATTACKS)}")
     parser.add_argument("--cases", type=int, default=1000, help="of each attack")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", action="append", default=[], help="a name or a file that is mutated, too")
     parser.add_argument("--only", type=int, metavar="CASE", help="repeat this one case, without a child")
     parser.add_argument("--json", action="store_true", help="print what was counted as JSON, too")
     options = parser.parse_args()
     names = options.names or list(ATTACKS)
+    models = [resolve(name).path.read_bytes() for name in options.model]
     if options.only is not None:
         for name in names:
-            ATTACKS[name].attempt(case_maker(name, ATTACKS[name], options.seed)(options.only))
+            print(name, judge(ATTACKS[name], case_maker(name, ATTACKS[name], options.seed, models)(options.only)))
         return 0
-    counted = {name: count_attack(name, options.cases, options.seed) for name in names}
+    load_interpreter_module()  # before the children, which then need not
+    counted = {name: count(name, options.cases, options.seed, models) for name in names}
     console = Console()
-    rows = [(name, *map(str, counts.values())) for name, counts in counted.items()]
-    console.table(f"Attacks, seed {options.seed}", ("attack", "cases", *OUTCOMES, "seconds"), rows)
+    columns = ("attack", "cases", *OUTCOMES, "slowest, s", "memory, MiB", "seconds")
+    console.table(f"Attacks, seed {options.seed}", columns, [_row(name, counts) for name, counts in counted.items()])
     if options.json:
-        console.json(counted)
-    return 1 if any(counts[outcome] for counts in counted.values() for outcome in FINDINGS) else 0
+        console.json({name: asdict(counts) for name, counts in counted.items()})
+    return 1 if any(counts.found for counts in counted.values()) else 0
+
+
+def _row(name: str, counts: Counts) -> tuple[str, ...]:
+    ended = (str(counts.outcomes.get(outcome, 0)) for outcome in OUTCOMES)
+    return name, str(counts.cases), *ended, f"{counts.slowest_s:.1f}", str(counts.most_mib), str(counts.seconds)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import cv2
 import numpy as np
@@ -28,9 +29,9 @@ from gpu_delegate.errors import UsageError
 from gpu_delegate.program import draft
 from gpu_delegate.reader import read_model
 from tests.clips import Recipe, moving, write_clip
-from tests.fuzz.children import Attempt
+from tests.fuzz.byte_mutations import mutated
+from tests.fuzz.models import mutated_model, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
-from tests.model_builder import selfie_like
 from tests.test_metadata import metadata_flatbuffer, model
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
@@ -39,12 +40,18 @@ CLIP = Path(__file__).parents[2] / "assets" / "people.mp4"
 _OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
 
 
+Attempt = Callable[[bytes], str | None]
+"""Takes hostile bytes; returns what happened if it is not just that they ran. Raises TexelflowError to refuse them."""
+
+
 @dataclass(frozen=True)
 class Attack:
-    """What is mutated, and who gets it."""
+    """What is mutated, how, and who gets it; of_models: models that the user names are mutated, too."""
 
     seeds: Callable[[], Sequence[bytes]]
     attempt: Attempt
+    mutate: Callable[[Sequence[bytes], Random], bytes] = mutated
+    of_models: bool = False
 
 
 def _with_file(name: str, attempt: Callable[[Path], object]) -> Attempt:
@@ -59,10 +66,6 @@ def _with_file(name: str, attempt: Callable[[Path], object]) -> Attempt:
     return run
 
 
-def _models() -> Sequence[bytes]:
-    return [selfie_like(0), selfie_like(1, global_pool="MEAN", fused=True, half=False)]
-
-
 def _compile(data: bytes) -> None:
     draft(read_model(data), HARDWARE)
 
@@ -70,6 +73,10 @@ def _compile(data: bytes) -> None:
 def _described_models() -> Sequence[bytes]:
     metadata = metadata_flatbuffer([127.5], [127.5], 1)
     return [model(metadata, b"background\nperson\n"), model(metadata_flatbuffer([0.0], [255.0], 2))]
+
+
+def _read_metadata(data: bytes) -> None:
+    read_metadata(data)
 
 
 def _recordings() -> Sequence[bytes]:
@@ -178,8 +185,9 @@ def _touch_frames(path: Path) -> int:
 
 
 ATTACKS = {
-    "compile": Attack(_models, _compile),
-    "metadata": Attack(_described_models, read_metadata),
+    "models": Attack(small_models, run_model, mutated_model, of_models=True),
+    "compile": Attack(small_models, _compile, mutated_model, of_models=True),
+    "metadata": Attack(_described_models, _read_metadata),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),
     "streams": Attack(_streams, _watch),

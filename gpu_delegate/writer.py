@@ -1,0 +1,178 @@
+"""A Graph as it was read goes in, the bytes of a .tflite file come out: what TensorFlow Lite gets.
+
+A stranger's file it never gets. Only what the graph holds is written, so nothing that the reader did not judge can be
+in the file. Tensors are numbered anew, see written_indices(); constants of sizes, axes, paddings come behind them.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import numpy.typing as npt
+import tflite
+
+from gpu_delegate.graph import ABSENT, Graph, Node, place_of
+from gpu_delegate.operators import Form
+from gpu_delegate.rules import RULES
+
+ALIGNMENT = 16  # of constants, which TensorFlow Lite reads where they are
+SCHEMA_VERSION = 3
+IDENTIFIER = b"TFL3"
+
+
+def write_model(graph: Graph, every_output: bool = False) -> bytes:
+    """The .tflite file of a graph, the same bytes for the same graph.
+
+    The graph is as the reader made it, before any pass. With every_output, what any operator writes becomes an output,
+    behind the model's own: TensorFlow Lite 2.14 computes in place even where it is asked to preserve all tensors;
+    outputs it leaves alone. MediaPipe's Convolution2DTransposeBias becomes the builtin TRANSPOSE_CONV.
+    """
+    return _Writer(graph).file(every_output)
+
+
+def written_indices(graph: Graph) -> dict[int, int]:
+    """Each tensor's index in the graph to its index in the written file."""
+    return {index: position for position, index in enumerate(graph.tensors)}
+
+
+class _Writer:
+    """Tables are built by flatbuffers; the constants follow them, so that each is copied once.
+
+    Offsets in a flatbuffer point forward, and the builder counts positions backwards from the end of what it makes,
+    where the constants begin: position p among them is -p to it.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.builder = flatbuffers.Builder(1 << 16)
+        self.indices = {ABSENT: ABSENT, **written_indices(graph)}
+        self.tables: dict[str, int] = {}  # by what they say
+        self.tensors: list[int] = []
+        self.buffers = [self.table("Buffer")]  # the first is that of tensors without a constant
+        self.constants: list[Any] = []  # bytes and arrays, in the order of the file
+        self.constants_bytes = 0
+        self.stored: dict[tuple[int, int], int] = {}  # (address, size in bytes) of a constant to its buffer
+        self.vectors: dict[tuple[int, ...], int] = {}
+        self.codes: dict[tuple[str, int], int] = {}  # (builtin, version) to its place
+
+    def file(self, every_output: bool) -> bytes:
+        graph = self.graph
+        self.tensors = [self.tensor(tensor.dtype, tensor.shape, tensor.data) for tensor in graph.tensors.values()]
+        operators = [self.operator(node) for node in graph.nodes]
+        written = dict.fromkeys(i for node in graph.nodes for i in node.outputs) if every_output else {}
+        own = frozenset(graph.outputs)
+        subgraph = self.subgraph(operators, (*graph.outputs, *(i for i in written if i not in own)))
+        self.builder.minalign = ALIGNMENT  # of the whole, so of the constants behind it, too
+        self.builder.Finish(self.model(subgraph), IDENTIFIER)
+        return b"".join((self.builder.Output(), *self.constants))
+
+    # Tables -------------------------------------------------------------------------------------------------------
+
+    def table(self, name: str, **fields: Any) -> int:
+        """A table of the schema's class `name`; equal ones are written once."""
+        key = f"{name}{fields}"
+        if key not in self.tables:
+            getattr(tflite, f"{name}Start")(self.builder)
+            for field, value in fields.items():
+                getattr(tflite, f"{name}Add{field}")(self.builder, value)
+            self.tables[key] = int(getattr(tflite, f"{name}End")(self.builder))
+        return self.tables[key]
+
+    def tensor(self, dtype: str, shape: tuple[int, ...], data: npt.NDArray[Any] | None) -> int:
+        """A tensor without a name: nothing needs it, and strings take time."""
+        kind = getattr(tflite.TensorType, dtype.upper())
+        return self.table("Tensor", Shape=self.integers(shape), Type=kind, Buffer=self.constant(data))
+
+    def parameter(self, values: npt.NDArray[Any]) -> int:
+        """Index of a new constant tensor: a size, axes, paddings."""
+        self.tensors.append(self.tensor(values.dtype.name, values.shape, values))
+        return len(self.tensors) - 1
+
+    def operator(self, node: Node) -> int:
+        rule = RULES[node.op]
+        form = rule.write(self.graph, node)
+        fields = {
+            "OpcodeIndex": self.codes.setdefault((rule.builtin or node.op, rule.version), len(self.codes)),
+            "Inputs": self.integers(self.operands(form)),
+            "Outputs": self.integers(self.indices[i] for i in node.outputs),
+        }
+        if form.table:
+            fields["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, form.table)
+            fields["BuiltinOptions"] = self.options(form)
+        return self.table("Operator", **fields)
+
+    def operands(self, form: Form) -> tuple[int, ...]:
+        """Indices in the file; an input that is left out at the end is not written."""
+        found = [self.indices[i] if isinstance(i, int) else self.parameter(i) for i in form.inputs]
+        while found[-1] == ABSENT:
+            found.pop()
+        return tuple(found)
+
+    def options(self, form: Form) -> int:
+        vectors = {name: self.integers(value) for name, value in form.options.items() if isinstance(value, tuple)}
+        return self.table(form.table, **{**form.options, **vectors})
+
+    def subgraph(self, operators: Sequence[int], outputs: Iterable[int]) -> int:
+        return self.table(
+            "SubGraph",
+            Tensors=self.vector(self.tensors),
+            Inputs=self.integers(self.indices[i] for i in self.graph.inputs),
+            Outputs=self.integers(self.indices[i] for i in outputs),
+            Operators=self.vector(operators),
+        )
+
+    def model(self, subgraph: int) -> int:
+        return self.table(
+            "Model",
+            Version=SCHEMA_VERSION,
+            OperatorCodes=self.vector([self.code(builtin, version) for builtin, version in self.codes]),
+            Subgraphs=self.vector([subgraph]),
+            Buffers=self.vector(self.buffers),
+        )
+
+    def code(self, builtin: str, version: int) -> int:
+        number = getattr(tflite.BuiltinOperator, builtin)
+        old = min(number, 127)  # as far as its one byte goes
+        return self.table("OperatorCode", DeprecatedBuiltinCode=old, BuiltinCode=number, Version=version)
+
+    # Vectors ------------------------------------------------------------------------------------------------------
+
+    def integers(self, values: Iterable[int]) -> int:
+        """A vector of int32; equal ones are written once."""
+        key = tuple(values)
+        if key not in self.vectors:
+            self.vectors[key] = int(self.builder.CreateNumpyVector(np.array(key, np.int32)))
+        return self.vectors[key]
+
+    def vector(self, offsets: Sequence[int]) -> int:
+        """A vector of offsets to tables."""
+        self.builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            self.builder.PrependUOffsetTRelative(offset)
+        return int(self.builder.EndVector())
+
+    # Constants ----------------------------------------------------------------------------------------------------
+
+    def constant(self, values: npt.NDArray[Any] | None) -> int:
+        """The buffer of a constant; constants that share their memory share a buffer."""
+        if values is None:
+            return 0
+        place = place_of(values)
+        if place not in self.stored:
+            self.stored[place] = len(self.buffers)
+            self.buffers.append(self.table("Buffer", Data=self.store(values)))
+        return self.stored[place]
+
+    def store(self, values: npt.NDArray[Any]) -> int:
+        """Puts a byte vector behind the tables; its offset, for the builder."""
+        length = struct.pack("<I", values.nbytes)
+        self.constants += [
+            length.rjust(ALIGNMENT, b"\0"),
+            values.reshape(-1).view(np.uint8),
+            bytes(-values.nbytes % ALIGNMENT),
+        ]
+        position = self.constants_bytes + ALIGNMENT - len(length)
+        self.constants_bytes += ALIGNMENT + values.nbytes + -values.nbytes % ALIGNMENT
+        return -position

@@ -1,0 +1,46 @@
+"""A mutated model goes in; how reader, writer and TensorFlow Lite came through it comes out."""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from gpu_delegate.errors import TexelflowError
+from gpu_delegate.graph import Graph
+from gpu_delegate.reader import read_model
+from gpu_delegate.reference import Reference
+from tests.fuzz import model_mutations
+from tests.fuzz.refusals import check_line
+from tests.model_builder import selfie_like
+from tests.random_networks import random_network
+
+REFUSED_LATE = "refused by CPU"
+
+
+def small_models() -> Sequence[bytes]:
+    """Models of a few kilobytes with most of the ops."""
+    return [selfie_like(1, size=(32, 16)), *(random_network(seed).build() for seed in (3, 9, 14))]
+
+
+def mutated_model(models: Sequence[bytes], random: Random) -> bytes:
+    """One of the models that the reader takes, with parts of any."""
+    return model_mutations.mutated(random.choice(models), random.choice(models), random)
+
+
+def run_model(data: bytes) -> str:
+    """Read it, write it, run it with XNNPACK and without. Raises TexelflowError where the reader refuses it."""
+    graph, how = read_model(data), "ran"
+    for keep_all in (False, True):
+        try:
+            run_once(graph, keep_all)
+        except TexelflowError as error:
+            how = REFUSED_LATE
+            check_line(error)
+    return how
+
+
+def run_once(graph: Graph, keep_all: bool) -> None:
+    """One run on noise."""
+    rng = np.random.default_rng(0)
+    inputs = [rng.uniform(-2, 2, graph.tensors[i].shape).astype(graph.tensors[i].dtype) for i in graph.inputs]
+    Reference(graph, threads=1, keep_all_tensors=keep_all).run(inputs)

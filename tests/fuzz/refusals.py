@@ -1,0 +1,10 @@
+"""A refusal goes in; AssertionError comes out if a person could not read it as one line."""
+
+from gpu_delegate.errors import TexelflowError
+
+
+def check_line(error: TexelflowError) -> None:
+    """Raises AssertionError for several lines, control characters, or nothing at all."""
+    line = str(error)
+    if not line or not line.isprintable():
+        raise AssertionError(f"a refusal of several lines, or of none: {line!r}") from error

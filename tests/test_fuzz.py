@@ -47,7 +47,7 @@ def attempt(data):
     if data == b"defect": return 1 // 0
     if data: raise UsageError(data.decode())
 cases = [b"", b"one line", b"two\\nlines", b"crash", b"end", b"defect", b""]
-fuzz.ATTACKS["own"] = fuzz.Attack(lambda: cases, attempt, lambda seeds, random: seeds[numbers[random.random()]])
+fuzz.ATTACKS["own"] = fuzz.Attack(lambda: cases, attempt, lambda _, seeds, random: seeds[numbers[random.random()]])
 numbers = {fuzz.Random(f"own 0 {number}").random(): number for number in range(len(cases))}
 print(json.dumps(asdict(fuzz.count("own", len(cases), 0))))
 """

@@ -55,7 +55,8 @@ class Counts:
 def case_maker(name: str, attack: Attack, seed: int, models: Sequence[bytes] = ()) -> Callable[[int], bytes]:
     """Makes the bytes of a case of its number, the same whenever it is asked. `models` are mutated, too."""
     seeds = [*attack.seeds(), *(models if attack.of_models else ())]
-    return lambda number: attack.mutate(seeds, Random(f"{name} {seed} {number}"))
+    bases = [seed for seed in seeds if attack.is_base(seed)]
+    return lambda number: attack.mutate(bases, seeds, Random(f"{name} {seed} {number}"))
 
 
 def judge(attack: Attack, data: bytes) -> str:

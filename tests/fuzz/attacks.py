@@ -30,7 +30,7 @@ from gpu_delegate.program import draft
 from gpu_delegate.reader import read_model
 from tests.clips import Recipe, moving, write_clip
 from tests.fuzz.byte_mutations import mutated
-from tests.fuzz.models import mutated_model, run_model, small_models
+from tests.fuzz.models import is_taken, mutated_model, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from tests.test_metadata import metadata_flatbuffer, model
 
@@ -43,14 +43,20 @@ _OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
 Attempt = Callable[[bytes], str | None]
 """Takes hostile bytes; returns what happened if it is not just that they ran. Raises TexelflowError to refuse them."""
 
+Mutate = Callable[[Sequence[bytes], Sequence[bytes], Random], bytes]
+
 
 @dataclass(frozen=True)
 class Attack:
-    """What is mutated, how, and who gets it; of_models: models that the user names are mutated, too."""
+    """What is mutated, how, and who gets it; of_models: models that the user names are mutated, too.
+
+    `mutate` gets the seeds that `is_base` takes, all seeds, and chance.
+    """
 
     seeds: Callable[[], Sequence[bytes]]
     attempt: Attempt
-    mutate: Callable[[Sequence[bytes], Random], bytes] = mutated
+    mutate: Mutate = mutated
+    is_base: Callable[[bytes], bool] = bool
     of_models: bool = False
 
 
@@ -185,8 +191,8 @@ def _touch_frames(path: Path) -> int:
 
 
 ATTACKS = {
-    "models": Attack(small_models, run_model, mutated_model, of_models=True),
-    "compile": Attack(small_models, _compile, mutated_model, of_models=True),
+    "models": Attack(small_models, run_model, mutated_model, is_taken, of_models=True),
+    "compile": Attack(small_models, _compile, mutated_model, is_taken, of_models=True),
     "metadata": Attack(_described_models, _read_metadata),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),

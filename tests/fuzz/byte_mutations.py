@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 _WILD = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFF0, 1 << 20)
 
 
-def mutated(seeds: Sequence[bytes], chance: random.Random) -> bytes:
-    """One of the seeds with one to four mutations, one more often than two."""
-    data = chance.choice(seeds)
+def mutated(bases: Sequence[bytes], seeds: Sequence[bytes], chance: random.Random) -> bytes:
+    """One of the bases with one to four mutations, one more often than two, and parts of any of the seeds."""
+    data = chance.choice(bases)
     for _ in range(1 + min(3, int(chance.expovariate(1.0)))):
         data = chance.choice(_MUTATIONS)(data, seeds, chance)
     return data

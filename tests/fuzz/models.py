@@ -22,9 +22,18 @@ def small_models() -> Sequence[bytes]:
     return [selfie_like(1, size=(32, 16)), *(random_network(seed).build() for seed in (3, 9, 14))]
 
 
-def mutated_model(models: Sequence[bytes], random: Random) -> bytes:
+def is_taken(data: bytes) -> bool:
+    """Whether the reader takes a model."""
+    try:
+        read_model(data)
+    except TexelflowError:
+        return False
+    return True
+
+
+def mutated_model(taken: Sequence[bytes], models: Sequence[bytes], random: Random) -> bytes:
     """One of the models that the reader takes, with parts of any."""
-    return model_mutations.mutated(random.choice(models), random.choice(models), random)
+    return model_mutations.mutated(random.choice(taken), random.choice(models), random)
 
 
 def run_model(data: bytes) -> str:

@@ -76,11 +76,11 @@ class SoundCopy:
                 yield filtered
 
 
-def fits(path: str, container_format: str, options: dict[str, str]) -> bool:
+def fits(path: str, container_format: str) -> bool:
     """Whether such a container takes the sound of the file: its first packets are muxed in memory."""
     sound = SoundCopy(path, cut=False)
     try:
-        with av.open(io.BytesIO(), "w", format=container_format, container_options=options) as container:
+        with av.open(io.BytesIO(), "w", format=container_format) as container:
             sound.attach(container)
             for packet in islice(sound.packets(Fraction(0), None), 2):
                 container.mux(packet)

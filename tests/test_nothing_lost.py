@@ -317,7 +317,7 @@ def test_an_encoder_that_fails(
 
     monkeypatch.setattr(Recorder, "_encode", fail)
     line = texelflow("replay", short, *outputs_in(tmp_path, out, "x.json"), "--backend", "cpu").complaint
-    assert "(Generic error in an external library); 50 of 50 frames were kept" in line
+    assert "(Generic error in an external library); 50 of 51 frames were kept" in line
     assert len(times_of(tmp_path / out)) == 50
     rows = len(rows_of(tmp_path / "x.json"))
     check_pictures(tmp_path / "masks", rows, UNDER_WAY)

@@ -7,7 +7,7 @@ end comes a moov with all samples, and the box that kept the place for it become
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import ClassVar
 
 from app.media.growing_file import GrowingFile
@@ -93,9 +93,11 @@ class _Track:
 
 
 def _track_fragment(number: int, time: int, packets: Sequence[Packet], data_start: int) -> bytes:
+    times = [packet.dts or 0 for packet in packets]
+    durations = [after - before for before, after in pairwise(times)] + [packets[-1].duration or 0]
     samples = (
-        struct.pack(">III", min(packet.duration or 0, _LONGEST), packet.size, _KEY if packet.is_keyframe else _NOT_KEY)
-        for packet in packets
+        struct.pack(">III", min(duration, _LONGEST), packet.size, _KEY if packet.is_keyframe else _NOT_KEY)
+        for duration, packet in zip(durations, packets, strict=True)
     )
     return _box(
         b"traf",

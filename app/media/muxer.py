@@ -19,6 +19,7 @@ from app.media.growing_file import GrowingFile
 Packet: TypeAlias = "av.Packet[av.VideoStream] | av.Packet[av.AudioStream]"
 
 
+_PIECE_BYTES = 1 << 20  # of packets that wait, where many of sound come at once
 _PACKET_BYTES = 192  # more than a packet takes beside its own bytes: of its piece, and of the index
 
 
@@ -33,6 +34,7 @@ class Muxer(ABC):
         self._mirror = _Mirror()
         self.container = av.open(self._mirror, "w", format=format)
         self._waiting: list[Packet] = []
+        self._waiting_bytes = 0
         self._file: GrowingFile | None = None
         self._failed = False  # libavformat knows of packets that are not in the file
 
@@ -42,16 +44,19 @@ class Muxer(ABC):
         Raises av.FFmpegError, and OSError where the disk has no room for it: then the packet does not count.
         """
         if self._file:
-            taken = sum(waiting.size + _PACKET_BYTES for waiting in [*self._waiting, packet])
-            self._file.have_room(taken + self._ending_bytes())
+            if self._waiting_bytes > _PIECE_BYTES:
+                self.flush()
+            more_bytes = self._waiting_bytes + packet.size + _PACKET_BYTES
+            self._file.have_room(more_bytes + self._ending_bytes())
         self.container.mux(packet)
         self._waiting.append(packet)
+        self._waiting_bytes += packet.size + _PACKET_BYTES
 
     def flush(self) -> None:
         """Write the piece; all of it, or nothing. Raises OSError, av.FFmpegError."""
         if not self._waiting:
             return
-        packets, self._waiting = self._waiting, []
+        packets, self._waiting, self._waiting_bytes = self._waiting, [], 0
         try:
             if self._file:
                 self._file.append(self._piece(packets, self._file.size_bytes))

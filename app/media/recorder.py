@@ -137,7 +137,8 @@ class Recorder:
         if self._closed:
             raise self._refusal("any")
         if self._opened is None:
-            self._opened, self._first_pts = self._open(parameters), pts
+            self._first_pts = pts
+            self._opened = self._open(parameters)
         muxer, stream = self._opened
         frame.time_base = self._time_base
         self._handed_over += 1
@@ -195,7 +196,7 @@ class Recorder:
             context.sample_aspect_ratio = self._aspect
             context.color_range = _LIMITED
             context.colorspace = context.color_primaries = context.color_trc = _BT709
-            if self._sound:
+            if self._sound and self._sound.has_packets(self._first_pts * self._time_base):
                 self._sound.attach(muxer.container)
             muxer.container.start_encoding()
         except av.FFmpegError as error:

@@ -64,7 +64,10 @@ class Mp4Muxer(Muxer):
             if run:
                 parts.append(_track_fragment(number, (run[0].dts or 0) - track.first, run, data_start))
                 data_start += sum(packet.size for packet in run)
-        return _box(b"moof", *parts)
+        return _box(b"free", *parts)  # until it is sealed: half a moof at its end makes a file unreadable
+
+    def _seal(self, file: GrowingFile, offset: int) -> None:
+        file.overwrite(offset + 4, b"moof")
 
     def _ending_bytes(self) -> int:
         return self._opening_bytes + _SPARE_BYTES + _SAMPLE_BYTES * sum(len(track.sizes) for track in self._tracks)

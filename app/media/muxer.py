@@ -59,10 +59,13 @@ class Muxer(ABC):
         packets, self._waiting, self._waiting_bytes = self._waiting, [], 0
         try:
             if self._file:
-                self._file.append(self._piece(packets, self._file.size_bytes))
+                piece = self._piece(packets, self._file.size_bytes)
+                self._file.append(piece)
             else:
                 opening = self._opening(packets)
-                self._file = _begin(self._path, opening + self._piece(packets, len(opening)))
+                piece = self._piece(packets, len(opening))
+                self._file = _begin(self._path, opening + piece)
+            self._seal(self._file, self._file.size_bytes - len(piece))
         except BaseException:
             self._failed = True
             raise
@@ -99,6 +102,10 @@ class Muxer(ABC):
     @abstractmethod
     def _piece(self, packets: Sequence[Packet], offset: int) -> bytes:
         """What holds these packets, at that place in the file."""
+
+    @abstractmethod
+    def _seal(self, file: GrowingFile, offset: int) -> None:
+        """Make the piece at that place count, now that all of it is there."""
 
     @abstractmethod
     def _ending_bytes(self) -> int:

@@ -4,21 +4,24 @@ Each piece is a fragment (moof, mdat) behind a moov without samples, which plays
 end comes a moov with all samples, and the box that kept the place for it becomes an mdat around all that is between.
 """
 
+import errno
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import ClassVar
 
+import av
+
 from app.media.growing_file import GrowingFile
 from app.media.muxer import Muxer, Packet
-from gpu_delegate.errors import MediaError
 
 _PARENTS = (b"moov", b"trak", b"mdia", b"minf", b"stbl")
 _BASE_IS_MOOF = 0x20000
 _RUN_FLAGS = 0x1 | 0x100 | 0x200 | 0x400  # offset of the data; of each sample duration, size and flags
 _LONGEST = 0xFFFFFFFF
 _KEY, _NOT_KEY = 0x2000000, 0x1010000
+_FRAGMENT_BYTES, _RUN_BYTES, _RUN_SAMPLE_BYTES = 24, 64, 12  # of a moof; of each track in it; of each sample
 _SAMPLE_BYTES = 4 + 8 + 8 + 4  # of each sample in the index, at most: size, offset, duration, whether it is a key frame
 _SPARE_BYTES = 1024  # what else the index has more than the moov that begins the file
 _PLACE = struct.Struct(">I4sQ")  # of a box with a size of 64 bits
@@ -48,8 +51,9 @@ class Mp4Muxer(Muxer):
     def _piece(self, packets: Sequence[Packet], offset: int) -> bytes:
         self._fragments += 1
         runs = [[packet for packet in packets if packet.stream_index == index] for index in range(len(self._tracks))]
-        data_start = offset + len(self._moof(runs, 0)) + 8
-        moof = self._moof(runs, data_start - offset)
+        moof_bytes = _FRAGMENT_BYTES + sum(_RUN_BYTES + _RUN_SAMPLE_BYTES * len(run) for run in runs if run)
+        moof = self._moof(runs, moof_bytes + 8)
+        data_start = offset + moof_bytes + 8
         for track, run in zip(self._tracks, runs, strict=True):
             for packet in run:
                 track.offsets.append(data_start)
@@ -169,7 +173,7 @@ def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     while start < len(data):
         size_bytes, kind = struct.unpack_from(">I4s", data, start)
         if size_bytes < 8:
-            raise MediaError(f"libavformat wrote a damaged box, {kind!r}")
+            raise av.FFmpegError(errno.EINVAL, "libavformat knows no such file")  # it broke off there
         yield kind, data[start + 8 : start + size_bytes]
         start += size_bytes
 

@@ -22,7 +22,7 @@ from tests.running import PATIENCE_S, ROOT, times_of
 GRACE_S = 0.5  # frames that are younger may be lost
 _LIVE_FPS = (1, 5, 30, 60)
 _REPLAY_PAUSES_S = (0.0, 0.04, 0.2, 1.0)
-_LONG, _SHORT = 3000, 40  # frames
+_LONG, _SHORT = 1000, 40  # frames
 _SIZE = (160, 120)
 
 
@@ -80,18 +80,11 @@ def plan(cases: int, seed: int) -> Iterator[Kill]:
 
 def run_kills(cases: int, seed: int, folder: Path) -> Counts:
     """Start and kill so many processes, which write into the folder."""
-    clips = {
-        (count, sound): write_clip(
-            folder / f"clip-{count}-{sound}.mp4", moving(count, *_SIZE), Recipe(sound="aac" if sound else None)
-        )
-        for count in (_LONG, _SHORT)
-        for sound in (False, True)
-    }
     counts = Counts()
     with screen_server(folder) as screen:
         for case, kill in enumerate(plan(cases, seed)):
             out, log = folder / f"{case}{kill.suffix}", folder / f"{case}.log"
-            clip = clips[_SHORT if kill.closing else _LONG, kill.sound]
+            clip = _clip(folder, _SHORT if kill.closing else _LONG, kill.sound)
             killed_ns = _execute(kill, _arguments(kill, clip, out), log, {"DISPLAY": screen.name})
             counts = judge(counts, kill, _handed(log), killed_ns, out)
     return counts
@@ -134,6 +127,14 @@ def _complaint(kill: Kill, kept: Sequence[float], handed: Sequence[Handed], out:
         if not any(frame.pts is not None for frame in container.decode(stream)):
             return f"{kill}: nothing plays from the middle on"
     return ""
+
+
+def _clip(folder: Path, frames: int, sound: bool) -> Path:
+    """A recording of so many frames, made once."""
+    path = folder / f"clip-{frames}-{sound}.mp4"
+    if not path.exists():
+        write_clip(path, moving(frames, *_SIZE), Recipe(sound="aac" if sound else None))
+    return path
 
 
 def _arguments(kill: Kill, clip: Path, out: Path) -> list[object]:

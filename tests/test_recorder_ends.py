@@ -279,6 +279,23 @@ def test_a_full_disk_has_all_frames_and_an_index(suffix: str, sound: bool, clip:
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_a_disk_that_sound_fills_at_the_end_has_all_frames_and_an_index(
+    suffix: str, clip: Path, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 40_960) as (disk, _):
+        out = disk / f"out.{suffix}"
+        recorder = Recorder(out, 64, 48, Fraction(1, 15360), Fraction(30), audio_from=clip)
+        for index in range(20):
+            recorder.write(np.full((48, 64, 4), 20 + 6 * index, np.uint8), 512 * index)
+        with pytest.raises(MediaError, match="disk is full; 20 of 20 frames were kept"):
+            recorder.close()
+        assert numbers_in(out) == list(range(20))
+        assert is_finished(out)
+        heard = packets(out, "audio")
+    assert 40 < len(heard) < len(packets(clip, "audio"))
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
 def test_a_limit_of_the_size_of_files_is_a_full_disk(suffix: str, tmp_path: Path) -> None:
     body = """
         import resource, sys

@@ -18,7 +18,7 @@ from app.media.growing_file import GrowingFile
 
 Packet: TypeAlias = "av.Packet[av.VideoStream] | av.Packet[av.AudioStream]"
 
-
+_MIRROR_OPTIONS = {"max_interleave_delta": "1000000"}  # microseconds of packets that wait for another stream's
 _PIECE_BYTES = 1 << 20  # of packets that wait, where many of sound come at once
 _PACKET_BYTES = 192  # more than a packet takes beside its own bytes: of its piece, and of the index
 
@@ -32,7 +32,7 @@ class Muxer(ABC):
         """`format` is libavformat's name. The first piece makes the file, or replaces one of that name."""
         self._path, self._format = path, format
         self._mirror = _Mirror()
-        self.container = av.open(self._mirror, "w", format=format)
+        self.container = av.open(self._mirror, "w", format=format, container_options=_MIRROR_OPTIONS)
         self._waiting: list[Packet] = []
         self._waiting_bytes = 0
         self._file: GrowingFile | None = None
@@ -78,6 +78,8 @@ class Muxer(ABC):
     def finish(self) -> None:
         """Add the index and close the file; without pieces there is none. Raises OSError, av.FFmpegError."""
         with contextlib.closing(self._file) if self._file else contextlib.nullcontext():
+            if self._file:
+                self.flush()
             self._mirror.keep()
             self.container.close()
             if self._file and not self._failed:

@@ -1,6 +1,6 @@
 # make demo: a segmented recording in out/    make test: every check    make setup: .venv with the program in it
 # make soak: 10,000 live frames with everything happening to them, some minutes
-# make fuzz: mutated models, recordings, streams, images, settings; CASES=1000 of each, SEED=0
+# make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 CASES := 1000
+KILLS := 100
 SEED := 0
 
 .PHONY: setup system demo test soak fuzz bench lock clean
@@ -38,6 +39,7 @@ soak: setup
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --model selfie --model selfie-landscape
+	$(BIN)/python -m tests.fuzz.kills --cases $(KILLS) --seed $(SEED)
 
 bench: setup
 	$(BIN)/texelflow bench frame --model selfie --size 640x480

@@ -115,7 +115,7 @@ def _windows_open_on(screen: Display, monkeypatch: pytest.MonkeyPatch) -> None:
 def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Display]:
     """One X server that ends with the session. Skips where there is none to be had."""
     _skip_without(_NEEDED)
-    with _server(tmp_path_factory.mktemp("screen")) as screen:
+    with screen_server(tmp_path_factory.mktemp("screen")) as screen:
         yield screen
 
 
@@ -123,7 +123,7 @@ def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Display]:
 def managed_screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedDisplay]:
     """Another one with a window manager. Skips where there is none to be had."""
     _skip_without(_NEEDED | _MANAGER)
-    with _server(tmp_path_factory.mktemp("managed")) as screen:
+    with screen_server(tmp_path_factory.mktemp("managed")) as screen:
         manager = subprocess.Popen(["cwm", "-c", os.devnull], env={**os.environ, "DISPLAY": screen.name})
         try:
             _wait_for_manager(screen)
@@ -141,7 +141,7 @@ def _skip_without(needed: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _server(folder: Path) -> Iterator[Display]:
+def screen_server(folder: Path) -> Iterator[Display]:
     """An X server with its memory in a file in that folder."""
     reading, writing = os.pipe()
     command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{SCREEN[0]}x{SCREEN[1]}x24"]

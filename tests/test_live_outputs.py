@@ -25,6 +25,7 @@ from gpu_delegate.errors import DeviceError, MediaError
 from tests.clips import moving, number_of, numbered
 from tests.living import living
 from tests.on_device import Easel
+from tests.waiting import until
 
 Bytes = npt.NDArray[np.uint8]
 Open = Callable[[tuple[int, int]], tuple[LiveOutputs, Easel]]
@@ -280,13 +281,23 @@ def test_a_full_disk_ends_one_output_alone(opened: Open, tmp_path: Path) -> None
             pass_by(outputs, index)
             if "recording" not in outputs.active:
                 break
-        lines = finished(outputs)
+        lines: list[str] = []
+
+        def is_said() -> bool:
+            lines.extend(outputs.lines())
+            return any("disk is full" in line for line in lines)
+
+        until(is_said)  # while the rest goes on
+        assert outputs.active == ("mattes",)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     (failure,) = (line for line in lines if "disk is full" in line)
     assert failure.startswith(f"recording ended: '{tmp_path}/full.mp4' cannot be written")
     with FileSource(tmp_path / "full.mp4") as source:
-        assert sum(1 for _ in source) >= 10
+        kept = sum(1 for _ in source)
+    assert kept >= 10
+    assert f"; {kept} of " in failure
+    lines = finished(outputs)
     assert any(line.startswith("saved") and "mattes" in line for line in lines)
 
 

@@ -1,10 +1,6 @@
-"""Frames with time stamps go through Recorder; files whole, killed and full are read back and compared."""
+"""Frames with time stamps go through Recorder; the files are read back and compared."""
 
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,7 +14,7 @@ from app.files import check_output
 from app.media.recorder import Recorder, write_png
 from app.media.sources import FileSource, Position
 from gpu_delegate.errors import MediaError
-from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
+from tests.clips import Recipe, moving, numbered, packets, set_display_matrix, write_clip
 
 MS = Fraction(1, 1000)
 
@@ -50,12 +46,6 @@ def copy(source_path: Path, path: Path, first: Position = 0, last: Position | No
 def times(path: Path) -> list[Fraction]:
     with FileSource(path) as source:
         return [frame.pts * source.info.time_base for frame in source]
-
-
-def in_subprocess(body: str, *arguments: object) -> "subprocess.Popen[str]":
-    code = textwrap.dedent(body)
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 # What is written
@@ -221,81 +211,7 @@ def test_sound_ends_where_a_stopped_recording_ends(tmp_path: Path) -> None:
     assert 0.6 < packets(tmp_path / "out.mp4", "audio")[-1][0] < 0.7
 
 
-# Interruptions
-
-UNFINISHED = """
-    import sys
-    import time
-    from fractions import Fraction
-    import numpy as np
-    from app.media.recorder import Recorder
-    frame = np.full((48, 64, 4), 255, np.uint8)
-    sound = sys.argv[2] if len(sys.argv) > 2 else None
-    with Recorder(sys.argv[1], 64, 48, Fraction(1, 30), Fraction(30), audio_from=sound) as recorder:
-        for index in range(100):
-            frame[..., :3] = 20 + 6 * (index % 35)
-            recorder.write(frame, index)
-        print("written", flush=True)
-        time.sleep(60)
-"""
-
-
-@pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv"])
-@pytest.mark.parametrize("sound", [False, True])
-def test_killed_recording_is_playable(tmp_path: Path, suffix: str, sound: bool) -> None:
-    clip = write_clip(tmp_path / "in.mp4", moving(150), Recipe(sound="aac"))
-    path = tmp_path / f"killed.{suffix}"
-    process = in_subprocess(UNFINISHED, path, *([clip] if sound else []))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "written\n"
-    process.kill()
-    process.communicate()
-    with FileSource(path) as source:
-        numbers = [number_of(frame.rgba) for frame in source]
-    assert len(numbers) >= 60
-    assert numbers == [index % 35 for index in range(len(numbers))]
-
-
-def test_ctrl_c_finishes_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "stopped.mp4"
-    process = in_subprocess(UNFINISHED, path)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "written\n"
-    process.send_signal(signal.SIGINT)
-    process.communicate()
-    assert times(path) == [Fraction(index, 30) for index in range(100)]
-    with av.open(str(path)) as container:
-        assert container.streams.video[0].frames == 100  # a finished file has one index over all frames
-
-
-@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
-def test_full_disk_keeps_what_was_written(tmp_path: Path, suffix: str) -> None:
-    body = """
-        import resource, sys
-        from fractions import Fraction
-        import numpy as np
-        from app.media.recorder import Recorder
-        from gpu_delegate.errors import MediaError
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-        noise = np.random.default_rng(0)
-        recorder = Recorder(sys.argv[1], 64, 48, Fraction(1, 30), Fraction(30))
-        try:
-            with recorder:
-                for index in range(3000):
-                    recorder.write(noise.integers(0, 255, (48, 64, 4), np.uint8), index)
-        except MediaError as error:
-            print(recorder.frames)
-            print(error)
-    """
-    path = tmp_path / f"full.{suffix}"
-    output, errors = in_subprocess(body, path).communicate()
-    assert errors == ""
-    frames, message = output.splitlines()
-    kept = len(times(path))
-    assert 15 < kept <= int(frames) + 1
-    assert int(frames) - kept < 60
-    assert "disk is full" in message
-    assert f"{kept} of {frames} frames" in message
+# Refusals
 
 
 def test_recording_without_frames_makes_and_replaces_no_file(tmp_path: Path) -> None:
@@ -305,9 +221,6 @@ def test_recording_without_frames_makes_and_replaces_no_file(tmp_path: Path) -> 
             pass
     assert not (tmp_path / "none.mp4").exists()
     assert (tmp_path / "old.mp4").read_bytes() == b"precious"
-
-
-# Refusals
 
 
 def refusal(path: Path, *inputs: Path) -> str:

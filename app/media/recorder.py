@@ -1,12 +1,12 @@
 """Frames with time stamps go in; a video file that survives a kill comes out, with the sound of their recording.
 
-The file is an mp4 in fragments, each flushed as soon as it is whole, which becomes a plain mp4 when it is closed.
+Every frame is in the file as soon as write() has returned. Where the disk has no room for one more, the file is closed.
 """
 
 import contextlib
-import errno
 import os
 from fractions import Fraction
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 
@@ -18,24 +18,23 @@ import numpy.typing as npt
 from app.files import check_output, check_writable
 from app.leftovers import locked, remove_if_left
 from app.media.convert import FromRgba, Rgba
+from app.media.growing_file import DISK_FULL
+from app.media.matroska import MatroskaMuxer
+from app.media.mp4 import Mp4Muxer
+from app.media.muxer import Muxer
 from app.media.sound import SoundCopy, fits
 from gpu_delegate.errors import MediaError
 
-# delay_moov lets the muxer write edit lists, without which sound that starts before the pictures shifts against them.
-_MP4_OPTIONS = {"movflags": "hybrid_fragmented+frag_keyframe+delay_moov"}
-# bitexact leaves out the random segment number.
-_MKV_OPTIONS = {"fflags": "bitexact", "cluster_time_limit": "1000"}
-_FORMATS = {
-    ".mp4": ("mp4", _MP4_OPTIONS),
-    ".m4v": ("mp4", _MP4_OPTIONS),
-    ".mov": ("mov", _MP4_OPTIONS),
-    ".mkv": ("matroska", _MKV_OPTIONS),
+_FORMATS: dict[str, tuple[type[Muxer], str]] = {
+    ".mp4": (Mp4Muxer, "mp4"),
+    ".m4v": (Mp4Muxer, "mp4"),
+    ".mov": (Mp4Muxer, "mov"),
+    ".mkv": (MatroskaMuxer, "matroska"),
 }
-# A muxer that waits for the other stream holds packets back, which a kill would lose: at most one second of them.
-_COMMON_OPTIONS = {"flush_packets": "1", "max_interleave_delta": "1000000"}
 # zerolatency: no frames in flight, no B-frames (whose time stamps fragments would shift), the same bytes in every run.
 _X264_OPTIONS = {"preset": "veryfast", "tune": "zerolatency", "crf": "18", "g": "15"}
-_CHROMA_AMID = {"x264-params": "chromaloc=1"}
+_SIZED_UNITS = "annexb=0"  # as both containers keep them
+_CHROMA_AMID = "chromaloc=1"
 _LIMITED, _BT709 = 1, 1  # AVColorRange; AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic alike
 
 
@@ -74,11 +73,10 @@ class Recorder:
                 f"{width}x{height} is padded to {even} by repeating the edge, as H.264 needs even sizes"
             )
         self._convert = FromRgba()
-        self._first_pts = self._last_pts = 0
-        self._format, options = _FORMATS[os.path.splitext(self._path)[1].lower()]
-        self._options = _COMMON_OPTIONS | options
+        self._first_pts = self._last_pts = self._handed_over = 0
+        self._muxer, self._format = _FORMATS[os.path.splitext(self._path)[1].lower()]
         self._sound = None if audio_from is None else self._open_sound(os.fspath(audio_from), audio_cut)
-        self._opened: tuple[av.container.OutputContainer, av.VideoStream] | None = None
+        self._opened: tuple[Muxer, av.VideoStream] | None = None
         self._closed = False
 
     def __enter__(self) -> "Recorder":
@@ -100,7 +98,7 @@ class Recorder:
             raise self._refusal(f"{width}x{height}")
         if self._size != self._even_size:
             rgba = np.pad(rgba, ((0, height % 2), (0, width % 2), (0, 0)), "edge")
-        self._write(self._convert(rgba), pts, _X264_OPTIONS)
+        self._write(self._convert(rgba), pts, _SIZED_UNITS)
 
     def write_i420(self, planes: npt.NDArray[np.uint8], pts: int) -> None:
         """Add one frame of the even size as tightly packed luma, Cb and Cr: BT.709, limited, chroma amid 2x2 pixels.
@@ -111,25 +109,27 @@ class Recorder:
         if planes.size != width * height * 3 // 2:
             raise self._refusal(f"{planes.size} bytes")
         rows = planes.reshape(height * 3 // 2, width)
-        self._write(av.VideoFrame.from_ndarray(rows, format="yuv420p"), pts, _X264_OPTIONS | _CHROMA_AMID)
+        self._write(av.VideoFrame.from_ndarray(rows, format="yuv420p"), pts, f"{_SIZED_UNITS}:{_CHROMA_AMID}")
 
-    def _write(self, frame: av.VideoFrame, pts: int, options: dict[str, str]) -> None:
+    def _write(self, frame: av.VideoFrame, pts: int, parameters: str) -> None:
         if self._closed:
             raise self._refusal("any")
         if self._opened is None:
-            self._opened, self._first_pts = self._open(options), pts
-        container, stream = self._opened
+            self._first_pts = pts
+            self._opened = self._open(parameters)
+        muxer, stream = self._opened
         frame.time_base = self._time_base
+        self._handed_over += 1
         try:
             frame.pts = pts - self._first_pts
-            self._copy_sound(container, pts * self._time_base)
-            self._encode(container, stream, frame)
-        except (av.FFmpegError, OverflowError) as error:
+            self._copy_sound(muxer, pts * self._time_base)
+            self._encode(muxer, stream, frame)
+            self.frames, self._last_pts = self.frames + 1, pts
+            muxer.expect_more()
+        except (av.FFmpegError, OSError, OverflowError) as error:
             with contextlib.suppress(MediaError):
                 self.close(complete=False)
             raise self._failure(error) from error
-        self.frames += 1
-        self._last_pts = pts
 
     def _refusal(self, what: str) -> MediaError:
         return MediaError(f"'{self._path}' is closed, or made for frames of another size than {what}")
@@ -145,29 +145,28 @@ class Recorder:
         try:
             if self._opened:
                 self._finish(*self._opened, complete)
-        except (av.FFmpegError, OverflowError) as error:
+        except (av.FFmpegError, OSError, OverflowError) as error:
             raise self._failure(error) from error
         finally:
             if self._sound:
                 self._sound.close()
-            if self._opened and not self.frames:
-                with contextlib.suppress(OSError):
-                    os.unlink(self._path)
 
-    def _finish(self, container: av.container.OutputContainer, stream: av.VideoStream, complete: bool) -> None:
+    def _finish(self, muxer: Muxer, stream: av.VideoStream, complete: bool) -> None:
         try:
             if self.frames:
-                self._encode(container, stream, None)
                 whole = complete and self._sound is not None and not self._sound.cut
-                self._copy_sound(container, None if whole else self._last_pts * self._time_base + 1 / self._rate)
+                self._copy_sound(muxer, None if whole else self._last_pts * self._time_base + 1 / self._rate)
+                self._encode(muxer, stream, None)
         finally:
-            container.close()
+            muxer.finish()
 
-    def _open(self, options: dict[str, str]) -> tuple[av.container.OutputContainer, av.VideoStream]:
-        """Open the file and write its header."""
-        container = av.open(f"file:{self._path}", "w", format=self._format, container_options=self._options)
+    def _open(self, parameters: str) -> tuple[Muxer, av.VideoStream]:
+        """Open the encoder; the first frame makes the file."""
+        muxer = self._muxer(self._path, self._format)
         try:
-            stream = container.add_stream("libx264", rate=self._rate, options=options)
+            stream = muxer.container.add_stream(
+                "libx264", rate=self._rate, options=_X264_OPTIONS | {"x264-params": parameters}
+            )
             stream.width, stream.height = self._even_size
             stream.pix_fmt = "yuv420p"
             context = stream.codec_context
@@ -175,39 +174,40 @@ class Recorder:
             context.sample_aspect_ratio = self._aspect
             context.color_range = _LIMITED
             context.colorspace = context.color_primaries = context.color_trc = _BT709
-            if self._sound:
-                self._sound.attach(container)
-            container.start_encoding()
+            if self._sound and self._sound.has_packets(self._first_pts * self._time_base):
+                self._sound.attach(muxer.container)
+            muxer.container.start_encoding()
         except av.FFmpegError as error:
-            with contextlib.suppress(av.FFmpegError):
-                container.close()
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
             raise self._failure(error) from error
-        return container, stream
+        return muxer, stream
 
     def _open_sound(self, path: str, cut: bool) -> SoundCopy | None:
         sound = SoundCopy(path, cut)
-        if not sound.codec or fits(path, self._format, self._options):
+        if not sound.codec or fits(path, self._format):
             return sound
         sound.close()
-        self.warnings.append(f"the sound is left out: {sound.codec} of this kind does not fit this file; try .mkv")
+        advice = "" if self._format == "matroska" else "; try .mkv"
+        self.warnings.append(f"the sound is left out: {sound.codec} of this kind does not fit this file{advice}")
         return None
 
-    def _encode(
-        self, container: av.container.OutputContainer, stream: av.VideoStream, frame: av.VideoFrame | None
-    ) -> None:
+    def _encode(self, muxer: Muxer, stream: av.VideoStream, frame: av.VideoFrame | None) -> None:
         for packet in stream.encode(frame):
             # The last frame lasts one frame; the muxer works out the others.
             packet.duration = max(1, round(1 / (self._rate * self._time_base)))
-            container.mux(packet)
+            muxer.add(packet)
+        muxer.flush()
 
-    def _copy_sound(self, container: av.container.OutputContainer, until_s: Fraction | None) -> None:
+    def _copy_sound(self, muxer: Muxer, until_s: Fraction | None) -> None:
         if self._sound is None:
             return
+        origin_s = self._first_pts * self._time_base
         try:
-            for packet in self._sound.packets(self._first_pts * self._time_base, until_s):
-                container.mux(packet)
+            # The first packet goes first, whenever it begins: the file's beginning tells of it.
+            for packet in chain(
+                () if self.frames else islice(self._sound.packets(origin_s, None), 1),
+                self._sound.packets(origin_s, until_s),
+            ):
+                muxer.add(packet)
         except (av.FFmpegError, OverflowError) as error:
             if isinstance(error, OSError):
                 raise
@@ -216,25 +216,13 @@ class Recorder:
             self.warnings.append(f"the sound is left out from frame {self.frames} on: it is damaged there")
 
     def _failure(self, error: Exception) -> MediaError:
-        """What to tell of an error of FFmpeg's, with how much of the file can be played."""
-        number = getattr(error, "errno", None)
-        kept = f"; {_count_frames(self._path)} of {self.frames} frames were kept" if self.frames else ""
-        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        """What to tell of an error of FFmpeg's or of the system's, with how much of the file can be played."""
+        kept = f"; {self.frames} of {self._handed_over} frames were kept" if self.frames else ""
+        if getattr(error, "errno", None) in DISK_FULL:
             return MediaError(f"'{self._path}' cannot be written: the disk is full{kept}; choose another place")
         reason = getattr(error, "strerror", None) or error
         advice = "choose another place" if isinstance(error, OSError) else "the time stamps of the input may be absurd"
         return MediaError(f"'{self._path}' cannot be written ({reason}){kept}; {advice}")
-
-
-def _count_frames(path: str) -> int:
-    """How many frames a file holds that was not finished."""
-    try:
-        with av.open(f"file:{path}") as container:
-            return sum(
-                packet.size > 0 and not packet.is_corrupt for packet in container.demux(container.streams.video[0])
-            )
-    except (av.FFmpegError, IndexError):
-        return 0
 
 
 def write_png(path: str | os.PathLike[str], image: npt.NDArray[np.uint8]) -> None:

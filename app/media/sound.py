@@ -41,19 +41,28 @@ class SoundCopy:
             # Broadcast AAC repeats its header in each packet; files want it once.
             self._filter = BitStreamFilterContext("aac_adtstoasc", self._source)
 
+    def has_packets(self, origin_s: Fraction) -> bool:
+        """Whether there are any to give. Seconds on the source's clock."""
+        return self._next(origin_s) is not None
+
     def packets(self, origin_s: Fraction, until_s: Fraction | None) -> Iterator[AudioPacket]:
         """Packets not yet given that begin before until_s (None: all), their times shifted so that origin_s becomes 0.
 
         Both are seconds on the source's clock.
         """
-        while (ahead := self._ahead or next(self._timed, None)) is not None:
-            self._ahead = ahead
+        while (ahead := self._next(origin_s)) is not None:
             start_s, packet = ahead
             if until_s is not None and start_s >= until_s:
                 return
             self._ahead = None
-            if not self.cut or start_s >= origin_s:
-                yield from self._shifted(packet, round(origin_s / packet.time_base))
+            yield from self._shifted(packet, round(origin_s / packet.time_base))
+
+    def _next(self, origin_s: Fraction) -> tuple[Fraction, AudioPacket] | None:
+        """The packet to give next, with its seconds."""
+        self._ahead = self._ahead or next(self._timed, None)
+        while self._ahead and self.cut and self._ahead[0] < origin_s:
+            self._ahead = next(self._timed, None)
+        return self._ahead
 
     def _read(self) -> Iterator[tuple[Fraction, AudioPacket]]:
         """Packets with their seconds. Those without growing time stamps, which no container takes, are left out."""
@@ -76,15 +85,15 @@ class SoundCopy:
                 yield filtered
 
 
-def fits(path: str, container_format: str, options: dict[str, str]) -> bool:
+def fits(path: str, container_format: str) -> bool:
     """Whether such a container takes the sound of the file: its first packets are muxed in memory."""
     sound = SoundCopy(path, cut=False)
     try:
-        with av.open(io.BytesIO(), "w", format=container_format, container_options=options) as container:
+        with av.open(io.BytesIO(), "w", format=container_format) as container:
             sound.attach(container)
             for packet in islice(sound.packets(Fraction(0), None), 2):
                 container.mux(packet)
-    except (av.FFmpegError, OverflowError):
+    except (av.FFmpegError, OverflowError, ValueError):  # the last where there is no place for such a codec
         return False
     finally:
         sound.close()

@@ -11,8 +11,11 @@ and no value between them touches memory.
     phase 2   for o in slices(expand):     store hard_swish(bias[o] + expand[o] * a)
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import copy
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 
 from gpu_delegate.device import Device
 from gpu_delegate.graph import Graph, Node, Pool2D
@@ -53,14 +56,24 @@ class Store:
 Root = Accumulate | Hold | Store
 
 
-@dataclass
+def tensor_of(root: Root) -> int:
+    """The value that a root makes or writes."""
+    return root.node.outputs[0] if isinstance(root, Accumulate) else root.tensor
+
+
+@dataclass(frozen=True)
 class Phase:
     """One loop over channel slices; unrolled where held values are read or written slice by slice."""
 
     slices: int
-    roots: list[Root] = field(default_factory=list)
+    roots: tuple[Root, ...]
     unrolled: bool = False
-    evaluates: set[int] = field(default_factory=set)
+    evaluates: frozenset[int] = frozenset()
+    touches: frozenset[int] = frozenset()  # what it evaluates, reads and writes
+
+    def also(self, root: Root) -> "Phase":
+        """The same loop with another root, whose value it has at hand."""
+        return replace(self, roots=(*self.roots, root), touches=self.touches | {tensor_of(root)})
 
 
 @dataclass(frozen=True)
@@ -75,10 +88,7 @@ class Body:
     inputs: tuple[int, ...]  # runtime tensors read, in order of first use
     outputs: tuple[int, ...]  # tensors stored
     split: bool  # output slices may be shared out over the grid's z
-
-    def producer(self, tensor: int) -> Node | None:
-        """The node of this body that makes a tensor, None for one that is read."""
-        return next((node for node in self.nodes if tensor in node.outputs), None)
+    producers: Mapping[int, Node]  # of the tensors that its nodes make
 
 
 def too_many_bindings(graph: Graph, inputs: Sequence[int], outputs: int, device: Device) -> str | None:
@@ -93,186 +103,220 @@ def too_many_bindings(graph: Graph, inputs: Sequence[int], outputs: int, device:
     return None
 
 
-def plan_body(graph: Graph, nodes: Sequence[Node], stored: Iterable[int], device: Device) -> Body:
-    """Loops for a group of nodes, in an order in which they can run.
+class Loops:
+    """Loops for nodes in an order in which they can run. A value: with_node() and body() leave it as it is.
 
-    Raises Decline where the group cannot be one kernel: registers, values needed twice, sizes that differ, length.
+    All of it raises Decline where the nodes cannot be one kernel: registers, values needed twice, sizes that differ,
+    length.
     """
-    if len(nodes) > MOST_NODES:
-        raise Decline(f"{len(nodes)} ops, {MOST_NODES} are allowed")
-    planner = _Planner(graph, tuple(nodes), device)
-    for node in nodes:
-        planner.add(node)
-    wanted = set(stored)
-    for tensor in (out for node in nodes for out in node.outputs if out in wanted):
-        planner.store(tensor)
-    return planner.finish()
 
-
-class _Planner:
-    def __init__(self, graph: Graph, nodes: tuple[Node, ...], device: Device) -> None:
+    def __init__(self, graph: Graph, device: Device, nodes: Sequence[Node]) -> None:
         self.graph = graph
-        self.nodes = nodes
         self.device = device
-        self.producers = {out: node for node in nodes for out in node.outputs}
-        self.held: set[int] = set()
-        self.phases: list[Phase] = []
-        self.inputs: dict[int, None] = {}
-        self.outputs: list[int] = []
-        self.domain = self._domain()
+        self._nodes: tuple[Node, ...] = ()
+        self._producers: dict[int, Node] = {}
+        self._contractions: tuple[Node, ...] = ()
+        self._held: dict[int, int] = {}  # values in registers, and how many slices each has
+        self._phases: list[Phase] = []
+        self._inputs: dict[int, None] = {}
+        _check_length(len(nodes))
+        self._domain = self._domain_of(nodes)
+        for node in nodes:
+            self._add(node)
 
-    def shape(self, tensor: int) -> MapShape:
+    def with_node(self, node: Node) -> "Loops":
+        """The loops of one more node, which comes last."""
+        _check_length(len(self._nodes) + 1)
+        grown = self._copy()
+        grown._domain = grown._domain_of((*self._nodes[:1], node))
+        grown._add(node)
+        return grown
+
+    def body(self, stored: Container[int]) -> Body:
+        """The whole plan, with those of the nodes' outputs written to memory that are in `stored`."""
+        outputs = tuple(out for node in self._nodes for out in node.outputs if out in stored)
+        whole = self._copy()
+        for tensor in outputs:
+            whole._store(tensor)
+        return whole._finish(outputs)
+
+    def _copy(self) -> "Loops":
+        other = copy.copy(self)
+        other._producers, other._held, other._inputs = dict(self._producers), dict(self._held), dict(self._inputs)
+        other._phases = list(self._phases)
+        return other
+
+    def _shape(self, tensor: int) -> MapShape:
         return shape_of(self.graph.tensors[tensor])
 
-    def _domain(self) -> MapShape:
+    def _domain_of(self, nodes: Sequence[Node]) -> MapShape:
         shapes = {}
-        for node in self.nodes:
-            shape = self.shape(node.inputs[0] if node.op in SCATTERS else node.outputs[0])
+        for node in nodes:
+            shape = self._shape(node.inputs[0] if node.op in SCATTERS else node.outputs[0])
             shapes[shape.height, shape.width] = shape
         if len(shapes) != 1:
             raise Decline("the ops have outputs of different sizes")
         return next(iter(shapes.values()))
 
-    def add(self, node: Node) -> None:
+    def _add(self, node: Node) -> None:
         """Plan the loops that a node needs by itself; what is streamed needs none."""
-        out = node.outputs[0]
-        self._check_window(node)
+        self._nodes += (node,)
+        self._producers.update(dict.fromkeys(node.outputs, node))
+        _check_window(self.graph, node)
         if node.op in SCATTERS:
             self._hold(node.inputs[0])
         elif is_contraction(node):
-            if node.inputs[0] in self.held and is_pointwise_convolution(self.graph, node):
-                return  # streamed, one output slice at a time
-            if not is_pointwise_convolution(self.graph, node) and node.inputs[0] in self.producers:
-                raise Decline("a window over a value that the same kernel makes")
-            if not is_pointwise_convolution(self.graph, node):
-                self.inputs.setdefault(node.inputs[0])  # a window's input is read as a map even if it is a constant
-            self._root(self.shape(node.inputs[0]).slices, Accumulate(node), node.inputs[0])
-            self.held.add(out)
+            self._contractions += (node,)
+            self._contract(node)
         elif node.op in WINDOWS:
-            if node.inputs[0] in self.producers:
+            if node.inputs[0] in self._producers:
                 raise Decline("a window over a value that the same kernel makes")
         elif is_elementwise(node):
             self._check_broadcast(node)
-            if any(i in self.held for i in node.inputs):
-                self._hold(out)
+            if any(i in self._held for i in node.inputs):
+                self._hold(node.outputs[0])
         else:
             raise Decline(f"{node.op} has no kernel of its own")
 
-    def _check_window(self, node: Node) -> None:
-        taps = 1
-        if isinstance(node.attributes, Pool2D):
-            taps = node.attributes.kernel[0] * node.attributes.kernel[1]
-        elif has_weights(node):
-            _, height, width, _ = self.graph.tensors[node.inputs[1]].shape
-            taps = height * width
-        if taps > MOST_TAPS:
-            raise Decline(f"a window of {taps} pixels, {MOST_TAPS} are allowed")
+    def _contract(self, node: Node) -> None:
+        source, out, pointwise = node.inputs[0], node.outputs[0], is_pointwise_convolution(self.graph, node)
+        if source in self._held and pointwise:
+            return  # streamed, one output slice at a time
+        if not pointwise and source in self._producers:
+            raise Decline("a window over a value that the same kernel makes")
+        if not pointwise:
+            self._inputs.setdefault(source)  # a window's input is read as a map even if it is a constant
+        self._root(self._shape(source).slices, Accumulate(node), source)
+        self._held[out] = self._shape(out).slices
 
     def _check_broadcast(self, node: Node) -> None:
-        for shape in map(self.shape, node.inputs):
-            if not shape.is_vector and (shape.height, shape.width) != (self.domain.height, self.domain.width):
+        for shape in map(self._shape, node.inputs):
+            if not shape.is_vector and (shape.height, shape.width) != (self._domain.height, self._domain.width):
                 raise Decline("an operand repeated along rows or columns alone")
 
     def _hold(self, tensor: int) -> None:
-        if tensor not in self.held:
-            self._root(self.shape(tensor).slices, Hold(tensor), tensor)
-            self.phases[-1].unrolled = True
-            self.held.add(tensor)
+        if tensor not in self._held:
+            slices = self._shape(tensor).slices
+            self._root(slices, Hold(tensor), tensor)
+            self._held[tensor] = slices
 
-    def store(self, tensor: int) -> None:
+    def _store(self, tensor: int) -> None:
         """Write a value to memory, in a loop that has it at hand if there is one."""
-        producer = self.producers[tensor]
-        self.outputs.append(tensor)
-        if producer.op in SCATTERS:
-            self.phases.append(Phase(1, [Store(tensor)], unrolled=True))
+        if self._producers[tensor].op in SCATTERS:
+            self._phases.append(Phase(1, (Store(tensor),), unrolled=True, touches=self._touched({tensor})))
             return
-        slices = self.shape(tensor).slices
-        for phase in self.phases:  # where the value is at hand already, and not one channel repeated over more slices
+        slices = self._shape(tensor).slices
+        for number, phase in enumerate(self._phases):
+            # where the value is at hand already, and not one channel repeated over more slices
             if phase.slices == slices and (tensor in phase.evaluates or Hold(tensor) in phase.roots):
-                phase.roots.append(Store(tensor))
+                self._phases[number] = phase.also(Store(tensor))
                 return
         self._root(slices, Store(tensor), tensor)
 
     def _root(self, slices: int, root: Root, tensor: int) -> None:
         """Put a root into the phase that evaluates its value already, else into a new one at the end."""
-        streams: set[int] = set()
-        reads_held = self._collect(tensor, streams)
-        if isinstance(root, Accumulate):
-            same = [phase for phase in self.phases if phase.slices == slices]
-            shared = [phase for phase in same if tensor in phase.evaluates and not reads_held]
-            if shared:
-                shared[0].roots.append(root)
-                return
-        self.phases.append(Phase(slices, [root], reads_held, streams))
+        streams, reads_held = self._behind(tensor)
+        if isinstance(root, Accumulate) and not reads_held:
+            for number, phase in enumerate(self._phases):
+                if phase.slices == slices and tensor in phase.evaluates:
+                    self._phases[number] = phase.also(root)
+                    return
+        values = streams if isinstance(root, Accumulate) else {*streams, tensor}
+        touches = self._touched(values) | {tensor_of(root)}
+        unrolled = reads_held or isinstance(root, Hold)
+        self._phases.append(Phase(slices, (root,), unrolled, frozenset(streams), touches))
 
-    def _collect(self, tensor: int, streams: set[int]) -> bool:
-        """Gather the streamed values behind one; true if a held value is read slice by slice."""
-        if tensor in self.held:
-            return True
-        node = self.producers.get(tensor)
-        if node is None:
-            if not (self.graph.tensors[tensor].is_constant and self.shape(tensor).is_vector):
-                self.inputs.setdefault(tensor)
-            return False
-        streams.add(tensor)
-        if is_contraction(node):
-            return False  # 1x1 over held values: all of them at constant positions
-        if node.op in WINDOWS:
-            self.inputs.setdefault(node.inputs[0])
-            return False
-        flags = [self._collect(i, streams) for i in node.inputs]
-        return any(flags)
+    def _behind(self, tensor: int) -> tuple[set[int], bool]:
+        """The streamed values behind one, each visited once, and whether a held value is read slice by slice."""
+        streams, reads_held, waiting, seen = set[int](), False, [tensor], set[int]()
+        while waiting:
+            value = waiting.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value in self._held:
+                reads_held = True
+            elif (node := self._producers.get(value)) is None:
+                if not (self.graph.tensors[value].is_constant and self._shape(value).is_vector):
+                    self._inputs.setdefault(value)
+            else:
+                streams.add(value)
+                if node.op in WINDOWS:
+                    self._inputs.setdefault(node.inputs[0])
+                elif not is_contraction(node):  # 1x1 over held values: all of them at constant positions
+                    waiting += reversed(node.inputs)
+        return streams, reads_held
 
-    def finish(self) -> Body:
+    def _touched(self, values: set[int]) -> frozenset[int]:
+        """Values with what they are made from."""
+        nodes = [self._producers[value] for value in values if value in self._producers]
+        return frozenset(values).union(*(node.inputs for node in nodes))
+
+    def _finish(self, outputs: tuple[int, ...]) -> Body:
         """The whole plan, if the device can have it."""
-        for tensor in {t for phase in self.phases for t in phase.evaluates}:
-            if sum(tensor in phase.evaluates for phase in self.phases) > 1 and not self._is_cheap(tensor):
-                raise Decline(f"{self.graph.tensors[tensor].name} would be computed twice")
-        live = max((self._live_slices(number) for number in range(len(self.phases))), default=0)
-        split = self._can_split()
-        if live > self.device.held_slices and not split and len(self.nodes) > 1:  # a node alone has no other way
+        self._check_repeats()
+        live, split = self._most_live_slices(), self._can_split()
+        if live > self.device.held_slices and not split and len(self._nodes) > 1:  # a node alone has no other way
             raise Decline(f"{live} slices in registers, {self.device.held_slices} are allowed")
-        if len(self.outputs) > self.device.max_storage_bindings - 2:
+        if len(outputs) > self.device.max_storage_bindings - 2:
             raise Decline("too many outputs")
-        if reason := too_many_bindings(self.graph, tuple(self.inputs), len(self.outputs), self.device):
+        if reason := too_many_bindings(self.graph, tuple(self._inputs), len(outputs), self.device):
             raise Decline(reason)
         return Body(
-            self.graph, self.nodes, self.domain, tuple(self.phases), frozenset(self.held),
-            tuple(self.inputs), tuple(self.outputs), split,
+            self.graph, self._nodes, self._domain, tuple(self._phases), frozenset(self._held),
+            tuple(self._inputs), outputs, split, self._producers,
         )  # fmt: skip
 
-    def _is_cheap(self, tensor: int) -> bool:
-        node = self.producers.get(tensor)
-        if node is None:
-            return True
-        return is_elementwise(node) and all(self._is_cheap(i) for i in node.inputs)
+    def _check_repeats(self) -> None:
+        """What several loops evaluate must be elementwise all the way from the kernel's inputs."""
+        times = Counter(chain.from_iterable(phase.evaluates for phase in self._phases))
+        if len(times) == times.total():
+            return
+        cheap: dict[int, bool] = {}
+        for node in self._nodes:
+            same = is_elementwise(node) and all(cheap.get(i, True) for i in node.inputs)
+            cheap.update(dict.fromkeys(node.outputs, same))
+            if not same and times[node.outputs[0]] > 1:
+                raise Decline(f"{self.graph.tensors[node.outputs[0]].name} would be computed twice")
 
-    def _live_slices(self, number: int) -> int:
-        """Held slices that exist during a phase: made before or in it, read in or after it."""
-        made: set[int] = set()
-        read: set[int] = set()
-        for position, phase in enumerate(self.phases):
-            here = {r.node.outputs[0] if isinstance(r, Accumulate) else r.tensor for r in phase.roots}
-            if position <= number:
-                made |= here & self.held
-            if position >= number:
-                read |= self._reads(phase) | (here & self.held)
-        return sum(self.shape(tensor).slices for tensor in made & read)
-
-    def _reads(self, phase: Phase) -> set[int]:
-        values = phase.evaluates | {r.tensor for r in phase.roots if isinstance(r, Store | Hold)}
-        nodes = [self.producers[v] for v in values if v in self.producers]
-        return values | {i for node in nodes for i in node.inputs}
+    def _most_live_slices(self) -> int:
+        """The most held slices that exist during any phase: made before or in it, read in or after it."""
+        made: dict[int, int] = {}
+        read: dict[int, int] = {}
+        for position, phase in enumerate(self._phases):
+            for tensor in map(tensor_of, phase.roots):
+                made.setdefault(tensor, position)
+            read.update(dict.fromkeys(phase.touches & self._held.keys(), position))
+        change = [0] * (len(self._phases) + 1)
+        for tensor, slices in self._held.items():
+            change[made[tensor]] += slices
+            change[read[tensor] + 1] -= slices
+        return max(accumulate(change), default=0)
 
     def _can_split(self) -> bool:
         """One contraction at most, at the start, and only slice by slice work after it: slices are independent."""
-        contractions = [node for node in self.nodes if is_contraction(node)]
-        if any(node.op in SCATTERS for node in self.nodes):
+        if any(node.op in SCATTERS for node in self._nodes):
             return False
-        if not contractions:
-            return len({phase.slices for phase in self.phases}) == 1
-        if len(contractions) > 1 or contractions[0].outputs[0] not in self.held:
+        if not self._contractions:
+            return len({phase.slices for phase in self._phases}) == 1
+        out = self._contractions[0].outputs[0]
+        if len(self._contractions) > 1 or out not in self._held:
             return False
-        first = self.phases[0]
-        channels = self.shape(contractions[0].outputs[0]).slices
-        return first.roots == [Accumulate(contractions[0])] and all(p.slices == channels for p in self.phases[1:])
+        first, *others = self._phases
+        return first.roots == (Accumulate(self._contractions[0]),) and all(p.slices == self._held[out] for p in others)
+
+
+def _check_length(nodes: int) -> None:
+    if nodes > MOST_NODES:
+        raise Decline(f"{nodes} ops, {MOST_NODES} are allowed")
+
+
+def _check_window(graph: Graph, node: Node) -> None:
+    taps = 1
+    if isinstance(node.attributes, Pool2D):
+        taps = node.attributes.kernel[0] * node.attributes.kernel[1]
+    elif has_weights(node):
+        _, height, width, _ = graph.tensors[node.inputs[1]].shape
+        taps = height * width
+    if taps > MOST_TAPS:
+        raise Decline(f"a window of {taps} pixels, {MOST_TAPS} are allowed")

@@ -130,7 +130,7 @@ class Emitter:
         for scope in self._scopes:
             if (tensor, at.text) in scope.values:
                 return scope.values[tensor, at.text]
-        node = self.body.producer(tensor)
+        node = self.body.producers.get(tensor)
         found = self._load(tensor, at) if node is None else self._compute(node, at)
         self._scopes[-1].values[tensor, at.text] = found
         return found
@@ -289,7 +289,7 @@ class Emitter:
                 self._roots(phase, Slice("s"))
 
     def _has_weights(self, phase: Phase) -> bool:
-        nodes = [self.body.producer(v) for v in phase.evaluates]
+        nodes = [self.body.producers.get(v) for v in phase.evaluates]
         return any(isinstance(root, Accumulate) for root in phase.roots) or any(
             node is not None and has_weights(node) for node in nodes
         )
@@ -303,13 +303,13 @@ class Emitter:
             self._ops.accumulate(self, root.node, at)
         elif isinstance(root, Hold):
             self._hold(root.tensor, at)
-        elif (node := self.body.producer(root.tensor)) is not None and node.op in self._ops.store:
+        elif (node := self.body.producers.get(root.tensor)) is not None and node.op in self._ops.store:
             self._ops.store[node.op](self, node)
         else:
             self._store(root.tensor, at)
 
     def _hold(self, tensor: int, at: Slice) -> None:
-        node = self.body.producer(tensor)
+        node = self.body.producers.get(tensor)
         if node is None:
             values = self._load(tensor, at)
         elif elementwise.is_elementwise(node):

@@ -5,15 +5,16 @@ no cycle arises between groups, and if the device has pixels enough to fill its 
 reason is kept for `texelflow inspect`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gpu_delegate.body import Body, Decline, plan_body
+from gpu_delegate.body import Body, Decline, Loops
 from gpu_delegate.device import Device
 from gpu_delegate.errors import UnsupportedError
 from gpu_delegate.graph import Graph, Node
 from gpu_delegate.nodes import SCATTERS, is_contraction, is_pointwise_convolution
 from gpu_delegate.ops.elementwise import is_elementwise
+from gpu_delegate.precedence import Precedence
 from gpu_delegate.vector import is_vector_node
 
 
@@ -32,10 +33,18 @@ def group_nodes(graph: Graph, device: Device, fuse: bool = True) -> Groups:
     Raises UnsupportedError naming a node for which no kernel can be planned at all.
     """
     grouper = _Grouper(graph, device)
-    for number, node in enumerate(graph.nodes):
-        if not is_vector_node(graph, node):
-            grouper.place(number, fuse)
+    for number in range(len(graph.nodes)):
+        grouper.place(number, fuse)
     return grouper.finish()
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Nodes by number, the loops that they need, and the kernel that these make with what must be stored."""
+
+    members: frozenset[int]
+    loops: Loops
+    body: Body
 
 
 class _Grouper:
@@ -43,32 +52,40 @@ class _Grouper:
         self.graph = graph
         self.device = device
         self.nodes = graph.nodes
+        self.outputs = frozenset(graph.outputs)
         self.producer = {out: number for number, node in enumerate(graph.nodes) for out in node.outputs}
-        self.consumers = graph.consumers()
-        self.group_of: dict[int, frozenset[int]] = {}
+        self.needs = [[self.producer[i] for i in node.inputs if i in self.producer] for node in graph.nodes]
+        self.readers: dict[int, list[int]] = {}
+        for number, node in enumerate(graph.nodes):
+            for tensor in dict.fromkeys(node.inputs):
+                self.readers.setdefault(tensor, []).append(number)
+        self.precedence = Precedence(self.needs)
+        self.group_of: dict[int, _Group] = {}
+        self.vectors: dict[int, Node] = {}
         self.declined: list[str] = []
 
     def place(self, number: int, fuse: bool) -> None:
-        """Put a node into the first group that may take it, else into one of its own."""
+        """Put a node into the first group that may take it, else into one of its own; vector nodes are in none."""
         node = self.nodes[number]
-        alone = frozenset({number})
-        choices = self._choices(node) if fuse else []
-        for choice in choices:
-            reason = self._refuse(choice | alone)
-            if reason is None:
-                self._set(choice | alone)
+        if is_vector_node(self.graph, node):
+            self.vectors[node.outputs[0]] = node
+            self.precedence.place(frozenset({number}))
+            return
+        for groups in self._choices(node) if fuse else ():
+            try:
+                self._set(self._joined(groups, number))
                 return
-            self.declined.append(f"{node.op} -> {self.graph.tensors[node.outputs[0]].name}: {reason}")
+            except Decline as reason:
+                self.declined.append(f"{node.op} -> {self.graph.tensors[node.outputs[0]].name}: {reason}")
         try:
-            self._body(alone)
+            self._set(self._planned(Loops(self.graph, self.device, [node]), frozenset({number})))
         except Decline as reason:
             name = self.graph.tensors[node.outputs[0]].name
             raise UnsupportedError(
                 f"{node.op} (operator {node.index}, {name}) does not run on the GPU: {reason}"
             ) from None
-        self._set(alone)
 
-    def _choices(self, node: Node) -> list[frozenset[int]]:
+    def _choices(self, node: Node) -> list[list[_Group]]:
         """Groups that the node could join: all of its pixel by pixel inputs together first, then one by one."""
         reads: Iterable[int] = ()
         if is_elementwise(node):
@@ -76,78 +93,64 @@ class _Grouper:
         elif is_pointwise_convolution(self.graph, node) or node.op in SCATTERS:
             reads = node.inputs[:1]
         groups = {self.group_of[self.producer[i]] for i in reads if self.producer.get(i) in self.group_of}
-        latest_first = sorted(groups, key=max, reverse=True)
-        together = [frozenset().union(*groups)] if len(groups) > 1 else []
-        return [*together, *latest_first]
+        latest_first = sorted(groups, key=lambda group: max(group.members), reverse=True)
+        together = [latest_first] if len(groups) > 1 else []
+        return [*together, *([group] for group in latest_first)]
 
-    def _set(self, group: frozenset[int]) -> None:
-        for member in group:
-            self.group_of[member] = group
+    def _set(self, group: _Group) -> None:
+        self.precedence.place(group.members)
+        self.group_of.update(dict.fromkeys(group.members, group))
 
-    def _body(self, group: frozenset[int]) -> Body:
-        members = [self.nodes[number] for number in sorted(group)]
-        return plan_body(self.graph, members, self._stored(group), self.device)
-
-    def _stored(self, group: frozenset[int]) -> set[int]:
-        inside = {id(self.nodes[number]) for number in group}
-        return {
-            out
-            for number in group
-            for out in self.nodes[number].outputs
-            if out in self.graph.outputs or any(id(reader) not in inside for reader in self.consumers.get(out, []))
-        }
-
-    def _refuse(self, group: frozenset[int]) -> str | None:
-        """Why a group cannot be, or None."""
-        if self._makes_cycle(group):
-            return "its inputs depend on the kernel that it would join"
-        try:
-            body = self._body(group)
-        except Decline as reason:
-            return str(reason)
-        whole = sum(is_contraction(node) for node in body.nodes) > 1 or not body.split
+    def _joined(self, groups: Sequence[_Group], number: int) -> _Group:
+        """Groups with one more node, the last of all. Raises Decline."""
+        members = frozenset({number}).union(*(group.members for group in groups))
+        if self.precedence.waits_for_itself(members):
+            raise Decline("its inputs depend on the kernel that it would join")
+        if len(groups) == 1:
+            loops = groups[0].loops.with_node(self.nodes[number])
+        else:
+            loops = Loops(self.graph, self.device, [self.nodes[member] for member in sorted(members)])
+        group = self._planned(loops, members)
+        body = group.body
+        whole = not body.split or sum(is_contraction(node) for node in body.nodes) > 1
         if whole and body.domain.pixels < self.device.min_fused_threads:
-            return f"{body.domain.pixels} pixels leave the device idle"
-        return None
+            raise Decline(f"{body.domain.pixels} pixels leave the device idle")
+        return group
 
-    def _makes_cycle(self, group: frozenset[int]) -> bool:
-        """Whether something outside the group both needs it and is needed by it, groups counting as one."""
-        waiting = [number for member in group for number in self._needs(member) if number not in group]
-        seen: set[int] = set()
-        while waiting:
-            number = waiting.pop()
-            if number in group:
-                return True
-            if number not in seen:
-                seen |= self.group_of.get(number, frozenset({number}))
-                waiting += [n for m in self.group_of.get(number, {number}) for n in self._needs(m)]
-        return False
-
-    def _needs(self, number: int) -> list[int]:
-        return [self.producer[i] for i in self.nodes[number].inputs if i in self.producer]
+    def _planned(self, loops: Loops, members: frozenset[int]) -> _Group:
+        """A group whose values are stored that others than its members read. Raises Decline."""
+        stored = {
+            out
+            for member in members
+            for out in self.nodes[member].outputs
+            if out in self.outputs or any(reader not in members for reader in self.readers.get(out, ()))
+        }
+        return _Group(members, loops, loops.body(stored))
 
     def finish(self) -> Groups:
-        """All groups, planned."""
-        bodies = [self._body(group) for group in self._in_order(list(dict.fromkeys(self.group_of.values())))]
-        vectors = {n.outputs[0]: n for n in self.nodes if is_vector_node(self.graph, n)}
-        return Groups(tuple(bodies), vectors, tuple(self.declined))
+        """All groups, in an order to run."""
+        return Groups(tuple(group.body for group in self._in_order()), self.vectors, tuple(self.declined))
 
-    def _in_order(self, groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    def _in_order(self) -> list[_Group]:
         """Groups such that each comes after all that it needs, else in the order of the graph."""
         done: set[int] = set()
-        ordered: list[frozenset[int]] = []
-
-        def visit(number: int) -> None:
-            if number in done:
-                return
-            members = self.group_of.get(number, frozenset({number}))
-            done.update(members)
-            for member in sorted(members):
-                for need in self._needs(member):
-                    visit(need)
-            if number in self.group_of:
-                ordered.append(members)
-
-        for group in sorted(groups, key=min):
-            visit(min(group))
+        ordered: list[_Group] = []
+        for first in range(len(self.nodes)):
+            waiting = [] if first in done or first not in self.group_of else [self._visit(first, done)]
+            while waiting:
+                needs, group = waiting[-1]
+                following = next((need for need in needs if need not in done), None)
+                if following is not None:
+                    waiting.append(self._visit(following, done))
+                    continue
+                waiting.pop()
+                if group is not None:
+                    ordered.append(group)
         return ordered
+
+    def _visit(self, number: int, done: set[int]) -> tuple[Iterator[int], _Group | None]:
+        """What a node's group still needs, and the group, none for vector nodes; all its members count as done."""
+        group = self.group_of.get(number)
+        members = frozenset({number}) if group is None else group.members
+        done |= members
+        return (need for member in sorted(members) for need in self.needs[member]), group

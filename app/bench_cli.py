@@ -65,6 +65,23 @@ def bench_model_verb(
     return 0
 
 
+@bench.command("compile")
+def bench_compile_verb(
+    ops: Annotated[int, typer.Option(metavar="N", help="Ops of the largest networks; others have fewer.")] = 10_000,
+    json: Json = False,
+) -> int:
+    """Time how kernels, memory and barriers of networks are planned, by the shape and the size of the network."""
+    from app.console import Console
+    from app.verbs.bench_compile import bench_compile, show_bench_compile
+
+    console = Console(quiet=json)
+    figures = bench_compile(ops, console)
+    show_bench_compile(figures, console)
+    if json:
+        console.json(figures)
+    return 0
+
+
 @bench.command("live")
 def bench_live_verb(
     model: Model = "selfie",

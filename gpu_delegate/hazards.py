@@ -5,6 +5,7 @@ which the later one touches it. Software renderers hide a missing barrier, so th
 judge another (`unordered`), which tests feed with each barrier deleted in turn.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,12 +26,22 @@ class Access:
         return (self.writes or other.writes) and self.start < other.end and other.start < self.end
 
 
-def find_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, ...]:
-    """Barrier bits to issue before each dispatch, 0 for none: a bit only where no earlier barrier has settled it."""
-    bits = [0] * len(dispatches)
-    for number in range(len(dispatches)):
-        for _, access in _conflicts(dispatches, number, bits):
-            bits[number] |= access.way
+def find_barriers(dispatches: Sequence[Sequence[Access]], given: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Barrier bits to issue before each dispatch, 0 for none: a bit only where no earlier barrier has settled it.
+
+    `given` are those that are there already, none by default; more come on top.
+    """
+    bits = list(given or [0] * len(dispatches))
+    since = {way: _Since() for way in (TEXTURE_FETCH, STORAGE)}
+    for number, accesses in enumerate(dispatches):
+        for access in accesses:
+            if not bits[number] & access.way and since[access.way].conflicts(access):
+                bits[number] |= access.way
+        for way in since:
+            if bits[number] & way:
+                since[way] = _Since()
+            for access in accesses:
+                since[way].add(access)
     return tuple(bits)
 
 
@@ -39,9 +50,43 @@ def find_cyclic_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, .
     twice = [*dispatches, *dispatches]
     found = find_barriers(twice)
     first, later = found[: len(dispatches)], found[len(dispatches) :]
-    if not unordered(twice, later * 2):
+    if find_barriers(twice, later * 2) == later * 2:
         return later
     return tuple(a | b for a, b in zip(first, later, strict=True))
+
+
+class _Since:
+    """What dispatches have touched since the last barrier of one kind."""
+
+    def __init__(self) -> None:
+        self._read, self._written = _Ranges(), _Ranges()
+
+    def add(self, access: Access) -> None:
+        (self._written if access.writes else self._read).add(access.start, access.end)
+
+    def conflicts(self, access: Access) -> bool:
+        start, end = access.start, access.end
+        return self._written.overlaps(start, end) or (access.writes and self._read.overlaps(start, end))
+
+
+class _Ranges:
+    """A set of bytes as ranges [start, end) in order, none of which touches another."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, start: int, end: int) -> None:
+        if start >= end:
+            return
+        first, after = bisect_left(self._ends, start), bisect_right(self._starts, end)
+        if first < after:
+            start, end = min(start, self._starts[first]), max(end, self._ends[after - 1])
+        self._starts[first:after], self._ends[first:after] = [start], [end]
+
+    def overlaps(self, start: int, end: int) -> bool:
+        first = bisect_right(self._ends, start)  # the first that ends behind the start
+        return first < len(self._starts) and self._starts[first] < end
 
 
 def unordered(dispatches: Sequence[Sequence[Access]], bits: Sequence[int]) -> tuple[tuple[int, int], ...]:

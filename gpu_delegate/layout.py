@@ -10,6 +10,7 @@ read. Kernels compute with float32 either way, see shaders/halves.glsl.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from gpu_delegate.errors import UnsupportedError
@@ -50,6 +51,7 @@ class MapShape:
         return self.pixels == 1
 
 
+@lru_cache(maxsize=1024)  # asked for at every turn, of few shapes
 def map_shape(shape: Shape) -> MapShape:
     """[] -> 1x1x1, [c] -> 1x1xc, [1, c] -> 1x1xc, [1, w, c] -> 1xwxc, [1, h, w, c] as it is.
 

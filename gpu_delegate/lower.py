@@ -12,6 +12,8 @@ from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, Precision, Storages,
 from gpu_delegate.tiling import choose_tiles
 from gpu_delegate.vector import shared_bytes
 
+MOST_VECTOR_NODES = 32  # of one kernel: what it does not store, others compute again
+
 
 @dataclass(frozen=True)
 class Lowered:
@@ -60,6 +62,7 @@ class _Builder:
         self.graph = graph
         self.device = device
         self.vector_nodes = groups.vector_nodes
+        self.order = {tensor: number for number, tensor in enumerate(groups.vector_nodes)}  # that of the graph
         self.storages = storages
         self.inline = inline
         self.kernels: list[Kernel] = []
@@ -95,10 +98,12 @@ class _Builder:
             if tensor in self.vector_nodes and tensor not in self.stored and tensor not in needed:
                 needed.add(tensor)
                 waiting += self.vector_nodes[tensor].inputs
-        return [node for node in self.graph.nodes if node.outputs[0] in needed]
+        return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
     def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, threads: int) -> bool:
         """Whether one kernel can do vector work, besides what reads the inputs `others`."""
+        if len(nodes) > MOST_VECTOR_NODES:
+            return False
         inputs = tuple(input_names(self.graph, others, nodes))
         room = shared_bytes(self.graph, nodes, threads) <= self.device.max_shared_bytes
         return room and not too_many_bindings(self.graph, inputs, outputs, self.device)

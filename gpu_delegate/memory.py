@@ -4,8 +4,12 @@ All planners are pure functions from usage records to offsets. Source: Pisarchyk
 for Deep Neural Net Inference" (arXiv 2001.03288).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
 
 from gpu_delegate.layout import ceil_div
 
@@ -45,26 +49,51 @@ def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> 
 
     Source: arXiv 2001.03288, section 5.2, "Greedy by Size for Offset Calculation".
     """
-    placed: list[tuple[int, UsageRecord]] = []
-    for record in sorted(records, key=lambda r: -r.size_bytes):
-        size = aligned(record.size_bytes, alignment_bytes)
-        best, best_gap, end = -1, 0, 0
-        for offset, other in sorted(
-            (place for place in placed if place[1].overlaps(record)), key=lambda place: place[0]
-        ):
-            gap = offset - end
-            if gap >= size and (best < 0 or gap < best_gap):
-                best, best_gap = end, gap
-            end = max(end, offset + aligned(other.size_bytes, alignment_bytes))
-        placed.append((end if best < 0 else best, record))
-    total = max((offset + aligned(r.size_bytes, alignment_bytes) for offset, r in placed), default=0)
-    return Plan({record.tensor: offset for offset, record in placed}, total)
+    sizes = [aligned(record.size_bytes, alignment_bytes) for record in records]
+    offsets: dict[int, int] = {}
+    placed = _Placed(len(records))
+    for number in sorted(range(len(records)), key=lambda k: -records[k].size_bytes):
+        offset = placed.best_offset(records[number], sizes[number])
+        placed.put(records[number], offset, sizes[number])
+        offsets[records[number].tensor] = offset
+    return Plan(offsets, placed.total_bytes)
+
+
+class _Placed:
+    """Tensors by their place in memory, as columns, so that one more costs some passes over arrays."""
+
+    def __init__(self, room: int) -> None:
+        self._columns = np.zeros((4, room), np.int64)  # start, end, first task, last task
+        self._count = 0
+        self.total_bytes = 0
+
+    def best_offset(self, record: UsageRecord, size_bytes: int) -> int:
+        """The lowest of the smallest gaps that suffice among those alive at the same time, else where they end."""
+        starts, ends, first, last = self._columns[:, : self._count]
+        alive = np.flatnonzero((first <= record.last_task) & (last >= record.first_task))
+        if not alive.size:
+            return 0
+        before = np.maximum.accumulate(np.concatenate(([0], ends[alive])))  # where all those below end
+        gaps = starts[alive] - before[:-1]
+        fitting = np.flatnonzero(gaps >= size_bytes)
+        return int(before[fitting[np.argmin(gaps[fitting])]] if fitting.size else before[-1])
+
+    def put(self, record: UsageRecord, offset: int, size_bytes: int) -> None:
+        """Place a tensor, behind those with the same offset."""
+        at = int(np.searchsorted(self._columns[0, : self._count], offset, side="right"))
+        self._columns[:, at + 1 : self._count + 1] = self._columns[:, at : self._count]
+        self._columns[:, at] = offset, offset + size_bytes, record.first_task, record.last_task
+        self._count += 1
+        self.total_bytes = max(self.total_bytes, offset + size_bytes)
 
 
 def lower_bound_bytes(records: Sequence[UsageRecord]) -> int:
     """The most bytes alive at one time: no plan needs less."""
-    tasks = {record.first_task for record in records}
-    return max((sum(r.size_bytes for r in records if r.first_task <= t <= r.last_task) for t in tasks), default=0)
+    change: Counter[int] = Counter()
+    for record in records:
+        change[record.first_task] += record.size_bytes
+        change[record.last_task + 1] -= record.size_bytes
+    return max(accumulate(change[task] for task in sorted(change)), default=0)
 
 
 def aligned(size: int, alignment: int) -> int:

@@ -34,7 +34,7 @@ class Precedence:
         """Make nodes one group: new ones, all of those in groups that there are, or both."""
         group = self._united(nodes)
         waiting = [old for old in self._parts(nodes) if group.behind & ~old.behind]
-        for node in nodes - self._groups.keys():
+        for node in self._new(nodes):
             for need in self._needs[node]:
                 self._readers[need].append(node)
         self._groups.update(dict.fromkeys(nodes, group))
@@ -49,6 +49,9 @@ class Precedence:
     def _parts(self, nodes: frozenset[int]) -> list[_Group]:
         return list(dict.fromkeys(self._groups[node] for node in nodes if node in self._groups))
 
+    def _new(self, nodes: frozenset[int]) -> list[int]:
+        return [node for node in nodes if node not in self._groups]
+
     def _united(self, nodes: frozenset[int]) -> _Group:
         """The group that nodes would be. Its own members may be among those that it waits for, which changes nothing:
         who waits for one of them waits for all."""
@@ -56,7 +59,7 @@ class Precedence:
         for part in self._parts(nodes):
             bits |= part.bits
             behind |= part.behind
-        for node in nodes - self._groups.keys():
+        for node in self._new(nodes):
             bits |= 1 << node
             for need in self._needs[node]:
                 behind |= self._groups[need].behind | 1 << need

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gpu_delegate import memory
+from gpu_delegate.cost import check_text
 from gpu_delegate.device import Device
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.graph import Graph
@@ -49,9 +50,10 @@ def draft(
 
     fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
     afterwards; precision="fp16" stores as halves what kernels hand to each other. Raises UnsupportedError for a model
-    that does not run wholly, DeviceError for sizes over the limits.
+    that does not run wholly or would take too long to compile, DeviceError for sizes over the limits.
     """
     graph, reports = run_passes(source, PASSES if fuse else UNFUSED_PASSES)
+    check_text(graph)
     lowered = lower(graph, device, fuse, precision)
     records = usage_records(graph, lowered.kernels, lowered.storages)
     _check_sizes(graph, records, device)
@@ -60,11 +62,11 @@ def draft(
     plan = planner(list(records), device.offset_alignment_bytes)
     if plan.total_bytes > MAX_ARENA_BYTES:
         raise DeviceError(f"{source.name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
-    accesses = [_accesses(kernel, records, plan) for kernel in lowered.kernels]
+    barriers = find_cyclic_barriers(_accesses(lowered.kernels, records, plan))
+    constants = dict.fromkeys(t for kernel in lowered.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return Blueprint(
-        source, graph, reports, lowered.declined, lowered.kernels, find_cyclic_barriers(accesses), records, plan,
-        lowered.storages, precision,
-        {t: _constant(graph, t) for k in lowered.kernels for t in k.inputs if graph.tensors[t].is_constant},
+        source, graph, reports, lowered.declined, lowered.kernels, barriers, records, plan,
+        lowered.storages, precision, {tensor: _constant(graph, tensor) for tensor in constants},
     )  # fmt: skip
 
 
@@ -89,22 +91,22 @@ def usage_records(graph: Graph, kernels: tuple[Kernel, ...], storages: Storages)
 
 def accesses_of(blueprint: Blueprint) -> list[list[Access]]:
     """The byte ranges that each dispatch touches in the arena, in order."""
-    return [_accesses(kernel, blueprint.records, blueprint.plan) for kernel in blueprint.kernels]
+    return _accesses(blueprint.kernels, blueprint.records, blueprint.plan)
 
 
-def _accesses(kernel: Kernel, records: tuple[memory.UsageRecord, ...], plan: memory.Plan) -> list[Access]:
-    sizes = {record.tensor: record.size_bytes for record in records}
-
-    def access(tensor: int, way: int, writes: bool) -> Access:
-        start = plan.offsets[tensor]
-        return Access(start, start + sizes[tensor], way, writes)
-
-    reads = [
-        access(tensor, STORAGE if storage else TEXTURE_FETCH, writes=False)
-        for tensor, storage in zip(kernel.inputs, kernel.through_storage, strict=True)
-        if tensor in plan.offsets
+def _accesses(
+    kernels: tuple[Kernel, ...], records: tuple[memory.UsageRecord, ...], plan: memory.Plan
+) -> list[list[Access]]:
+    ends = {record.tensor: plan.offsets[record.tensor] + record.size_bytes for record in records}
+    return [
+        [
+            Access(plan.offsets[tensor], ends[tensor], STORAGE if storage else TEXTURE_FETCH)
+            for tensor, storage in zip(kernel.inputs, kernel.through_storage, strict=True)
+            if tensor in plan.offsets
+        ]
+        + [Access(plan.offsets[tensor], ends[tensor], STORAGE, writes=True) for tensor in kernel.outputs]
+        for kernel in kernels
     ]
-    return reads + [access(tensor, STORAGE, writes=True) for tensor in kernel.outputs]
 
 
 def _check_sizes(graph: Graph, records: tuple[memory.UsageRecord, ...], device: Device) -> None:

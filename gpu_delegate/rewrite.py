@@ -67,8 +67,8 @@ class Rewriter:
         self.replace(node)
 
     def bypass(self, node: Node) -> None:
-        """Remove a node and let the readers of its output read its first input."""
-        self._renamed[node.outputs[0]] = node.inputs[0]
+        """Remove a node and let the readers of its output read its first input. Nodes are bypassed in their order."""
+        self._renamed[node.outputs[0]] = self._renamed.get(node.inputs[0], node.inputs[0])
         self.remove(node)
 
     def finish(self) -> tuple[Graph, Outcome]:
@@ -82,9 +82,5 @@ class Rewriter:
         return self._graph.with_changes(tuple(nodes), self._tensors), outcome
 
     def _with_renamed_inputs(self, node: Node) -> Node:
-        def final(tensor: int) -> int:
-            while tensor in self._renamed:
-                tensor = self._renamed[tensor]
-            return tensor
-
-        return Node(node.op, tuple(map(final, node.inputs)), node.outputs, node.attributes, node.index)
+        inputs = tuple(self._renamed.get(tensor, tensor) for tensor in node.inputs)
+        return Node(node.op, inputs, node.outputs, node.attributes, node.index)

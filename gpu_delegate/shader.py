@@ -7,6 +7,7 @@ and a comment at the top of the text lists the files.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib import resources
 
 from gpu_delegate.errors import DeviceError
@@ -79,6 +80,7 @@ def _expand(name: str, literals: Mapping[str, str], files: list[str], left: dict
     return "\n".join(lines)
 
 
+@lru_cache(maxsize=64)
 def _read(name: str) -> str:
     return resources.files("shaders").joinpath(name).read_text(encoding="utf-8")
 

@@ -53,7 +53,8 @@ class _Network(Sketch):
             (6, self.convolved), (4, self.depthwise_step), (2, self.transposed), (5, self.activated),
             (1, self.of_positive), (3, self.with_constant), (6, self.with_other), (3, self.gated), (2, self.masked),
             (3, self.resized), (2, self.pooled), (2, self.averaged), (1, self.image_pooled), (1, self.padded),
-            (1, self.divided), (2, self.bottleneck), (1, self.classified),
+            (1, self.divided), (2, self.bottleneck), (1, self.classified), (1, self.doubled), (1, self.diamonds),
+            (1, self.fibonacci),
         )  # fmt: skip
         weights = np.array([weight for weight, _ in steps]) / sum(weight for weight, _ in steps)
         if self.chance(0.1):
@@ -239,6 +240,27 @@ class _Network(Sketch):
         if self.chance(0.3):
             y = self.gated(y)
         return self.binary("ADD", self.conv(y, channels), x)
+
+    def doubled(self, x: int) -> int:
+        """Added to itself, and to itself again."""
+        for _ in range(self.pick((1, 2, 5))):
+            doubled = self.binary("ADD", x, x)
+            self.magnitude[doubled] = 2 * self.magnitude.get(x, 2.0)
+            x = self.unary("TANH", doubled) if self.magnitude[doubled] > LARGEST_VALUE else doubled
+        return x
+
+    def diamonds(self, x: int) -> int:
+        """Ways that part and meet again, each behind the other."""
+        for _ in range(self.pick((1, 3, 7))):
+            x = self.binary("MUL", self.unary("TANH", x), self.unary(self.pick(("LOGISTIC", "TANH")), x))
+        return x
+
+    def fibonacci(self, x: int) -> int:
+        """Each value from the two before it; with bounds, so that it does not grow as those numbers do."""
+        before = self.unary("TANH", x)
+        for _ in range(self.pick((2, 5, 9))):
+            before, x = x, self.binary("ADD", self.unary("RELU_N1_TO_1", x), before, activation="RELU_N1_TO_1")
+        return x
 
     def classified(self, x: int) -> int:
         """A vector of rank 2 from the mean, which a map may be scaled by."""

@@ -82,6 +82,10 @@ class Sketch(ModelBuilder):
     def binary(self, op: str, x: int, y: int, **options: Any) -> int:
         return self.op(op, [x, y], np.broadcast_shapes(self.shape(x), self.shape(y)), **options)
 
+    def concatenation(self, *xs: int) -> int:
+        channels = sum(self.shape(x)[-1] for x in xs)
+        return self.op("CONCATENATION", list(xs), (*self.shape(xs[0])[:-1], channels), axis=3)
+
     def pad(self, x: int, *amounts: Size) -> int:
         shape = tuple(before + n + after for n, (before, after) in zip(self.shape(x), amounts, strict=True))
         return self.op("PAD", [x, self.constant(amounts, "int32")], shape)

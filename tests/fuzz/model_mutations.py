@@ -159,9 +159,9 @@ def rebuilt(data: bytes, other: bytes, random: Random) -> bytes:
         graph = read_model(data)
     except TexelflowError:
         return data
-    for _ in range(random.randrange(1, 6)):
-        graph = random.choice(CHANGES)(graph, random)
     try:
+        for _ in range(random.randrange(1, 6)):
+            graph = random.choice(CHANGES)(graph, random)
         return write_model(graph)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, struct.error):  # what no file can say
         return data

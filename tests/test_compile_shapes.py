@@ -106,9 +106,9 @@ def test_weights_that_many_share_are_refused() -> None:
 
 def test_the_benchmark_has_a_row_for_each_shape(capsys: pytest.CaptureFixture[str]) -> None:
     texelflow = Command(capsys)
-    figures = json.loads(texelflow("bench", "compile", "--ops", 20, "--json").out)
-    assert figures["ops"] == [2, 4, 10, 20]
+    figures = json.loads(texelflow("bench", "compile", "--ops", 100, "--json").out)
+    assert figures["ops"] == [10, 20, 50, 100]
     assert list(figures["shapes"]) == list(SHAPES)
     assert all(run["kernels"] or run["refused"] for runs in figures["shapes"].values() for run in runs)
-    assert "diamonds" in texelflow("bench", "compile", "--ops", 20).out
-    assert "--ops goes from 10 to 10000" in texelflow("bench", "compile", "--ops", 9).complaint
+    assert "diamonds" in texelflow("bench", "compile", "--ops", 100).out
+    assert "--ops goes from 100 to 10000" in texelflow("bench", "compile", "--ops", 99).complaint

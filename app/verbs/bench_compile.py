@@ -11,7 +11,7 @@ from gpu_delegate.graph import Graph
 from gpu_delegate.program import draft
 from gpu_delegate.reader import MAX_OPERATORS
 
-_FEWEST_OPS = 10
+_FEWEST_OPS = 100  # of the largest: each shape needs a few
 _PARTS = (10, 5, 2, 1)  # of the ops: 1,000, 2,000, 5,000 and 10,000
 
 

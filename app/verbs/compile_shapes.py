@@ -166,8 +166,8 @@ def gates(m: Drawing, x: int, ops: int) -> int:
 
 def concatenations(m: Drawing, x: int, ops: int) -> int:
     """Wide ones; the GPU does not take them, and says so."""
-    together = [m.concatenation(*[m.unary("TANH", x) for _ in range(OPERANDS)]) for _ in range(ops // (OPERANDS + 2))]
-    return _sum(m, together) if together else x
+    operands, count = min(OPERANDS, ops - 1), max(1, ops // (OPERANDS + 2))
+    return _sum(m, [m.concatenation(*[m.unary("TANH", x) for _ in range(operands)]) for _ in range(count)])
 
 
 def _sum(m: Drawing, values: list[int]) -> int:

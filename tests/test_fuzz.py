@@ -67,7 +67,8 @@ def grow():
     kept = []
     while True: kept.append(bytearray(os.urandom(1 << 12) * 4096))
 works = (lambda: "fine", os.abort, lambda: 1 // 0, lambda: time.sleep(60), grow)
-found = [in_child(work, timeout_s=0.5, memory_bytes=1 << 28) for work in works]
+limits_s = (60, 60, 60, 0.5, 60)
+found = [in_child(work, limit_s, memory_bytes=1 << 28) for work, limit_s in zip(works, limits_s, strict=True)]
 print(json.dumps([(ending.how, ending.text) for ending in found]))
 """
 

@@ -74,9 +74,9 @@ def compare(
     rounded = times_rounded(program.blueprint)
     kernels = {out: kernel.name for kernel in program.blueprint.kernels for out in kernel.outputs}
     stored = [(node, tensor) for node in graph.nodes for tensor in node.outputs if tensor in kernels]
-    differences = []
+    producers, differences = graph.producers(), []
     for node, tensor in stored:
-        behind = nodes_behind(graph, node, kernels.keys())
+        behind = nodes_behind(producers, node, kernels.keys())
         expected = np.asarray(reference.tensor(tensor), np.float32)
         apart = errors(program.read(tensor).reshape(expected.shape), expected)
         magnitude = magnitude_of(expected)
@@ -124,9 +124,8 @@ def first_divergence(differences: Sequence[Difference]) -> Difference | None:
     return next((difference for difference in differences if difference.diverges), None)
 
 
-def nodes_behind(graph: Graph, node: Node, known: Collection[int]) -> tuple[Node, ...]:
+def nodes_behind(producers: Mapping[int, Node], node: Node, known: Collection[int]) -> tuple[Node, ...]:
     """What else may be wrong if a node's output is and the known tensors are right; constants' nodes aside."""
-    producers = graph.producers()
     waiting, found = [*node.inputs], dict[int, Node]()
     while waiting:
         tensor = waiting.pop()

@@ -116,10 +116,10 @@ def reasons(dispatches: Sequence[Sequence[Access]], bits: Sequence[int]) -> tupl
     For each dispatch pairs of an earlier one (of the run before, if its number is not smaller) and an access of this
     one; none where there is no barrier.
     """
-    count, twice, found = len(dispatches), [*dispatches, *dispatches], []
+    count, twice, given, found = len(dispatches), [*dispatches, *dispatches], [*bits, *bits], []
     for number in range(count):
-        without = [*bits, *bits]
-        without[count + number] = 0
-        conflicts = _conflicts(twice, count + number, without) if bits[number] else ()
+        given[count + number] = 0
+        conflicts = _conflicts(twice, count + number, given) if bits[number] else ()
         found.append(tuple((earlier % count, access) for earlier, access in conflicts))
+        given[count + number] = bits[number]
     return tuple(found)

@@ -26,6 +26,11 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def aligned_channels(count: int) -> int:
+    """Channels with those that fill up the last slice."""
+    return 4 * ceil_div(count, 4)
+
+
 @dataclass(frozen=True)
 class MapShape:
     """A tensor of batch 1 as height x width x channels."""

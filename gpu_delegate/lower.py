@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gpu_delegate.body import Body, too_many_bindings
+from gpu_delegate.bounds import weight_bytes
 from gpu_delegate.device import Device
 from gpu_delegate.emit import Tile
 from gpu_delegate.fusion import Groups, group_nodes
@@ -13,6 +14,7 @@ from gpu_delegate.tiling import choose_tiles
 from gpu_delegate.vector import shared_bytes
 
 MOST_VECTOR_NODES = 32  # of one kernel: what it does not store, others compute again
+MOST_REPEATED_BYTES = 1 << 26  # of the weights of vector nodes that are in several kernels, over the whole program
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class _Builder:
         self.inline = inline
         self.kernels: list[Kernel] = []
         self.stored: set[int] = set()
+        self.computed: set[int] = set()  # by vector nodes, in some kernel
+        self.repeated_bytes = 0
 
     def add(self, body: Body, tile: Tile) -> None:
         """A body's kernel, behind the vector kernels that it needs and cannot take in as a prologue."""
@@ -75,6 +79,7 @@ class _Builder:
         if prologue and not self._is_cheap(prologue, body, tile):
             self.add_vectors(wanted)
             prologue = []
+        self._count(prologue)
         self.kernels.append(pixel_kernel(body, prologue, tile, self.device, self.storages))
 
     def add_vectors(self, wanted: list[int]) -> None:
@@ -86,6 +91,7 @@ class _Builder:
                 self.kernels.append(vector_kernel(self.graph, [node], node.outputs, self.device, self.storages))
                 self.stored.update(node.outputs)
         elif nodes:
+            self._count(nodes)
             self.kernels.append(vector_kernel(self.graph, nodes, wanted, self.device, self.storages))
             self.stored.update(wanted)
 
@@ -102,11 +108,20 @@ class _Builder:
 
     def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, threads: int) -> bool:
         """Whether one kernel can do vector work, besides what reads the inputs `others`."""
-        if len(nodes) > MOST_VECTOR_NODES:
+        if len(nodes) > MOST_VECTOR_NODES or self.repeated_bytes + self._repeated(nodes) > MOST_REPEATED_BYTES:
             return False
         inputs = tuple(input_names(self.graph, others, nodes))
         room = shared_bytes(self.graph, nodes, threads) <= self.device.max_shared_bytes
         return room and not too_many_bindings(self.graph, inputs, outputs, self.device)
+
+    def _repeated(self, nodes: list[Node]) -> int:
+        """Bytes of weights that some kernel has already."""
+        return sum(weight_bytes(self.graph, node) for node in nodes if node.outputs[0] in self.computed)
+
+    def _count(self, nodes: list[Node]) -> None:
+        """Note that a kernel computes these vector nodes."""
+        self.repeated_bytes += self._repeated(nodes)
+        self.computed.update(node.outputs[0] for node in nodes)
 
     def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
         """Whether repeating the vector work in each work-group costs less than a dispatch of its own."""

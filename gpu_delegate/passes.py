@@ -28,7 +28,7 @@ from gpu_delegate.graph import (
 )
 from gpu_delegate.layout import map_shape
 from gpu_delegate.ops.elementwise import UNARY
-from gpu_delegate.rewrite import Outcome, Rewriter, float_data
+from gpu_delegate.rewrite import Float32Array, Outcome, Rewriter, float_data
 
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
@@ -38,6 +38,7 @@ MOST_DENSE_WEIGHTS = 1 << 24  # of a convolution that stands for a depthwise one
 def fold_dequantize(graph: Graph) -> tuple[Graph, Outcome]:
     """DEQUANTIZE(fp16 constant) -> float32 constant."""
     edit = Rewriter(graph)
+    folded: dict[int, Float32Array] = {}  # many ops may read one constant
     for node in graph.nodes:
         source = graph.tensors[node.inputs[0]] if node.op == "DEQUANTIZE" else None
         if source is None:
@@ -49,7 +50,9 @@ def fold_dequantize(graph: Graph) -> tuple[Graph, Outcome]:
         if target.index in graph.outputs:
             edit.decline(f"{target.name} is an output of the model")
             continue
-        edit.set_tensor(replace(target, data=source.data.astype(np.float32), dtype="float32"))
+        if source.index not in folded:
+            folded[source.index] = source.data.astype(np.float32)
+        edit.set_tensor(replace(target, data=folded[source.index], dtype="float32"))
         edit.remove(node)
     return edit.finish()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gpu_delegate import memory
-from gpu_delegate.cost import check_text
+from gpu_delegate.bounds import check_text, check_weights
 from gpu_delegate.device import Device
 from gpu_delegate.errors import DeviceError
 from gpu_delegate.graph import Graph
@@ -50,9 +50,11 @@ def draft(
 
     fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
     afterwards; precision="fp16" stores as halves what kernels hand to each other. Raises UnsupportedError for a model
-    that does not run wholly or would take too long to compile, DeviceError for sizes over the limits.
+    that does not run wholly or would take too much text or weights, DeviceError for sizes over the limits.
     """
+    check_weights(source)  # before passes make others of them
     graph, reports = run_passes(source, PASSES if fuse else UNFUSED_PASSES)
+    check_weights(graph)
     check_text(graph)
     lowered = lower(graph, device, fuse, precision)
     records = usage_records(graph, lowered.kernels, lowered.storages)

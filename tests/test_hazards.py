@@ -134,6 +134,17 @@ def test_barriers_suffice_and_each_is_needed(dispatches: list[list[Access]]) -> 
     check_barriers(dispatches, find_cyclic_barriers(dispatches))
 
 
+@given(st.lists(st.lists(ACCESSES, max_size=3), max_size=8))
+def test_barriers_stand_where_one_dispatch_after_the_other_asks_for_them(dispatches: list[list[Access]]) -> None:
+    bits = [0] * len(dispatches)
+    for number, accesses in enumerate(dispatches):
+        for access in accesses:
+            alone = [*dispatches[:number], [access]]
+            if any(later == number for _, later in unordered(alone, bits[: number + 1])):
+                bits[number] |= access.way
+    assert find_barriers(dispatches) == tuple(bits)
+
+
 def ordered_by_hand(dispatches: Dispatches, bits: Sequence[int]) -> bool:
     """The rule of OpenGL, written without regard to speed: a barrier in (earlier, later] with the later one's way."""
     return all(

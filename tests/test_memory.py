@@ -52,6 +52,25 @@ def collisions(records: Sequence[UsageRecord], plan: Plan) -> list[tuple[int, in
     return [(a.tensor, b.tensor) for number, a in enumerate(records) for b in records[:number] if share(a, b)]
 
 
+def placed_one_by_one(records: Sequence[UsageRecord], alignment: int) -> dict[int, int]:
+    """Greedy by size as the paper has it, each record held against all that are placed."""
+    placed: list[tuple[int, UsageRecord]] = []
+    for record in sorted(records, key=lambda r: -r.size_bytes):
+        alive = [place for place in placed if place[1].overlaps(record)]
+        gaps, end = list[tuple[int, int, int]](), 0
+        for offset, other in sorted(alive, key=lambda place: place[0]):
+            if offset - end >= aligned(record.size_bytes, alignment):
+                gaps.append((offset - end, len(gaps), end))
+            end = max(end, offset + aligned(other.size_bytes, alignment))
+        placed.append((min(gaps)[2] if gaps else end, record))
+    return {record.tensor: offset for offset, record in placed}
+
+
+@given(usage_records(), st.sampled_from(ALIGNMENTS))
+def test_greedy_by_size_places_as_the_paper_does(records: list[UsageRecord], alignment: int) -> None:
+    assert greedy_by_size(records, alignment).offsets == placed_one_by_one(records, alignment)
+
+
 @given(usage_records(), st.sampled_from(ALIGNMENTS))
 def test_plans_are_sound(records: list[UsageRecord], alignment: int) -> None:
     for plan in (naive(records, alignment), greedy_by_size(records, alignment)):

@@ -93,9 +93,12 @@ def _taps(
         for ky in range(window.kernel[0]):
             uses.setdefault(row * window.stride[0] + ky * window.dilation[0], []).append((row, ky))
     found = []
+    axes: dict[int, tuple[list[Axis], list[Axis]]] = {}
     for source_row in sorted(uses):
         for row, ky in uses[source_row]:
-            rows, columns = _axes(emitter, node, window, row)
+            if row not in axes:
+                axes[row] = _axes(emitter, node, window, row)
+            rows, columns = axes[row]
             for kx, column in enumerate(columns):
                 value = emitter.tap(node.inputs[0], at, rows[ky], column, outside)
                 found.append((row, ky * len(columns) + kx, value))

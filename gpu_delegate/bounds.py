@@ -1,0 +1,60 @@
+"""A graph goes in; UnsupportedError comes out where its kernels would take too much memory, or too long to write."""
+
+import math
+
+from gpu_delegate.errors import UnsupportedError
+from gpu_delegate.graph import DepthwiseConv2D, Graph, Node, Pool2D
+from gpu_delegate.layout import aligned_channels, shape_of
+from gpu_delegate.nodes import SCATTERS, has_weights, is_contraction
+from gpu_delegate.ops.elementwise import is_elementwise
+
+MOST_TEXT_TAPS = 120_000  # of all windows: as many as are written in about ten seconds
+MOST_WEIGHT_BYTES = 1 << 30  # of all ops, as kernels read them
+_SLICES_AT_ONCE = 8  # of a convolution's outputs: each has text of its own for each tap
+
+
+def check_weights(graph: Graph) -> None:
+    """Raises UnsupportedError for more than MOST_WEIGHT_BYTES: what ops share, each has a copy of."""
+    needed_bytes = sum(weight_bytes(graph, node) for node in graph.nodes)
+    if needed_bytes > MOST_WEIGHT_BYTES:
+        what = f"its weights would take {needed_bytes >> 20} MiB, {MOST_WEIGHT_BYTES >> 20} are allowed"
+        raise UnsupportedError(f"{graph.name}: {what}; use a smaller model")
+
+
+def check_text(graph: Graph) -> None:
+    """Raises UnsupportedError for more than MOST_TEXT_TAPS: every tap of a window stands in a kernel's text."""
+    taps = sum(_text_taps(graph, node) for node in graph.nodes)
+    if taps > MOST_TEXT_TAPS:
+        what = f"its windows would take {taps} taps of text, {MOST_TEXT_TAPS} are allowed"
+        raise UnsupportedError(f"{graph.name}: {what}; use a smaller model")
+
+
+def weight_bytes(graph: Graph, node: Node) -> int:
+    """What a node adds to the weights of its kernel, or of what a pass makes of it."""
+    if is_elementwise(node):
+        operands = [graph.tensors[i] for i in node.inputs if graph.tensors[i].is_constant]
+        return sum(4 * aligned_channels(shape_of(t).channels) for t in operands if shape_of(t).is_vector)
+    if not has_weights(node) and node.op != "FULLY_CONNECTED":
+        return 0
+    outputs, *window, depth = graph.tensors[node.inputs[1]].shape  # OHWI, 1HWC' or OI
+    rows = aligned_channels(outputs)
+    if isinstance(
+        node.attributes, DepthwiseConv2D
+    ):  # with a multiplier it becomes a convolution, zeros across channels
+        rows = aligned_channels(depth // node.attributes.multiplier) if node.attributes.multiplier > 1 else 1
+    return 4 * rows * math.prod(window) * aligned_channels(depth)
+
+
+def _text_taps(graph: Graph, node: Node) -> int:
+    """A node's text, in taps of a pool; 0 for ops that slide over nothing."""
+    if isinstance(node.attributes, Pool2D):
+        return node.attributes.kernel[0] * node.attributes.kernel[1]
+    if node.op in SCATTERS:
+        return shape_of(graph.tensors[node.inputs[0]]).slices
+    if not has_weights(node):
+        return 0
+    taps = math.prod(graph.tensors[node.inputs[1]].shape[1:3])
+    if not is_contraction(node):
+        return taps
+    slices = shape_of(graph.tensors[node.outputs[0]]).slices
+    return taps * (2 + 2 * min(slices, _SLICES_AT_ONCE) // _SLICES_AT_ONCE)  # which multiplies matrices

@@ -25,11 +25,14 @@ def accumulate(emitter: Emitter, node: Node, at: Slice) -> None:
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
     blocks = emitter.weights(node, "weights", convolution_blocks(weights))
+    registers = [
+        (emitter.output_slice(index), [emitter.held(out, row, index) for row in emitter.rows])
+        for index in emitter.held_slices(out)
+    ]
     for tap in range(blocks.values.shape[1]):
         values = _taps(emitter, node, at, tap)
-        for index in emitter.held_slices(out):
-            texels = [blocks.texel(at, tap, emitter.output_slice(index), lane) for lane in range(lanes)]
-            _multiply(emitter, [emitter.held(out, row, index) for row in emitter.rows], values, texels)
+        for position, sums in registers:
+            _multiply(emitter, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
 
 
 def gather(emitter: Emitter, node: Node, at: Slice) -> list[str]:
@@ -51,7 +54,7 @@ def _multiply(emitter: Emitter, sums: list[str], values: list[str], weights: lis
     if len(sums) > 1:
         weights = emitter.declare(weights, "w")
     for total, value in zip(sums, values, strict=True):
-        terms = " + ".join(f"{value}.{'xyzw'[lane]} * {weight}" for lane, weight in enumerate(weights))
+        terms = " + ".join([f"{value}.{lane} * {weight}" for lane, weight in zip("xyzw", weights, strict=False)])
         emitter.line(f"{total} += {terms};")
 
 

@@ -38,10 +38,9 @@ def weight_bytes(graph: Graph, node: Node) -> int:
         return 0
     outputs, *window, depth = graph.tensors[node.inputs[1]].shape  # OHWI, 1HWC' or OI
     rows = aligned_channels(outputs)
-    if isinstance(
-        node.attributes, DepthwiseConv2D
-    ):  # with a multiplier it becomes a convolution, zeros across channels
-        rows = aligned_channels(depth // node.attributes.multiplier) if node.attributes.multiplier > 1 else 1
+    if isinstance(node.attributes, DepthwiseConv2D):
+        multiplier = node.attributes.multiplier  # more than 1 makes it a convolution, with zeros across channels
+        rows = aligned_channels(depth // multiplier) if multiplier > 1 else 1
     return 4 * rows * math.prod(window) * aligned_channels(depth)
 
 

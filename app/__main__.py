@@ -9,7 +9,7 @@ def main() -> int:
     if sys.platform == "win32":  # read when OpenCV is loaded: without it, opening a camera takes seconds
         os.environ.setdefault("OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS", "0")
     try:
-        from app.cli import main as run
+        from .cli import main as run
 
         return run()
     except KeyboardInterrupt:

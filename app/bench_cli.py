@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.options import Force, Json, Last, Model, PrecisionOption, output_option
+from .options import Force, Json, Last, Model, PrecisionOption, output_option
 
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
@@ -29,9 +29,9 @@ def bench_frame_verb(
 
     Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
     """
-    from app.console import Console
-    from app.verbs.bench import FrameBench, bench_frame
-    from app.verbs.precision import parse_precision
+    from .bench.frame_job import FrameBench, bench_frame
+    from .console import Console
+    from .verbs.precision import parse_precision
 
     console = Console(quiet=json)
     options = FrameBench(model, size, frames, masks, warmup, runs, backend, parse_precision(precision), force)
@@ -53,9 +53,9 @@ def bench_model_verb(
     json: Json = False,
 ) -> int:
     """Time each dispatch of a model on the GPU."""
-    from app.console import Console
-    from app.verbs.bench_model import bench_model, show_model
-    from app.verbs.precision import parse_precision
+    from .bench.model import bench_model, show_model
+    from .console import Console
+    from .verbs.precision import parse_precision
 
     console = Console(quiet=json)
     figures = bench_model(model, runs, not unfused, console, parse_precision(precision))
@@ -71,8 +71,8 @@ def bench_compile_verb(
     json: Json = False,
 ) -> int:
     """Time how kernels, memory and barriers of networks are planned, by the shape and the size of the network."""
-    from app.console import Console
-    from app.verbs.bench_compile import bench_compile, show_bench_compile
+    from .bench.compile import bench_compile, show_bench_compile
+    from .console import Console
 
     console = Console(quiet=json)
     figures = bench_compile(ops, console)
@@ -92,8 +92,8 @@ def bench_live_verb(
     json: Json = False,
 ) -> int:
     """Measure what Python costs for each frame of live, beside OpenGL, and how long it holds the interpreter's lock."""
-    from app.console import Console
-    from app.verbs.bench_live import LiveBench, bench_live, show_bench_live
+    from .bench.live import LiveBench, bench_live, show_bench_live
+    from .console import Console
 
     console = Console(quiet=json)
     figures = bench_live(LiveBench(model, size, effect, backend, frames), console)
@@ -119,10 +119,10 @@ def bench_quality_verb(
     json: Json = False,
 ) -> int:
     """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag."""
-    from app.console import Console
-    from app.media.sources import parse_position
-    from app.verbs.bench_quality import QualityBench, bench_quality, show_quality
-    from app.verbs.precision import parse_precision
+    from .bench.quality import QualityBench, bench_quality, show_quality
+    from .console import Console
+    from .media.sources import parse_position
+    from .verbs.precision import parse_precision
 
     console = Console(quiet=json)
     end = None if last is None else parse_position(last)

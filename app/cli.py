@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.bench_cli import bench
-from app.options import (
+from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
+
+from .bench_cli import bench
+from .options import (
     Activation,
     Backend,
     Channel,
@@ -30,15 +33,13 @@ from app.options import (
     output_option,
     window_option,
 )  # fmt: skip
-from app.settings.flags import as_in_live, with_settings
-from app.signals import Ended, StopFlag, exit_code, raising
-from app.streams import guarded
-from gpu_delegate import debug
-from gpu_delegate.errors import OpenGLWarning, TexelflowError
+from .settings.flags import as_in_live, with_settings
+from .signals import Ended, StopFlag, exit_code, raising
+from .streams import guarded
 
 if TYPE_CHECKING:
-    from app.media.sources import Position
-    from app.models.spec import SpecOptions
+    from .media.sources import Position
+    from .models.spec import SpecOptions
 
 DEFECT = 70
 INTERRUPTED = "interrupted"
@@ -115,12 +116,12 @@ def replay_verb(
 
     Exit code 3 if the recording is cut off and what there was has been done.
     """
-    from app.console import Console
-    from app.frame.looks import LookOptions
-    from app.verbs.precision import parse_precision
-    from app.verbs.replay import replay
-    from app.verbs.replay_options import ReplayOptions
-    from app.verbs.report import show_replay
+    from .console import Console
+    from .frame.looks import LookOptions
+    from .replay.replay import replay
+    from .replay.replay_options import ReplayOptions
+    from .verbs.precision import parse_precision
+    from .verbs.report import show_replay
 
     spec, span = _spec(input_range, activation, channel), _range(first, last)
     console = Console(quiet=json)
@@ -157,13 +158,13 @@ def live_verb(
 
     Every setting is an option here, a line of the file, and a row of the window's panel; ? there lists the keys.
     """
-    from app.console import Console
-    from app.settings.config import dump
-    from app.settings.watch import Watch
+    from .console import Console
+    from .settings.config import dump
+    from .settings.watch import Watch
 
     console = Console(quiet=json)
     if cameras:
-        from app.capture.listing import show_cameras
+        from .capture.listing import show_cameras
 
         return show_cameras(console, json)
     watch = Watch(config, flags)
@@ -171,13 +172,13 @@ def live_verb(
         print(dump(watch.settings), end="")
         return 0
     if latency:
-        from app.verbs.latency_test import measure_latency, show_latency
+        from .bench.latency_test import measure_latency, show_latency
 
         summary, code = measure_latency(watch.settings, console)
         show_latency(summary, console)
     else:
-        from app.verbs.live import live
-        from app.verbs.report import show_live
+        from .verbs.live import live
+        from .verbs.report import show_live
 
         summary, code = live(watch, console)
         show_live(summary, console)
@@ -200,8 +201,8 @@ def demo_verb(
     json: Json = False,
 ) -> int:
     """Segment the embedded clip: a recording, a still, a log, a table of what it took, and a window to watch it in."""
-    from app.console import Console
-    from app.verbs.demo import demo, has_display, watch_demo
+    from .console import Console
+    from .verbs.demo import demo, has_display, watch_demo
 
     console = Console(quiet=json)
     figures, code = demo(folder, model, console, force)
@@ -216,8 +217,8 @@ def models_verb(context: typer.Context, json: Json = False) -> int:
     """List the models that can be fetched by name."""
     if context.invoked_subcommand is not None:
         return 0
-    from app.console import Console
-    from app.verbs.report import show_models
+    from .console import Console
+    from .verbs.report import show_models
 
     return show_models(Console(quiet=json), json)
 
@@ -228,8 +229,8 @@ def fetch_verb(
     json: Json = False,
 ) -> int:
     """Fetch a model of the catalogue into the user's cache; at once if it is there."""
-    from app.console import Console
-    from app.models.catalogue import fetch
+    from .console import Console
+    from .models.catalogue import fetch
 
     console = Console(quiet=json)
     with console.download() as progress:
@@ -266,9 +267,9 @@ def check_verb(
 
     Exit code 1 if they differ, naming the first op that does.
     """
-    from app.console import Console
-    from app.verbs.check import CheckOptions, run_check
-    from app.verbs.precision import parse_precision
+    from .console import Console
+    from .verbs.check import CheckOptions, run_check
+    from .verbs.precision import parse_precision
 
     spec = _spec(input_range, activation, channel)
     options = CheckOptions(
@@ -287,9 +288,9 @@ def inspect_verb(
     json: Json = False,
 ) -> int:
     """Show what becomes of a model: ops, passes, dispatches and what bounds them, memory."""
-    from app.console import Console
-    from app.verbs.inspect import InspectOptions, run_inspect
-    from app.verbs.precision import parse_precision
+    from .console import Console
+    from .verbs.inspect import InspectOptions, run_inspect
+    from .verbs.precision import parse_precision
 
     options = InspectOptions(unfused, json, ops, peaks, parse_precision(precision))
     return run_inspect(model, options, Console(quiet=json))
@@ -298,20 +299,20 @@ def inspect_verb(
 @app.command("doctor")
 def doctor_verb(json: Json = False) -> int:
     """Show what this machine has and lacks, and what to do. Exit code 2 if recordings cannot be segmented here."""
-    from app.console import Console
-    from app.verbs.doctor import doctor
+    from .console import Console
+    from .verbs.doctor import doctor
 
     return doctor(Console(quiet=json), json)
 
 
 def _spec(input_range: str | None, activation: str | None, channel: int | None) -> "SpecOptions":
-    from app.models.spec import SpecOptions, parse_range
+    from .models.spec import SpecOptions, parse_range
 
     return SpecOptions(None if input_range is None else parse_range(input_range), activation, channel)
 
 
 def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":
-    from app.media.sources import parse_position
+    from .media.sources import parse_position
 
     return parse_position(first), None if last is None else parse_position(last)
 
@@ -372,7 +373,7 @@ def _complain_of_usage(error: Any) -> int:
 
 
 def _complain(line: str, code: int) -> int:
-    from app.console import one_line
+    from .console import one_line
 
     print(f"texelflow: {one_line(line)}", file=sys.stderr)
     return code

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from app.console import one_line
-from app.names import Seen, free_name, look, standing
-from gpu_delegate import debug
-from gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+
+from .console import one_line
+from .names import Seen, free_name, look, standing
 
 Kind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug"]
 Existing = Literal["kept", "numbered", "renewed"]

@@ -11,7 +11,9 @@ from pathlib import Path
 
 __all__ = ["OURS", "python_command"]
 
-OURS = Path(__file__).parents[1]  # the folder that our own packages come from
+_PACKAGE = Path(__file__).parents[1]
+# The folder that our package is installed in; None where it is used in its repository: Python knows it then.
+OURS = _PACKAGE.parent if (_PACKAGE / "__init__.py").exists() else None
 # Isolated, Python knows its own packages; the rest is handed over: user installations, PYTHONPATH. What the environment
 # says of Python is not asked once more: it may name the current folder.
 _START = "import json, sys; sys.path[:] = dict.fromkeys([*json.loads(sys.argv.pop(1)), *sys.path])"
@@ -20,8 +22,8 @@ _START = "import json, sys; sys.path[:] = dict.fromkeys([*json.loads(sys.argv.po
 def python_command(program: str, *arguments: str, trusted: Path | None = None) -> list[str]:
     """The command that runs `program` with what this process can import, but for what lies in the current folder.
 
-    `trusted` is a folder to import from even if it is the current one: OURS for a program that imports ours, which is
-    already run from there.
+    `trusted` is a folder to import from even if it is the current one: OURS for a program that imports our
+    package, which is already run from there.
     """
     handed = json.dumps(list(_import_folders(sys.path, trusted)))
     return [sys.executable, "-I", "-c", f"{_START}\n{program}", handed, *arguments]

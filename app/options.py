@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.settings.flags import as_in_live
+from .settings.flags import as_in_live
 
 # Options by the panel of the help in which they stand; all others stand under Options.
 output_option, window_option, meaning_option = (

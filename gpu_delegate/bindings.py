@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpu_delegate.layout import Storage
-from gpu_delegate.shader import lines_of
+from .layout import Storage
+from .shader import lines_of
 
 WEIGHTS_UNIT = 0  # texture unit of the weights
 FIRST_INPUT_UNIT = 1

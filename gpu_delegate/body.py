@@ -17,11 +17,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
-from gpu_delegate.device import Device
-from gpu_delegate.graph import Graph, Node, Pool2D
-from gpu_delegate.layout import MapShape, shape_of
-from gpu_delegate.nodes import SCATTERS, WINDOWS, has_weights, is_contraction, is_pointwise_convolution
-from gpu_delegate.ops.elementwise import is_elementwise
+from .device import Device
+from .graph import Graph, Node, Pool2D
+from .layout import MapShape, shape_of
+from .nodes import SCATTERS, WINDOWS, has_weights, is_contraction, is_pointwise_convolution
+from .ops.elementwise import is_elementwise
 
 MOST_INPUTS = 15  # texture units 1 to 15 of the 16 that OpenGL promises; the first holds the weights
 MOST_TAPS = 512  # of a window: all of them stand in the shader's text

@@ -2,11 +2,11 @@
 
 import math
 
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import DepthwiseConv2D, Graph, Node, Pool2D
-from gpu_delegate.layout import aligned_channels, shape_of
-from gpu_delegate.nodes import SCATTERS, has_weights, is_contraction
-from gpu_delegate.ops.elementwise import is_elementwise
+from .errors import UnsupportedError
+from .graph import DepthwiseConv2D, Graph, Node, Pool2D
+from .layout import aligned_channels, shape_of
+from .nodes import SCATTERS, has_weights, is_contraction
+from .ops.elementwise import is_elementwise
 
 MOST_TEXT_TAPS = 120_000  # of all windows: as many as are written in about ten seconds
 MOST_WEIGHT_BYTES = 1 << 30  # of all ops, as kernels read them

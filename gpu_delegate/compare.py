@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.graph import ABSENT, Graph, Node
-from gpu_delegate.program import Blueprint
-from gpu_delegate.reference import Reference
-from gpu_delegate.runtime import Program
+from .graph import ABSENT, Graph, Node
+from .program import Blueprint
+from .reference import Reference
+from .runtime import Program
 
 Floats = npt.NDArray[np.float32]
 

@@ -18,14 +18,14 @@ from typing import Any
 import glcontext
 import moderngl
 
-from gpu_delegate import debug, opengl
-from gpu_delegate.counting import CountingLoader, ReadbackCounter
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.library import load_library
-from gpu_delegate.limits import check_limits, read_limits
-from gpu_delegate.messages import Messages
-from gpu_delegate.opengl import GL, Load
-from gpu_delegate.shader import explain_log
+from . import debug, opengl
+from .counting import CountingLoader, ReadbackCounter
+from .errors import DeviceError
+from .library import load_library
+from .limits import check_limits, read_limits
+from .messages import Messages
+from .opengl import GL, Load
+from .shader import explain_log
 
 REQUIRED = (4, 3)  # to compute
 DRAWING = (3, 3)  # to draw pictures with a mask that was computed elsewhere

@@ -1,7 +1,7 @@
 """What an op costs on paper: a node goes in, multiply-accumulates come out."""
 
-from gpu_delegate.graph import Graph, Node
-from gpu_delegate.layout import shape_of
+from .graph import Graph, Node
+from .layout import shape_of
 
 
 def macs_of(graph: Graph, node: Node) -> int:

@@ -14,7 +14,7 @@ from ctypes import CFUNCTYPE, byref, c_int, c_int64, c_ssize_t, c_uint, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_delegate.opengl import MAP_READ_BIT, WRITE_ONLY, Load
+from .opengl import MAP_READ_BIT, WRITE_ONLY, Load
 
 _PIXEL_PACK_BUFFER_BINDING = 0x88ED
 _BUFFER_SIZE = 0x8764

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gpu_delegate.body import Accumulate, Body, Hold, Phase, Root
-from gpu_delegate.expressions import Slice, Weights
-from gpu_delegate.graph import Node
-from gpu_delegate.layout import MapShape, Storages, shape_of
-from gpu_delegate.nodes import has_weights
-from gpu_delegate.ops import elementwise
-from gpu_delegate.packing import Blob, Float32Array
-from gpu_delegate.rewrite import float_data
+from .body import Accumulate, Body, Hold, Phase, Root
+from .expressions import Slice, Weights
+from .graph import Node
+from .layout import MapShape, Storages, shape_of
+from .nodes import has_weights
+from .ops import elementwise
+from .packing import Blob, Float32Array
+from .rewrite import float_data
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_delegate.packing import Float32Array
+from .packing import Float32Array
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ Lite's own convolutions copy their input once for each tap.
 import math
 from dataclasses import dataclass
 
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import (
+from .errors import UnsupportedError
+from .graph import (
     ABSENT,
     Conv2D,
     DepthwiseConv2D,
@@ -22,8 +22,8 @@ from gpu_delegate.graph import (
     TransposeConv2D,
     place_of,
 )
-from gpu_delegate.layout import ceil_div
-from gpu_delegate.memory import aligned
+from .layout import ceil_div
+from .memory import aligned
 
 MOST_BYTES = 2 << 30
 MOST_SECONDS = 15.0  # for one run; many times as long as a frame may take anywhere

@@ -8,14 +8,14 @@ reason is kept for `texelflow inspect`.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gpu_delegate.body import Body, Decline, Loops
-from gpu_delegate.device import Device
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import Graph, Node
-from gpu_delegate.nodes import SCATTERS, is_contraction, is_pointwise_convolution
-from gpu_delegate.ops.elementwise import is_elementwise
-from gpu_delegate.precedence import Precedence
-from gpu_delegate.vector import is_vector_node
+from .body import Body, Decline, Loops
+from .device import Device
+from .errors import UnsupportedError
+from .graph import Graph, Node
+from .nodes import SCATTERS, is_contraction, is_pointwise_convolution
+from .ops.elementwise import is_elementwise
+from .precedence import Precedence
+from .vector import is_vector_node
 
 
 @dataclass(frozen=True)

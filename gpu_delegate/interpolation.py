@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.graph import Resize
+from .graph import Resize
 
 
 def scale_of(source: int, target: int, attributes: Resize) -> float:

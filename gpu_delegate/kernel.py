@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpu_delegate.bindings import Source, Target, declare
-from gpu_delegate.body import Body
-from gpu_delegate.cost import macs_of
-from gpu_delegate.device import Device
-from gpu_delegate.emit import Emitter, Tile
-from gpu_delegate.graph import Graph, Node
-from gpu_delegate.layout import Storage, Storages, ceil_div, shape_of
-from gpu_delegate.ops.depth_to_space import plain_lanes
-from gpu_delegate.ops.registry import OPS
-from gpu_delegate.packing import Blob, Float32Array
-from gpu_delegate.shader import fill, load
-from gpu_delegate.vector import VectorEmitter
+from .bindings import Source, Target, declare
+from .body import Body
+from .cost import macs_of
+from .device import Device
+from .emit import Emitter, Tile
+from .graph import Graph, Node
+from .layout import Storage, Storages, ceil_div, shape_of
+from .ops.depth_to_space import plain_lanes
+from .ops.registry import OPS
+from .packing import Blob, Float32Array
+from .shader import fill, load
+from .vector import VectorEmitter
 
 Sides = tuple[int, int, int]  # (x, y, z)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import Shape, Tensor
+from .errors import UnsupportedError
+from .graph import Shape, Tensor
 
 TEXEL_BYTES = 16  # one vec4 of float32
 

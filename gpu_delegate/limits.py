@@ -4,8 +4,8 @@ import ctypes
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.opengl import GL
+from .errors import DeviceError
+from .opengl import GL
 
 
 @dataclass(frozen=True)

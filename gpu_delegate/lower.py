@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from gpu_delegate.body import Body, too_many_bindings
-from gpu_delegate.bounds import weight_bytes
-from gpu_delegate.device import Device
-from gpu_delegate.emit import Tile
-from gpu_delegate.fusion import Groups, group_nodes
-from gpu_delegate.graph import Graph, Node
-from gpu_delegate.kernel import VECTOR_THREADS, Kernel, input_names, pixel_kernel, vector_kernel
-from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, Precision, Storages, ceil_div, shape_of
-from gpu_delegate.tiling import choose_tiles
-from gpu_delegate.vector import shared_bytes
+from .body import Body, too_many_bindings
+from .bounds import weight_bytes
+from .device import Device
+from .emit import Tile
+from .fusion import Groups, group_nodes
+from .graph import Graph, Node
+from .kernel import VECTOR_THREADS, Kernel, input_names, pixel_kernel, vector_kernel
+from .layout import PHWC4, PHWC4_HALVES, PLAIN, Precision, Storages, ceil_div, shape_of
+from .tiling import choose_tiles
+from .vector import shared_bytes
 
 MOST_VECTOR_NODES = 32  # of one kernel: what it does not store, others compute again
 MOST_REPEATED_BYTES = 1 << 26  # of the weights of vector nodes that are in several kernels, over the whole program

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from gpu_delegate.layout import ceil_div
+from .layout import ceil_div
 
 
 @dataclass(frozen=True)

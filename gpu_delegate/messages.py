@@ -9,9 +9,9 @@ import warnings
 from collections import deque
 from typing import Any
 
-from gpu_delegate import debug, opengl
-from gpu_delegate.errors import OpenGLWarning
-from gpu_delegate.opengl import GL
+from . import debug, opengl
+from .errors import OpenGLWarning
+from .opengl import GL
 
 MOST_WAITING = 64  # a driver that complains in each frame fills no memory
 MOST_WARNINGS = 32  # of one context, since texts may differ in a number each time

@@ -1,6 +1,6 @@
 """A node goes in; what kind of work it is, as far as the decisions care, comes out."""
 
-from gpu_delegate.graph import Conv2D, Graph, Node, Padding, Reduce
+from .graph import Conv2D, Graph, Node, Padding, Reduce
 
 # Ops that read a window of their input for each channel alone.
 WINDOWS = frozenset(

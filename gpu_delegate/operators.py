@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from gpu_delegate.errors import ModelError, UnsupportedError
-from gpu_delegate.graph import Attributes, Node, Shape, Size2, Tensor
+from .errors import ModelError, UnsupportedError
+from .graph import Attributes, Node, Shape, Size2, Tensor
 
 Kind = TypeVar("Kind", bound=Attributes)
 

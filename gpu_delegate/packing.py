@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.graph import ABSENT, Graph, Node
-from gpu_delegate.layout import MapShape, Storage, ceil_div, shape_of
-from gpu_delegate.rewrite import float_data
+from .graph import ABSENT, Graph, Node
+from .layout import MapShape, Storage, ceil_div, shape_of
+from .rewrite import float_data
 
 Float32Array = npt.NDArray[np.float32]
 Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16]

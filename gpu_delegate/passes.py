@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpu_delegate.algebra import distribute_mean, hoist_convolution, mean_before_resize
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import (
+from .algebra import distribute_mean, hoist_convolution, mean_before_resize
+from .errors import UnsupportedError
+from .graph import (
     ABSENT,
     Activated,
     Concatenation,
@@ -26,9 +26,9 @@ from gpu_delegate.graph import (
     Resize,
     TransposeConv2D,
 )
-from gpu_delegate.layout import map_shape
-from gpu_delegate.ops.elementwise import UNARY
-from gpu_delegate.rewrite import Float32Array, Outcome, Rewriter, float_data
+from .layout import map_shape
+from .ops.elementwise import UNARY
+from .rewrite import Float32Array, Outcome, Rewriter, float_data
 
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
 

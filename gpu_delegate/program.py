@@ -3,18 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gpu_delegate import memory
-from gpu_delegate.bounds import check_text, check_weights
-from gpu_delegate.device import Device
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.graph import Graph
-from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers
-from gpu_delegate.kernel import Kernel
-from gpu_delegate.layout import Precision, Storages, shape_of
-from gpu_delegate.lower import lower
-from gpu_delegate.packing import Float32Array, phwc4, vector_texels
-from gpu_delegate.passes import PASSES, UNFUSED_PASSES, PassReport, run_passes
-from gpu_delegate.rewrite import float_data
+from . import memory
+from .bounds import check_text, check_weights
+from .device import Device
+from .errors import DeviceError
+from .graph import Graph
+from .hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers
+from .kernel import Kernel
+from .layout import Precision, Storages, shape_of
+from .lower import lower
+from .packing import Float32Array, phwc4, vector_texels
+from .passes import PASSES, UNFUSED_PASSES, PassReport, run_passes
+from .rewrite import float_data
 
 MAX_ARENA_BYTES = 1 << 31
 

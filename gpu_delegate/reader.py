@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
-from gpu_delegate.graph import ABSENT, Graph, Node, Shape, Tensor, place_of
-from gpu_delegate.operators import MAX_OPERANDS, Operator
-from gpu_delegate.rules import RULES, SUPPORTED_OPS
+from .errors import ModelError, TexelflowError, UnsupportedError
+from .graph import ABSENT, Graph, Node, Shape, Tensor, place_of
+from .operators import MAX_OPERANDS, Operator
+from .rules import RULES, SUPPORTED_OPS
 
 __all__ = ["SUPPORTED_OPS", "load_model", "read_model"]
 

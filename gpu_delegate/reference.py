@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.errors import DeviceError, ModelError, UsageError
-from gpu_delegate.footprint import check_footprint
-from gpu_delegate.graph import Graph
-from gpu_delegate.reader import printable
-from gpu_delegate.writer import write_model, written_indices
+from .errors import DeviceError, ModelError, UsageError
+from .footprint import check_footprint
+from .graph import Graph
+from .reader import printable
+from .writer import write_model, written_indices
 
 Array = npt.NDArray[Any]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import Graph, Node, Shape, Tensor
+from .errors import UnsupportedError
+from .graph import Graph, Node, Shape, Tensor
 
 Float32Array = npt.NDArray[np.float32]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gpu_delegate.kernel import Kernel
-from gpu_delegate.layout import shape_of
-from gpu_delegate.program import Blueprint
+from .kernel import Kernel
+from .layout import shape_of
+from .program import Blueprint
 
 Roof = Literal["compute", "memory"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpu_delegate.file_ops import elementwise, shapes, windows
-from gpu_delegate.graph import Attributes, Graph, Node
-from gpu_delegate.operators import MAX_OPERANDS, Form, Operator
+from .file_ops import elementwise, shapes, windows
+from .graph import Attributes, Graph, Node
+from .operators import MAX_OPERANDS, Form, Operator
 
 
 @dataclass(frozen=True)

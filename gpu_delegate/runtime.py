@@ -10,17 +10,17 @@ from typing import Literal
 
 import numpy as np
 
-from gpu_delegate import debug, opengl
-from gpu_delegate.bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
-from gpu_delegate.context import Context, compile_compute
-from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH
-from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
-from gpu_delegate.memory import aligned
-from gpu_delegate.packing import Float32Array, from_memory, to_memory
-from gpu_delegate.program import Blueprint
-from gpu_delegate.watch import Watch
+from . import debug, opengl
+from .bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
+from .context import Context, compile_compute
+from .device import HARDWARE, SOFTWARE, Device
+from .errors import DeviceError
+from .hazards import STORAGE, TEXTURE_FETCH
+from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
+from .memory import aligned
+from .packing import Float32Array, from_memory, to_memory
+from .program import Blueprint
+from .watch import Watch
 
 Progress = Callable[[int, int], None]  # (kernels ready, kernels in all)
 

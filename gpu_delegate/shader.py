@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 
-from gpu_delegate.errors import DeviceError
+from .errors import DeviceError
 
 Value = str | int | float
 
+_SHADERS = ".".join([*__name__.split(".")[:-2], "shaders"])  # beside the engine, installed or not
 _INCLUDE = re.compile(r'\s*#include\s+"([\w.]+)"')
 _DEFINE = re.compile(r"(\s*#define\s+)(\w+)(?!\()\b.*")
 _FILE = re.compile(r"^// file (\d+): (\S+)$", re.M)
@@ -82,7 +83,7 @@ def _expand(name: str, literals: Mapping[str, str], files: list[str], left: dict
 
 @lru_cache(maxsize=64)
 def _read(name: str) -> str:
-    return resources.files("shaders").joinpath(name).read_text(encoding="utf-8")
+    return resources.files(_SHADERS).joinpath(name).read_text(encoding="utf-8")
 
 
 def _literal(value: Value) -> str:

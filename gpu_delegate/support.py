@@ -5,9 +5,9 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.device import SOFTWARE
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import (
+from .device import SOFTWARE
+from .errors import UnsupportedError
+from .graph import (
     Alpha,
     Attributes,
     Concatenation,
@@ -23,8 +23,8 @@ from gpu_delegate.graph import (
     Tensor,
     TransposeConv2D,
 )
-from gpu_delegate.ops.elementwise import BINARY
-from gpu_delegate.program import draft
+from .ops.elementwise import BINARY
+from .program import draft
 
 _MAP: Shape = (1, 8, 8, 8)
 _HALF: Shape = (1, 4, 4, 8)

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from gpu_delegate.body import Body
-from gpu_delegate.device import Device
-from gpu_delegate.emit import Tile
-from gpu_delegate.layout import ceil_div, shape_of
-from gpu_delegate.nodes import WINDOWS, has_weights, is_contraction, is_pointwise_convolution
+from .body import Body
+from .device import Device
+from .emit import Tile
+from .layout import ceil_div, shape_of
+from .nodes import WINDOWS, has_weights, is_contraction, is_pointwise_convolution
 
 
 def choose_tiles(bodies: Sequence[Body], device: Device) -> list[Tile]:

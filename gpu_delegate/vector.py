@@ -6,12 +6,12 @@ serves as a dispatch of its own and as the prologue of a pixel kernel, in which 
 
 from collections.abc import Sequence
 
-from gpu_delegate.graph import Graph, Node
-from gpu_delegate.layout import TEXEL_BYTES, shape_of
-from gpu_delegate.nodes import is_pointwise_convolution, is_spatial_mean
-from gpu_delegate.ops import elementwise
-from gpu_delegate.packing import Blob, bias_of, convolution_blocks
-from gpu_delegate.rewrite import float_data
+from .graph import Graph, Node
+from .layout import TEXEL_BYTES, shape_of
+from .nodes import is_pointwise_convolution, is_spatial_mean
+from .ops import elementwise
+from .packing import Blob, bias_of, convolution_blocks
+from .rewrite import float_data
 
 MOST_SLICES = 1024  # of a vector that is kept in shared memory
 

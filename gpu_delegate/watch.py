@@ -10,12 +10,12 @@ from time import perf_counter
 
 import numpy as np
 
-from gpu_delegate import debug, hazards, memory
-from gpu_delegate.context import Context
-from gpu_delegate.kernel import Sides
-from gpu_delegate.packing import Float32Array
-from gpu_delegate.program import Blueprint, accesses_of
-from gpu_delegate.roofline import Cost, cost_of
+from . import debug, hazards, memory
+from .context import Context
+from .kernel import Sides
+from .packing import Float32Array
+from .program import Blueprint, accesses_of
+from .roofline import Cost, cost_of
 
 MOST_DUMPED_RUNS = 2
 _NAME = 40  # characters of a name in tables

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from gpu_delegate.graph import ABSENT, Graph, Node, place_of
-from gpu_delegate.operators import Form
-from gpu_delegate.rules import RULES
+from .graph import ABSENT, Graph, Node, place_of
+from .operators import Form
+from .rules import RULES
 
 ALIGNMENT = 16  # of constants, which TensorFlow Lite reads where they are
 SCHEMA_VERSION = 3

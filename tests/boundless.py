@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.layout import PHWC4, Storage
-from gpu_delegate.packing import Float32Array
-from gpu_delegate.program import Blueprint
-from gpu_delegate.runtime import Program, _Step
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.layout import PHWC4, Storage
+from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.program import Blueprint
+from texelflow.gpu_delegate.runtime import Program, _Step
 
 GUARD_BYTES = 1 << 16  # behind each buffer
 NO_NUMBER = np.uint32(0xFFFFFFFF).view(np.float32)  # nor are its two halves

@@ -9,7 +9,7 @@ import av
 import numpy as np
 import numpy.typing as npt
 
-import assets
+from texelflow import assets
 
 Rgba = npt.NDArray[np.uint8]
 SWS_FLAGS = 0x46004

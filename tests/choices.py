@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.settings.settings import Settings, Spec, specs, value_of
+from texelflow.app.settings.settings import Settings, Spec, specs, value_of
 
 _LETTERS = st.characters(codec="utf-8", categories=("L", "M", "N", "P", "S"))
 _TEXTS = st.text(st.one_of(_LETTERS, st.sampled_from("\"'#\\ [=]")), max_size=20)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from app.cli import main
+from texelflow.app.cli import main
 
 
 @dataclass(frozen=True)

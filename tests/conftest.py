@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import assets
-from app.models.catalogue import resolve
-from gpu_delegate.context import Context, open_context
 from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
 from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F401
+from texelflow import assets
+from texelflow.app.models.catalogue import resolve
+from texelflow.gpu_delegate.context import Context, open_context
 
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702

@@ -7,12 +7,12 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from gpu_delegate.context import Context
-from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.program import Blueprint
-from gpu_delegate.reader import read_model
-from gpu_delegate.reference import Reference
-from gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.program import Blueprint
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.runtime import Program
 
 Floats = npt.NDArray[np.float32]
 

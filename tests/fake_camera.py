@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from app.capture.camera import open_camera
-from app.capture.capture import Capture
-from app.capture.device import Camera
-from app.capture.listing import listed_nodes
-from app.capture.raw import rgba_of
-from app.capture.source import Wanted
-from gpu_delegate.errors import MediaError
 from tests.waiting import PATIENCE_S
+from texelflow.app.capture.camera import open_camera
+from texelflow.app.capture.capture import Capture
+from texelflow.app.capture.device import Camera
+from texelflow.app.capture.listing import listed_nodes
+from texelflow.app.capture.raw import rgba_of
+from texelflow.app.capture.source import Wanted
+from texelflow.gpu_delegate.errors import MediaError
 
 _ROOT = Path(__file__).parents[1]
 

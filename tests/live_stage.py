@@ -14,22 +14,22 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import assets
-from app.capture.pattern import read_time_code
-from app.console import Console
-from app.frame.canvas import Canvas
-from app.frame.pipeline import FrameRecord
-from app.live.board import Board
-from app.live.opening import open_place, open_session
-from app.live.session import Parts, Session
-from app.live.sourcing import Waker, open_source
-from app.media.sources import FileSource
-from app.models.loading import load_segmentation
-from app.settings.settings import Settings
-from app.settings.watch import Watch
-from gpu_delegate import opengl
 from tests.clips import Recipe, write_clip
 from tests.display import Display, ManagedDisplay
+from texelflow import assets
+from texelflow.app.capture.pattern import read_time_code
+from texelflow.app.console import Console
+from texelflow.app.frame.canvas import Canvas
+from texelflow.app.frame.pipeline import FrameRecord
+from texelflow.app.live.sourcing import Waker, open_source
+from texelflow.app.media.sources import FileSource
+from texelflow.app.models.loading import load_segmentation
+from texelflow.app.session.hud import Hud
+from texelflow.app.session.opening import open_place, open_session
+from texelflow.app.session.session import Parts, Session
+from texelflow.app.settings.settings import Settings
+from texelflow.app.settings.watch import Watch
+from texelflow.gpu_delegate import opengl
 
 PATIENCE_S = 15.0
 SIZE = (160, 120)
@@ -54,7 +54,7 @@ class Stage:
         return self.session._parts
 
     @property
-    def board(self) -> Board:
+    def board(self) -> Hud:
         """Everything that is written over the picture."""
         return self.session._board
 

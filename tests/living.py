@@ -4,7 +4,7 @@ import ctypes
 import gc
 from collections.abc import Sequence
 
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate.context import Context
 
 KINDS = ("Buffer", "Texture", "Program", "Shader", "Framebuffer", "Query", "VertexArray", "Sampler")
 _MOST = 20_000  # where drivers number programs and shaders

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.effects import Effect
-from app.frame.targets import OffscreenTarget
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
+from texelflow.app.frame.effects import Effect
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -3,20 +3,20 @@
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.backdrop import Backdrop
-from app.frame.canvas import Canvas
-from app.frame.looks import Choice
-from app.frame.picture import rgba_format, rgba_picture
-from app.frame.preprocess import Fit, ImageSize
-from app.frame.readback import ReadbackRing
-from app.frame.render import Compositor, Look
-from app.frame.resample import MaskLayout
-from app.frame.targets import OffscreenTarget
-from app.frame.upload import FrameTextures
-from app.media.background import cover
-from app.media.sources import VideoFrame
-from gpu_delegate.context import Context
-from gpu_delegate.opengl import BufferRange
+from texelflow.app.frame.backdrop import Backdrop
+from texelflow.app.frame.background import cover
+from texelflow.app.frame.canvas import Canvas
+from texelflow.app.frame.looks import Choice
+from texelflow.app.frame.readback import ReadbackRing
+from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.resample import MaskLayout
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.upload import FrameTextures
+from texelflow.app.media.sources import VideoFrame
+from texelflow.app.picture.picture import rgba_format, rgba_picture
+from texelflow.app.picture.preprocess import Fit, ImageSize
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.opengl import BufferRange
 
 Image = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpu_delegate.device import Device
 from tests.sketch import Shape, Size, Sketch, slid
+from texelflow.gpu_delegate.device import Device
 
 Item = TypeVar("Item")
 

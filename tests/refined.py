@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.preprocess import Fit, ImageSize
-from app.frame.refine import Refinement
+from texelflow.app.frame.refine import Refinement
+from texelflow.app.picture.preprocess import Fit, ImageSize
 
 Doubles = npt.NDArray[np.float64]
 

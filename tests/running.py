@@ -17,17 +17,17 @@ from typing import Any
 
 import cv2
 
-from app.media.sources import FileSource
+from texelflow.app.media.sources import FileSource
 
 PATIENCE_S = 60.0
 ROOT = Path(__file__).parents[1]
 
 
 class Running:
-    """`python -m app` with these arguments. Leaving its with-block ends it for good."""
+    """`python -m texelflow.app` with these arguments. Leaving its with-block ends it for good."""
 
     def __init__(self, *arguments: object, environment: Mapping[str, str] | None = None) -> None:
-        command = [sys.executable, "-m", "app", *map(str, arguments)]
+        command = [sys.executable, "-m", "texelflow.app", *map(str, arguments)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **(environment or {})},

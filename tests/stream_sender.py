@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import av
 
-from app.capture.pattern import open_pattern
-from app.capture.source import Wanted
+from texelflow.app.capture.pattern import open_pattern
+from texelflow.app.capture.source import Wanted
 
 SIZE, FPS = (320, 240), 60
 _KEY_FRAMES = {"g": "6"}

@@ -5,10 +5,10 @@ from time import perf_counter_ns
 
 import pytest
 
-from app.capture.pattern import read_time_code, time_code_of
-from app.overlay.figures import ages, frames_in_flight
-from app.verbs.live_summary import Tally
 from tests.live_stage import Script, Stage, Theatre
+from texelflow.app.capture.pattern import read_time_code, time_code_of
+from texelflow.app.frame.figures import ages, frames_in_flight
+from texelflow.app.session.run_stats import Tally
 
 FRAMES = 15
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import assets
 from tests.running import ROOT
+from texelflow import assets
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 # Whatever brings pixels or buffers to the CPU, in all forms (n, Named, Sub, Texture, ARB); mapping, too, if it reads
@@ -25,7 +25,7 @@ def reading(calls: list[str]) -> list[str]:
 @pytest.mark.skipif(shutil.which("apitrace") is None, reason="needs apitrace")
 def test_a_replay_that_records_nothing_reads_nothing(tmp_path: Path) -> None:
     trace = tmp_path / "calls.trace"
-    command = ["apitrace", "trace", "-a", "egl", "-o", trace, sys.executable, "-m", "app", "replay", CLIP]
+    command = ["apitrace", "trace", "-a", "egl", "-o", trace, sys.executable, "-m", "texelflow.app", "replay", CLIP]
     options = ["--backend", "gl", "--effect", "blur", "--to", "2", "--json"]
     done = subprocess.run(
         [*map(str, command), *options], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False

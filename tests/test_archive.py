@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.archive import ArchiveError, Bounds, open_archive
-from app.models.catalogue import fetch
-from app.models.metadata import read_metadata
-from gpu_delegate.errors import ModelError
 from tests.test_metadata import WHOLE, finished, metadata_flatbuffer, model, table, vector
 from tests.test_models import CONTENTS, cached_files, failure, index, write_wheel
+from texelflow.app.models.archive import ArchiveError, Bounds, open_archive
+from texelflow.app.models.catalogue import fetch
+from texelflow.app.models.metadata import read_metadata
+from texelflow.gpu_delegate.errors import ModelError
 
 __all__ = ["index"]  # a fixture
 

@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 import pytest
 
-from assets import make_clip
-from assets.make_clip import FIGURES, FPS, FRAMES, HEIGHT, WIDTH
 from tests.clips import time_of
+from texelflow.assets import make_clip
+from texelflow.assets.make_clip import FIGURES, FPS, FRAMES, HEIGHT, WIDTH
 
 ASSETS = Path(make_clip.__file__).parent
 CLIP = ASSETS / "people.mp4"

@@ -10,22 +10,22 @@ import cv2
 import numpy as np
 import pytest
 
-from app.frame.backdrop import DEFAULT_BACKGROUND, Backdrop
-from app.frame.canvas import Canvas
-from app.frame.looks import Choice
-from app.frame.picture import Orientation, Picture, PictureFormat, rgba_format
-from app.frame.preprocess import ImageSize, Preprocessor
-from app.frame.render import Look
-from app.frame.targets import OffscreenTarget
-from app.media.background import cover, read_image
-from app.media.moving_background import BackgroundFeed, check_background
-from app.media.sources import VideoFrame
-from gpu_delegate.context import Context
-from gpu_delegate.errors import MediaError
 from tests.clips import Recipe, number_of, numbered, set_display_matrix, write_clip
 from tests.commands import Command
 from tests.living import living
 from tests.pictures import Bench, Image, noise
+from texelflow.app.frame.backdrop import DEFAULT_BACKGROUND, Backdrop
+from texelflow.app.frame.background import cover, read_image
+from texelflow.app.frame.canvas import Canvas
+from texelflow.app.frame.looks import Choice
+from texelflow.app.frame.moving_background import BackgroundFeed, check_background
+from texelflow.app.frame.render import Look
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.media.sources import VideoFrame
+from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format
+from texelflow.app.picture.preprocess import ImageSize, Preprocessor
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import MediaError
 
 ASSETS = Path(__file__).parents[1] / "assets"
 DEFAULT = ASSETS / DEFAULT_BACKGROUND

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.media.background import cover, read_image
-from gpu_delegate.errors import MediaError
 from tests.fuzz.children import in_child
+from texelflow.app.frame.background import cover, read_image
+from texelflow.gpu_delegate.errors import MediaError
 
 
 def png(bgr: npt.NDArray[np.uint8]) -> bytes:

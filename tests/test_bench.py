@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.frame.cpu_path import CpuPath
-from app.frame.frame_job import GlFrameJob
-from app.frame.picture import rgba_format, rgba_picture
-from app.models.loading import load_segmentation
-from gpu_delegate.context import Context
 from tests.commands import Command
+from texelflow.app.frame.cpu_path import CpuPath
+from texelflow.app.frame.frame_job import GlFrameJob
+from texelflow.app.models.loading import load_segmentation
+from texelflow.app.picture.picture import rgba_format, rgba_picture
+from texelflow.gpu_delegate.context import Context
 
 FIGURES = ("min_ms", "median_ms", "mean_ms", "p95_ms", "init_ms", "renderer", "backend", "precision", "dispatches")
 

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from app.console import Console
-from app.frame.picture import Picture, PictureFormat
-from app.frame.pipeline import Pipeline, Stage
-from app.media.video_frame import VideoFrame
-from app.verbs.bench_live import LiveBench, bench_live, show_bench_live
-from app.verbs.spending import Spending, Spent, another_thread
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError, UsageError
 from tests.display import Display
+from texelflow.app.bench.live import LiveBench, bench_live, show_bench_live
+from texelflow.app.bench.python_cost import Spending, Spent, another_thread
+from texelflow.app.console import Console
+from texelflow.app.frame.pipeline import Pipeline, Stage
+from texelflow.app.picture.picture import Picture, PictureFormat
+from texelflow.app.picture.video_frame import VideoFrame
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
 
 LIVE_STAGES = (
     "upload", "image_to_tensor", "network", "refine", "composite", "record", "blit", "overlay", "swap",

@@ -10,14 +10,14 @@ import cv2
 import numpy as np
 import pytest
 
-from app.capture.camera import backends, node_path, open_camera, why_not
-from app.capture.device import Camera, DriverClock
-from app.capture.raw import JpegDecoder, RawFormat, picture_of, rgba_of
-from app.capture.source import SourceError, SourceLostError, Wanted
 from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
 from tests.clips import Recipe, moving, write_clip
 from tests.fake_camera import FakeCamera, compiler
 from tests.waiting import until
+from texelflow.app.capture.camera import backends, node_path, open_camera, why_not
+from texelflow.app.capture.device import Camera, DriverClock
+from texelflow.app.capture.raw import JpegDecoder, RawFormat, picture_of, rgba_of
+from texelflow.app.capture.source import SourceError, SourceLostError, Wanted
 
 SIZE = (320, 240)
 MS = 1_000_000
@@ -234,7 +234,7 @@ def test_pictures_may_change_their_size(tmp_path: Path) -> None:
 
 def test_a_camera_without_a_picture_does_not_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clip = write_clip(tmp_path / "clip.mkv", moving(1), Recipe("ffv1", "bgr0", codec_options={}))
-    monkeypatch.setattr("app.capture.device.FIRST_PICTURE_NS", 200 * MS)
+    monkeypatch.setattr("texelflow.app.capture.device.FIRST_PICTURE_NS", 200 * MS)
     with pytest.raises(SourceError, match=r"opened, but gave no picture: the camera sent .* not a YUYV picture"):
         Camera(capture_of(clip), "FFmpeg clip", Wanted(), RawFormat("YUYV", (640, 480)))
 

@@ -8,14 +8,14 @@ import cv2
 import numpy as np
 import pytest
 
-from app.frame.effects import EFFECTS, Effect
-from app.frame.outputs import PngOutput
-from app.frame.picture import rgba_picture
-from app.frame.render import Look
-from gpu_delegate.context import Context
-from gpu_delegate.errors import MediaError
 from tests.living import living
 from tests.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
+from texelflow.app.frame.effects import EFFECTS, Effect
+from texelflow.app.frame.outputs import PngOutput
+from texelflow.app.frame.render import Look
+from texelflow.app.picture.picture import rgba_picture
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import MediaError
 
 
 def test_looks_switch_between_any_two_frames(context: Context) -> None:

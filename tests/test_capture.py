@@ -10,18 +10,18 @@ from time import perf_counter_ns, sleep
 import numpy as np
 import pytest
 
-from app.capture.capture import TIME_BASE, Capture
-from app.capture.mailbox import Mailbox
-from app.capture.opener import opener
-from app.capture.pattern import open_pattern, read_time_code
-from app.capture.source import Shot, Source, SourceError, SourceLostError, Wanted
-from app.capture.supervise import CaptureState
-from app.frame.picture import Picture, PictureFormat
-from app.media.video_frame import VideoFrame
-from gpu_delegate.errors import UsageError
 from tests.clips import number_of, numbered, write_clip
 from tests.mjpeg_server import MjpegServer
 from tests.waiting import until
+from texelflow.app.capture.capture import TIME_BASE, Capture
+from texelflow.app.capture.mailbox import Mailbox
+from texelflow.app.capture.opener import opener
+from texelflow.app.capture.pattern import open_pattern, read_time_code
+from texelflow.app.capture.source import Shot, Source, SourceError, SourceLostError, Wanted
+from texelflow.app.capture.supervise import CaptureState
+from texelflow.app.picture.picture import Picture, PictureFormat
+from texelflow.app.picture.video_frame import VideoFrame
+from texelflow.gpu_delegate.errors import UsageError
 
 FIRST_S = 20.0
 QUICK = Wanted((64, 48), fps=200)

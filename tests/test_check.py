@@ -11,25 +11,25 @@ import cv2
 import numpy as np
 import pytest
 
-import assets
-from app.cli import main
-from app.console import Console
-from app.frame import gl_path
-from app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures
-from app.media.sources import FileSource
-from app.models.loading import SegmentationModel, load_segmentation
-from app.models.spec import SpecOptions
-from app.verbs import check_model as check_model_verb
-from app.verbs.check_clip import check_clip
-from app.verbs.check_model import Subject, check_model
-from gpu_delegate.compare import compare, errors, first_divergence
-from gpu_delegate.context import Context
-from gpu_delegate.graph import Graph, Node, Resize
-from gpu_delegate.program import Blueprint, draft
-from gpu_delegate.reader import read_model
-from gpu_delegate.reference import Reference
-from gpu_delegate.runtime import Program, device_of
 from tests.model_builder import ModelBuilder, selfie_like
+from texelflow import assets
+from texelflow.app.cli import main
+from texelflow.app.console import Console
+from texelflow.app.frame import gl_path
+from texelflow.app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures
+from texelflow.app.media.sources import FileSource
+from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.spec import SpecOptions
+from texelflow.app.verbs import check_model as check_model_verb
+from texelflow.app.verbs.check_clip import check_clip
+from texelflow.app.verbs.check_model import Subject, check_model
+from texelflow.gpu_delegate.compare import compare, errors, first_divergence
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.graph import Graph, Node, Resize
+from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.runtime import Program, device_of
 
 Alter = Callable[[Graph], tuple[Graph, Node]]
 

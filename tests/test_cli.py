@@ -13,12 +13,12 @@ import av
 import numpy as np
 import pytest
 
-import assets
-from app.cli import main
-from gpu_delegate.context import Context
 from tests.clips import moving, write_clip
 from tests.commands import Command, Result
 from tests.model_builder import ModelBuilder
+from texelflow import assets
+from texelflow.app.cli import main
+from texelflow.gpu_delegate.context import Context
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 FRAGMENTED = {"movflags": "frag_keyframe+empty_moov"}
@@ -31,7 +31,7 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
 
 def in_process_of_its_own(*arguments: object, **environment: str) -> Result:
     """The same with another environment."""
-    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "texelflow.app.cli", *map(str, arguments)]
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False
     )
@@ -336,7 +336,7 @@ def test_signals_end_in_one_line(number: int) -> None:
     def let_interrupt() -> None:
         signal.signal(number, signal.SIG_DFL)  # a shell that runs the tests in the background ignores some
 
-    command = [sys.executable, "-m", "app.cli", "bench", "frame", "--backend", "cpu", "--runs", "1000000"]
+    command = [sys.executable, "-m", "texelflow.app.cli", "bench", "frame", "--backend", "cpu", "--runs", "1000000"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=let_interrupt) as process:
         deadline = time.monotonic() + 60
         while "interpreter_wrapper" not in mapped(process.pid) and time.monotonic() < deadline:
@@ -363,7 +363,7 @@ def test_help_names_every_verb(texelflow: Command) -> None:
 
 
 def test_help_does_not_load_the_engine() -> None:
-    code = "import sys; from app.cli import main; main(['--help']); sys.exit('numpy' in sys.modules)"
+    code = "import sys; from texelflow.app.cli import main; main(['--help']); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
@@ -382,7 +382,7 @@ def test_a_defect_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def broken(*_: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("app.models.catalogue.fetch", broken)
+    monkeypatch.setattr("texelflow.app.models.catalogue.fetch", broken)
     assert main(["models", "fetch", "selfie"]) == 70
     assert capsys.readouterr().err.count("\n") == 1
     monkeypatch.setenv("DEBUG", "1")

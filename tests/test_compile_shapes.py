@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.console import Console
-from app.verbs.bench_compile import show_bench_compile
-from app.verbs.compile_shapes import SHAPES, shaped
-from gpu_delegate import lower
-from gpu_delegate.bounds import MOST_TEXT_TAPS
-from gpu_delegate.context import Context
-from gpu_delegate.device import HARDWARE, SOFTWARE
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.passes import fold_dequantize
-from gpu_delegate.program import draft
-from gpu_delegate.reader import read_model
 from tests.commands import Command
 from tests.engine import DEVICES, on_cpu, on_gpu, worst
 from tests.sketch import Sketch
 from tests.test_fusion import check_kernels
+from texelflow.app.bench.compile import show_bench_compile
+from texelflow.app.bench.compile_shapes import SHAPES, shaped
+from texelflow.app.console import Console
+from texelflow.gpu_delegate import lower
+from texelflow.gpu_delegate.bounds import MOST_TEXT_TAPS
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.passes import fold_dequantize
+from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.reader import read_model
 
 PLANNED = [name for name in SHAPES if name != "concatenations"]
 SMALL = 21  # ops: deep enough for kernels of many nodes

@@ -13,11 +13,11 @@ import moderngl
 import numpy as np
 import pytest
 
-from gpu_delegate import opengl
-from gpu_delegate.context import Context, compile_compute, open_context
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.limits import check_limits
-from gpu_delegate.shader import explain_log, load
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context, compile_compute, open_context
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.limits import check_limits
+from texelflow.gpu_delegate.shader import explain_log, load
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
 
 
 OPEN = """
-from gpu_delegate.context import open_context
-from gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.errors import DeviceError
 try:
     with open_context() as context:
         print("open", context.gl.version)
@@ -126,7 +126,7 @@ class TestOpening:
 
 
 def load_lines(name: str) -> list[str]:
-    return resources.files("shaders").joinpath(name).read_text().splitlines()
+    return resources.files("texelflow.shaders").joinpath(name).read_text().splitlines()
 
 
 class TestEntryPoints:

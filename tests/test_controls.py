@@ -12,19 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
-from app.frame.preprocess import ImageSize
-from app.frame.targets import OffscreenTarget
-from app.overlay.controls import controls
-from app.overlay.gui import Gui
-from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
-from app.settings.settings import Settings, changed
-from app.window.keys import Key
-from app.window.screen import Screen
-from app.window.window import Window
-from gpu_delegate.context import DRAWING, Context, open_context
 from tests.choices import any_settings
 from tests.display import Display
 from tests.living import living
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.overlay.controls import controls
+from texelflow.app.overlay.gui import Gui
+from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from texelflow.app.picture.preprocess import ImageSize
+from texelflow.app.settings.settings import Settings, changed
+from texelflow.app.window.keys import Key
+from texelflow.app.window.screen import Screen
+from texelflow.app.window.window import Window
+from texelflow.gpu_delegate.context import DRAWING, Context, open_context
 
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)

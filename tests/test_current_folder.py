@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import assets
-from app.interpreter import OURS, python_command
-from app.models.catalogue import CATALOGUE
 from tests.display import Display
 from tests.running import ROOT
 from tests.test_models import index, write_wheel
+from texelflow import assets
+from texelflow.app.interpreter import OURS, python_command
+from texelflow.app.models.catalogue import CATALOGUE
 
 __all__ = ["index"]  # a fixture
 
@@ -95,7 +95,7 @@ def test_a_first_replay_in_a_window(poisoned: Path, real_index: Path, display: D
 def started(program: str, folder: Path, **environment: str) -> str:
     """What a process of this program prints that was started by one in the folder, with PYTHONPATH and such."""
     code = (
-        "import subprocess, sys\nfrom app.interpreter import *\n"
+        "import subprocess, sys\nfrom texelflow.app.interpreter import *\n"
         f"trusted = OURS if sys.argv[1:] else None\n"
         f"print(subprocess.run(python_command({program!r}, trusted=trusted), capture_output=True, text=True).stdout)"
     )
@@ -118,14 +118,16 @@ def test_what_the_user_installed_elsewhere_is_imported_and_what_lies_here_is_not
     assert started("import addition", here, PYTHONPATH=path) == ""
 
 
-def test_a_checkout_is_imported_from_even_if_it_is_the_current_folder(tmp_path: Path) -> None:
-    checkout = tmp_path / "checkout"
-    shutil.copytree(ROOT / "app", checkout / "app", ignore=shutil.ignore_patterns("__pycache__"))
-    program = "import app, sys; print(app.__file__)"
-    ours = str(checkout / "app" / "__init__.py")
-    assert started(program, checkout, trusted="t") == ours
-    assert started(program, checkout) != ours
-    assert python_command("", trusted=OURS)[:4] == [sys.executable, "-I", "-c", python_command("")[3]]
+def test_the_installed_package_is_imported_from_even_if_it_is_the_current_folder(tmp_path: Path) -> None:
+    package = tmp_path / "texelflow"
+    shutil.copytree(ROOT / "app", package / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "gpu_delegate", package / "gpu_delegate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "app" / "api" / "__init__.py", package)
+    program = "import texelflow; print(texelflow.__file__)"
+    ours = str(package / "__init__.py")
+    assert started(program, tmp_path, trusted="t") == ours
+    assert started(program, tmp_path) != ours
+    assert OURS is None, "these tests run in the repository"
 
 
 def test_the_folder_may_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

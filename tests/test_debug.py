@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_delegate import debug, opengl, watch
-from gpu_delegate.context import Context, compile_compute, label_text, open_context
-from gpu_delegate.debug import LEVELS, Folder, level, safe_name
-from gpu_delegate.device import SOFTWARE
-from gpu_delegate.errors import DeviceError, OpenGLWarning
-from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers, reasons
-from gpu_delegate.program import Blueprint, draft
-from gpu_delegate.reader import read_model
-from gpu_delegate.roofline import Cost
-from gpu_delegate.runtime import Program
-from gpu_delegate.watch import MOST_DUMPED_RUNS, barrier_lines, plan_lines
 from tests.sketch import Sketch
+from texelflow.gpu_delegate import debug, opengl, watch
+from texelflow.gpu_delegate.context import Context, compile_compute, label_text, open_context
+from texelflow.gpu_delegate.debug import LEVELS, Folder, level, safe_name
+from texelflow.gpu_delegate.device import SOFTWARE
+from texelflow.gpu_delegate.errors import DeviceError, OpenGLWarning
+from texelflow.gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers, reasons
+from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.roofline import Cost
+from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.watch import MOST_DUMPED_RUNS, barrier_lines, plan_lines
 
 ROOT = Path(__file__).parents[1]
 EMPTY = "#version 430\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
@@ -376,15 +376,15 @@ class TestMessages:
     def test_the_command_line_shows_a_line(self) -> None:
         code = """
 import ctypes, sys
-from app.cli import main
-from app.frame import machine
+from texelflow.app.cli import main
+from texelflow.app.frame import machine
 from tests.test_debug import UNDEFINED, insert, open_context
 def slow(*_):
     with open_context() as context:
         for _ in range(3):
             insert(context, UNDEFINED, b"a stale name")
             context.check_messages("in stage network")
-import app.models.catalogue
+import texelflow.app.models.catalogue
 app.models.catalogue.fetch = slow
 main(["models", "fetch", "selfie"])
 """
@@ -396,7 +396,7 @@ main(["models", "fetch", "selfie"])
     @pytest.mark.parametrize("version", ["3.3", "4.2"])
     def test_older_contexts_are_as_they_were(self, version: str) -> None:
         code = """
-from gpu_delegate.context import DRAWING, open_context
+from texelflow.gpu_delegate.context import DRAWING, open_context
 with open_context(DRAWING) as context:
     with context.scope("stage"):
         context.check_messages("stage")

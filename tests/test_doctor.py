@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.verbs import doctor_findings as findings
-from app.verbs.doctor import probe
 from tests.commands import Command, Result
 from tests.display import Display
+from texelflow.app.verbs import doctor_findings as findings
+from texelflow.app.verbs.doctor import probe
 
 
 @pytest.fixture

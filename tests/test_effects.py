@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.frame.effects import EFFECTS, Effect
-from app.frame.picture import rgba_format
-from app.frame.preprocess import Fit, ImageSize, Preprocessor
-from app.frame.render import Compositor, Look
-from app.frame.targets import OffscreenTarget
-from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.shader import load
 from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
+from texelflow.app.frame.effects import EFFECTS, Effect
+from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.picture.picture import rgba_format
+from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor
+from texelflow.gpu_delegate.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.shader import load
 
 EVERYTHING = Look(radius=9, light_wrap=0.7, threshold=0.4, softness=0.6, gamma=1.7, mirror=True)
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.media.feed import Feed, following
-from app.media.seeking import SeekableSource
-from app.media.sources import FileSource, Position, VideoFrame
-from gpu_delegate.errors import MediaError
 from tests.clips import Recipe, moving, number_of, numbered, write_clip
+from texelflow.app.media.feed import Feed, following
+from texelflow.app.media.seeking import SeekableSource
+from texelflow.app.media.sources import FileSource, Position, VideoFrame
+from texelflow.gpu_delegate.errors import MediaError
 
 FRAMES = 30
 PATIENCE_S = 20.0

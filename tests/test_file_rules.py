@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.files import ENDINGS, Existing, Files, Kind, Read, Write, look_at, objections, settle
-from app.media.recorder import write_png
-from app.names import Seen, free_name
-from gpu_delegate.errors import MediaError, UsageError
+from texelflow.app.files import ENDINGS, Existing, Files, Kind, Read, Write, look_at, objections, settle
+from texelflow.app.media.recorder import write_png
+from texelflow.app.names import Seen, free_name
+from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 KINDS = sorted(ENDINGS)
 EXISTING: tuple[Existing, ...] = ("kept", "numbered", "renewed")

@@ -14,15 +14,15 @@ import cv2
 import numpy as np
 import pytest
 
-from app.console import Console, Report
-from app.files import ENDINGS, Read, own_name
-from app.media.recorder import _FORMATS
-from app.verbs.replay import replay
-from app.verbs.replay_options import ReplayOptions
-from gpu_delegate.errors import UsageError
 from tests.clips import moving, write_clip
 from tests.commands import Command
 from tests.running import times_of
+from texelflow.app.console import Console, Report
+from texelflow.app.files import ENDINGS, Read, own_name
+from texelflow.app.media.recorder import _FORMATS
+from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
+from texelflow.gpu_delegate.errors import UsageError
 
 PATIENCE_S = 60.0
 
@@ -228,7 +228,7 @@ def on_terminal(answer: bytes, question: str, *arguments: str) -> tuple[int, str
     """Run the program on a terminal of its own and answer its question: the exit code, and all that it shows."""
     process, terminal = pty.fork()
     if not process:
-        os.execv(sys.executable, [sys.executable, "-m", "app", *arguments])
+        os.execv(sys.executable, [sys.executable, "-m", "texelflow.app", *arguments])
     shown, answered = b"", False
     try:
         while select.select([terminal], [], [], PATIENCE_S)[0]:

@@ -8,20 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import assets
-from app.console import Console
-from app.frame.masks import LIMITS, compare_masks
-from app.verbs.check_model import Subject, check_model
-from gpu_delegate.compare import compare, first_divergence, times_rounded
-from gpu_delegate.context import Context
-from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
-from gpu_delegate.packing import from_memory, to_memory
-from gpu_delegate.program import Blueprint, accesses_of, draft
-from gpu_delegate.reader import read_model
-from gpu_delegate.reference import Reference
-from gpu_delegate.roofline import cost_of
-from gpu_delegate.runtime import Program
 from tests.commands import Command
 from tests.engine import Floats, on_gpu
 from tests.model_builder import SELFIE, selfie_like
@@ -33,6 +19,20 @@ from tests.test_fusion import check_kernels
 from tests.test_hazards import check_barriers
 from tests.test_memory import collisions
 from tests.test_random_networks import check_network, choices
+from texelflow import assets
+from texelflow.app.console import Console
+from texelflow.app.frame.masks import LIMITS, compare_masks
+from texelflow.app.verbs.check_model import Subject, check_model
+from texelflow.gpu_delegate.compare import compare, first_divergence, times_rounded
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
+from texelflow.gpu_delegate.packing import from_memory, to_memory
+from texelflow.gpu_delegate.program import Blueprint, accesses_of, draft
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.roofline import cost_of
+from texelflow.gpu_delegate.runtime import Program
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24

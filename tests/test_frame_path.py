@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.frame.picture import rgba_format, rgba_picture
-from app.frame.preprocess import Fit, ImageSize, Preprocessor, sampling
-from app.frame.readback import ReadbackRing, frame_mask, read_buffer
-from app.frame.render import Compositor, Look
-from app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
-from app.frame.targets import OffscreenTarget
-from app.frame.upload import FrameTextures
-from gpu_delegate.context import Context, open_context
-from gpu_delegate.errors import DeviceError, UsageError
-from gpu_delegate.opengl import BufferRange
+from texelflow.app.frame.readback import ReadbackRing, frame_mask, read_buffer
+from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.upload import FrameTextures
+from texelflow.app.picture.picture import rgba_format, rgba_picture
+from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor, sampling
+from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.opengl import BufferRange
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from gpu_delegate.body import MOST_NODES
-from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.fusion import group_nodes
-from gpu_delegate.nodes import is_spatial_mean
-from gpu_delegate.program import Blueprint, draft
-from gpu_delegate.reader import load_model, read_model
 from tests.engine import DEVICES
 from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES
 from tests.sketch import OpCase, Sketch
+from texelflow.gpu_delegate.body import MOST_NODES
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.fusion import group_nodes
+from texelflow.gpu_delegate.nodes import is_spatial_mean
+from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.reader import load_model, read_model
 
 RUN = [case for case in CASES if not case.refused]
 

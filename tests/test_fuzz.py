@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from gpu_delegate.reader import read_model
 from tests.fuzz.__main__ import FOUND, case_maker
 from tests.fuzz.attacks import ATTACKS
 from tests.fuzz.model_mutations import MUTATIONS, Mutation, mutated, places_of
 from tests.fuzz.models import small_models
 from tests.running import ROOT
+from texelflow.gpu_delegate.reader import read_model
 
 CASES = 25
 QUICK = [name for name in ATTACKS if name != "commands"]
@@ -40,7 +40,7 @@ FINDING = """
 import json, os
 from dataclasses import asdict
 from tests.fuzz import __main__ as fuzz
-from gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import UsageError
 def attempt(data):
     if data == b"end": os._exit(3)
     if data == b"crash": os.abort()

@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_barriers, find_cyclic_barriers, unordered
-from gpu_delegate.program import Blueprint, accesses_of, draft
-from gpu_delegate.reader import load_model, read_model
 from tests.model_builder import SELFIE, ModelBuilder, selfie_like
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.hazards import (
+    STORAGE,
+    TEXTURE_FETCH,
+    Access,
+    find_barriers,
+    find_cyclic_barriers,
+    unordered,
+)
+from texelflow.gpu_delegate.program import Blueprint, accesses_of, draft
+from texelflow.gpu_delegate.reader import load_model, read_model
 
 Dispatches = Sequence[Sequence[Access]]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
-from gpu_delegate.reader import load_model, read_model
-from gpu_delegate.writer import write_model
 from tests.model_builder import ModelBuilder
+from texelflow.gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
+from texelflow.gpu_delegate.reader import load_model, read_model
+from texelflow.gpu_delegate.writer import write_model
 
 X = (1, 7, 9, 5)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.media.index import TimeIndex, arrange
-from app.media.sources import FileSource
 from tests.clips import Recipe, moving, write_clip
+from texelflow.app.media.index import TimeIndex, arrange
+from texelflow.app.media.sources import FileSource
 
 STAMPS = st.lists(st.tuples(st.integers(-1000, 1000), st.booleans()), max_size=40)
 

@@ -11,17 +11,17 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from app.cli import main
-from app.verbs.inspection import arena_picture, inspect_blueprint
-from app.verbs.peaks import measure_peaks
-from gpu_delegate.context import Context
-from gpu_delegate.device import SOFTWARE
-from gpu_delegate.memory import Plan, UsageRecord
-from gpu_delegate.program import Blueprint, draft
-from gpu_delegate.reader import SUPPORTED_OPS, read_model
-from gpu_delegate.roofline import Cost, Peaks, cost_of
-from gpu_delegate.support import why_not_on_gpu
 from tests.model_builder import ModelBuilder, selfie_like
+from texelflow.app.cli import main
+from texelflow.app.verbs.inspection import arena_picture, inspect_blueprint
+from texelflow.app.verbs.peaks import measure_peaks
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.device import SOFTWARE
+from texelflow.gpu_delegate.memory import Plan, UsageRecord
+from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.reader import SUPPORTED_OPS, read_model
+from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
+from texelflow.gpu_delegate.support import why_not_on_gpu
 
 ALIGNMENT_BYTES = SOFTWARE.offset_alignment_bytes
 
@@ -149,7 +149,7 @@ def test_without_opengl_it_plans_all_the_same(model_file: Path) -> None:
     """In a process of its own, because there the driver can be hidden."""
     here = str(Path(__file__).parents[1])
     hidden = {**os.environ, "__EGL_VENDOR_LIBRARY_DIRS": str(model_file.parent), "COLUMNS": "120", "PYTHONPATH": here}
-    command = [sys.executable, "-m", "app.cli", "inspect", str(model_file)]
+    command = [sys.executable, "-m", "texelflow.app.cli", "inspect", str(model_file)]
     done = subprocess.run(command, env=hidden, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "without measured peaks: no OpenGL" in " ".join(done.stdout.split())

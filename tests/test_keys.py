@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.window.keys import LIVE, REPLAY, Action, Key, Table, action_of, help_rows
+from texelflow.app.window.keys import LIVE, REPLAY, Action, Key, Table, action_of, help_rows
 
 PLACES = ["", "q", "a", "1", "[", ".", "space", "left", "escape", "home"]
 

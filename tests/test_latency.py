@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.capture.capture import Capture
-from app.capture.source import Shot
-from app.console import Console
-from app.frame.picture import PictureFormat, rgba_format, rgba_picture
-from app.live.flashes import Change, delays_ms, period_ms
-from app.live.latency import Latency, Plan, latency_test
-from app.settings.settings import Settings
-from app.verbs.latency_test import measure_latency, show_latency, summarize
-from app.window.window import Window
-from gpu_delegate.context import DRAWING
-from gpu_delegate.errors import MediaError
 from tests.display import SCREEN, Display
 from tests.mjpeg_server import MjpegServer
+from texelflow.app.bench.flashes import Change, delays_ms, period_ms
+from texelflow.app.bench.latency import Latency, Plan, latency_test
+from texelflow.app.bench.latency_test import measure_latency, show_latency, summarize
+from texelflow.app.capture.capture import Capture
+from texelflow.app.capture.source import Shot
+from texelflow.app.console import Console
+from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
+from texelflow.app.settings.settings import Settings
+from texelflow.app.window.window import Window
+from texelflow.gpu_delegate.context import DRAWING
+from texelflow.gpu_delegate.errors import MediaError
 
 PLAN = Plan()
 Times = npt.NDArray[np.float64]

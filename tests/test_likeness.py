@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from app.capture.likeness import like, pixel_format_name
-from app.capture.raw import rgba_of
-from app.capture.source import Shot
-from app.frame.picture import ImageSize, Orientation, PictureFormat, rgba_picture
-from app.media.convert import Rgba
+from texelflow.app.capture.likeness import like, pixel_format_name
+from texelflow.app.capture.raw import rgba_of
+from texelflow.app.capture.source import Shot
+from texelflow.app.picture.convert import Rgba
+from texelflow.app.picture.picture import ImageSize, Orientation, PictureFormat, rgba_picture
 
 FORMATS = [
     PictureFormat((64, 48)),

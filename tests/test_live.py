@@ -8,14 +8,14 @@ import cv2
 import numpy as np
 import pytest
 
-from app.capture.pattern import read_time_code, time_code_of
-from app.frame.effects import EFFECTS
-from app.media.sources import FileSource
-from app.settings.settings import Settings
-from app.window.keys import LIVE
 from tests.display import SCREEN
 from tests.live_stage import PATIENCE_S, SIZE, Script, Stage, Theatre
 from tests.running import times_of
+from texelflow.app.capture.pattern import read_time_code, time_code_of
+from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.media.sources import FileSource
+from texelflow.app.settings.settings import Settings
+from texelflow.app.window.keys import LIVE
 
 
 class TestKeys:

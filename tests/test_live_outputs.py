@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.capture.capture import TIME_BASE
-from app.frame.picture import rgba_picture
-from app.live.branch import most_waiting
-from app.live.outputs import LiveOutputs
-from app.live.recording import nominal_rate
-from app.media.sources import FileSource
-from app.media.video_frame import VideoFrame
-from app.names import free_name, next_name
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError, MediaError
 from tests.clips import moving, number_of, numbered
 from tests.living import living
 from tests.on_device import Easel
 from tests.waiting import until
+from texelflow.app.capture.capture import TIME_BASE
+from texelflow.app.live.branch import most_waiting
+from texelflow.app.live.outputs import LiveOutputs
+from texelflow.app.live.recording import nominal_rate
+from texelflow.app.media.sources import FileSource
+from texelflow.app.names import free_name, next_name
+from texelflow.app.picture.picture import rgba_picture
+from texelflow.app.picture.video_frame import VideoFrame
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
 Bytes = npt.NDArray[np.uint8]
 Open = Callable[[tuple[int, int]], tuple[LiveOutputs, Easel]]

@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import pytest
 
-from app.frame.effects import EFFECTS
 from tests.clips import write_clip
 from tests.live_stage import Picture, Script, Stage, Theatre, demo_frame
+from texelflow.app.frame.effects import EFFECTS
 
 GOLDEN = Path(__file__).parent / "data"
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24

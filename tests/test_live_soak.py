@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.console import Console
-from app.frame.effects import EFFECTS
-from app.frame.pipeline import FrameRecord
-from app.live.opening import open_place, open_session
-from app.live.session import Session
-from app.live.sourcing import Waker, open_source
-from app.models.loading import load_segmentation
-from app.settings.watch import Watch
-from app.window.window import Window
 from tests.display import Display
 from tests.living import living
 from tests.mjpeg_server import MjpegServer, Rgb
+from texelflow.app.console import Console
+from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.frame.pipeline import FrameRecord
+from texelflow.app.live.sourcing import Waker, open_source
+from texelflow.app.models.loading import load_segmentation
+from texelflow.app.session.opening import open_place, open_session
+from texelflow.app.session.session import Session
+from texelflow.app.settings.watch import Watch
+from texelflow.app.window.window import Window
 
 LONG = "SOAK_FRAMES" in os.environ
 FRAMES = int(os.environ.get("SOAK_FRAMES", "400"))

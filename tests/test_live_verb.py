@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from app.media.sources import FileSource
-from app.settings.config import read_config
-from app.settings.settings import Settings
-from gpu_delegate.errors import MediaError
 from tests.commands import Command
 from tests.display import Display
 from tests.mjpeg_server import HEAD, MjpegServer
 from tests.running import PATIENCE_S, ROOT, times_of
 from tests.waiting import until
+from texelflow.app.media.sources import FileSource
+from texelflow.app.settings.config import read_config
+from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.errors import MediaError
 
 PATTERN = ("--camera", "pattern", "--size", "160x120", "--fps", "60", "--effect", "none")
 OLD_OPENGL = {"MESA_GL_VERSION_OVERRIDE": "3.3", "MESA_GLSL_VERSION_OVERRIDE": "330"}
@@ -48,7 +48,7 @@ def run(
     act: Callable[["subprocess.Popen[str]"], object], *arguments: object, environment: Mapping[str, str] | None = None
 ) -> Ended:
     """Start `live` on the display of this process, do something to it, and wait for its end."""
-    command = [sys.executable, "-m", "app", "live", *map(str, arguments)]
+    command = [sys.executable, "-m", "texelflow.app", "live", *map(str, arguments)]
     environment = {**os.environ, **(environment or {})}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -3,9 +3,9 @@
 from itertools import pairwise
 from pathlib import Path
 
-from app.capture.pattern import time_code_of
 from tests.clips import write_clip
 from tests.live_stage import Script, Stage, Theatre, demo_frame
+from texelflow.app.capture.pattern import time_code_of
 
 
 class TestModels:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from app.frame.effects import EFFECTS, Effect, effect_by_number
-from app.frame.looks import Choice, LookOptions, choose_look, look_of
-from app.frame.outputs import wants_folder
-from app.frame.render import Look
-from gpu_delegate.errors import MediaError, UsageError
+from texelflow.app.frame.effects import EFFECTS, Effect, effect_by_number
+from texelflow.app.frame.looks import Choice, LookOptions, choose_look, look_of
+from texelflow.app.frame.outputs import wants_folder
+from texelflow.app.frame.render import Look
+from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 
 def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:

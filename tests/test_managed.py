@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from app.models.loading import SegmentationModel, load_segmentation
-from app.models.spec import SpecOptions
 from tests.clips import Recipe, moving, write_clip
 from tests.display import SCREEN, ManagedDisplay
 from tests.test_player import Script, Stage, opened, run
+from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.spec import SpecOptions
 
 POINTER = 0.01  # more of the screen than its arrow takes
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_delegate.memory import Plan, UsageRecord, aligned, greedy_by_size, lower_bound_bytes, naive
+from texelflow.gpu_delegate.memory import Plan, UsageRecord, aligned, greedy_by_size, lower_bound_bytes, naive
 
 DATA = json.loads((Path(__file__).parent / "data" / "memory_plans.json").read_text())
 ALIGNMENTS = (1, 16, 64, 256)

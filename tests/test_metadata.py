@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.catalogue import CATALOGUE, fetch
-from app.models.metadata import ModelMetadata, read_metadata
-from app.models.spec import ModelSpec, SpecOptions, decide_spec, input_size, parse_range
-from gpu_delegate.errors import ModelError, UnsupportedError, UsageError
+from texelflow.app.models.catalogue import CATALOGUE, fetch
+from texelflow.app.models.metadata import ModelMetadata, read_metadata
+from texelflow.app.models.spec import ModelSpec, SpecOptions, decide_spec, input_size, parse_range
+from texelflow.gpu_delegate.errors import ModelError, UnsupportedError, UsageError
 
 SELFIE = CATALOGUE["selfie"]
 DEEPLAB_OUTPUT = (1, 257, 257, 21)

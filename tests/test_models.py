@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from app.models import catalogue as models
-from app.models.catalogue import CATALOGUE, fetch, list_models, resolve
-from gpu_delegate.errors import CatalogueError
+from texelflow.app.models import catalogue as models
+from texelflow.app.models.catalogue import CATALOGUE, fetch, list_models, resolve
+from texelflow.gpu_delegate.errors import CatalogueError
 
 WHEEL = "mediapipe-0.10.21-cp312-cp312-manylinux_2_28_x86_64.whl"
 CONTENTS = {"selfie": b"square" * 50_000, "selfie-landscape": b"wide" * 60_000}

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.capture import network
-from app.capture.capture import Capture
-from app.capture.http_stream import public, request
-from app.capture.jpegs import MOST_BYTES, JpegSplitter
-from app.capture.mjpeg import MjpegSource
-from app.capture.network import open_network
-from app.capture.opener import opener
-from app.capture.pattern import read_time_code
-from app.capture.source import Source, SourceError, SourceLostError, Wanted
 from tests.mjpeg_server import HEAD, Answer, MjpegServer, jpeg, numbered_picture, part
 from tests.running import ROOT
 from tests.stream_sender import send_pattern
 from tests.waiting import PATIENCE_S, until
+from texelflow.app.capture import network
+from texelflow.app.capture.capture import Capture
+from texelflow.app.capture.http_stream import public, request
+from texelflow.app.capture.jpegs import MOST_BYTES, JpegSplitter
+from texelflow.app.capture.mjpeg import MjpegSource
+from texelflow.app.capture.network import open_network
+from texelflow.app.capture.opener import opener
+from texelflow.app.capture.pattern import read_time_code
+from texelflow.app.capture.source import Source, SourceError, SourceLostError, Wanted
 
 SIZE = (64, 48)
 PICTURES = [jpeg(numbered_picture(index, SIZE)) for index in range(4)]

@@ -13,17 +13,17 @@ from typing import Any
 import av
 import pytest
 
-from app.frame.pipeline import Stage
-from app.frame.targets import OffscreenTarget
-from app.media.recorder import Recorder
-from app.media.sources import VideoFrame
-from app.verbs import replay as replaying
-from app.verbs.replay_outputs import Outputs, open_outputs
-from app.window.screenshots import Screenshots
-from gpu_delegate.context import Context
 from tests.clips import Recipe, moving, write_clip
 from tests.commands import Command
 from tests.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
+from texelflow.app.frame.pipeline import Stage
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.media.recorder import Recorder
+from texelflow.app.media.sources import VideoFrame
+from texelflow.app.replay import replay as replaying
+from texelflow.app.replay.replay_outputs import Outputs, open_outputs
+from texelflow.app.window.screenshots import Screenshots
+from texelflow.gpu_delegate.context import Context
 
 RATE = 30
 UNDER_WAY = 8  # frames between the device and the file

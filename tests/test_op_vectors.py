@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_delegate.context import Context
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import (
+from tests.engine import DEVICES, Floats, on_gpu
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.graph import (
     Activated,
     Alpha,
     Attributes,
@@ -27,8 +28,7 @@ from gpu_delegate.graph import (
     Tensor,
     TransposeConv2D,
 )
-from gpu_delegate.program import draft
-from tests.engine import DEVICES, Floats, on_gpu
+from texelflow.gpu_delegate.program import draft
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "op_vectors.json").read_text())["cases"]
 REPEATED_ALONG_AN_AXIS = {"gl/AddTest.InputTensorWithConstantHWCBroadcastWidth"}  # no kernel does this yet

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gpu_delegate.context import Context
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.program import Blueprint, draft
-from gpu_delegate.reader import SUPPORTED_OPS, read_model
 from tests.engine import DEVICES, on_cpu, on_gpu, worst
 from tests.op_cases import CASES
 from tests.sketch import OpCase
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.reader import SUPPORTED_OPS, read_model
 
 RUN = [case for case in CASES if not case.refused]
 REFUSED = [case for case in CASES if case.refused]

@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.frame.pipeline import FrameRecord, StageRecord
-from app.frame.preprocess import ImageSize
-from app.frame.targets import OffscreenTarget
-from app.overlay import panel
-from app.overlay.controls import controls
-from app.overlay.figures import CameraFigures, Figures
-from app.overlay.gui import Gui
-from app.settings.settings import Settings
-from gpu_delegate import opengl
-from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.errors import DeviceError
 from tests.living import living
+from texelflow.app.frame.figures import CameraFigures, Figures
+from texelflow.app.frame.pipeline import FrameRecord, StageRecord
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.overlay import panel
+from texelflow.app.overlay.controls import controls
+from texelflow.app.overlay.gui import Gui
+from texelflow.app.picture.preprocess import ImageSize
+from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.errors import DeviceError
 
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
@@ -283,7 +283,7 @@ def test_failed_assertions_are_one_line_and_harm_nothing(context: Context) -> No
 def test_dear_imgui_is_loaded_by_a_gui_alone_and_its_absence_is_told() -> None:
     program = """
 import os, sys
-from app.overlay import gui, overlay, panel
+from texelflow.app.overlay import gui, overlay, panel
 assert not any(name.startswith("imgui_bundle") for name in sys.modules)
 sys.modules["imgui_bundle"] = None
 try:

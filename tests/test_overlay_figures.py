@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.frame.pipeline import FrameRecord, StageRecord
-from app.overlay import pen
-from app.overlay.figures import CameraFigures, Figures, Spread, ages, frames_in_flight
+from texelflow.app.frame.figures import CameraFigures, Figures, Spread, ages, frames_in_flight
+from texelflow.app.frame.pipeline import FrameRecord, StageRecord
+from texelflow.app.overlay import pen
 
 SECOND_NS = 1_000_000_000
 TIMES_MS = st.floats(0, 1e5, allow_nan=False)

@@ -23,7 +23,8 @@ def run(*command: str | Path, cwd: Path) -> str:
 def resources() -> set[str]:
     """Everything in the checkout that the program needs at run time."""
     found = {path for package in PACKAGES for kind in RESOURCES for path in (CHECKOUT / package).rglob(kind)}
-    return {path.relative_to(CHECKOUT).as_posix() for path in found}
+    names = {path.relative_to(CHECKOUT).as_posix() for path in found}
+    return {f"texelflow/{name.removeprefix('app/api/')}" for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +46,13 @@ def test_the_wheel_holds_every_module_shader_and_asset_and_nothing_else_at_the_t
     assert any(name.endswith(".comp") for name in resources())
     assert resources() <= names
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"texelflow"}
 
 
 def test_the_command_is_declared(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (entry_points,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "texelflow = app.__main__:main" in archive.read(entry_points).decode()
+        assert "texelflow = texelflow.app.__main__:main" in archive.read(entry_points).decode()
 
 
 def test_resources_are_found_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
@@ -60,11 +61,11 @@ def test_resources_are_found_outside_the_checkout(wheel: Path, tmp_path: Path) -
     run(*pip, "install", "--no-deps", "--no-index", "--target", installed, wheel, cwd=tmp_path)
     program = (
         f"import sys; sys.path.insert(0, {str(installed)!r}); from importlib.resources import files\n"
-        f"for package in {PACKAGES!r}:\n"
+        f"for package in {[f'texelflow.{name}' for name in PACKAGES]!r}:\n"
         "    for item in files(package).iterdir():\n"
         "        print(item, len(item.read_bytes()) if item.is_file() else 0)\n"
     )
     listed = dict(line.rsplit(" ", 1) for line in run(sys.executable, "-c", program, cwd=tmp_path).splitlines())
     for name in resources():
-        if name.count("/") == 1 and not name.endswith(".py"):
-            assert int(listed[str(installed / name)]) == (CHECKOUT / name).stat().st_size
+        if name.count("/") == 2 and not name.endswith(".py"):
+            assert int(listed[str(installed / name)]) == (CHECKOUT / name.removeprefix("texelflow/")).stat().st_size

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_delegate.packing import (
+from tests.engine import Floats
+from texelflow.gpu_delegate.packing import (
     Blob,
     convolution_blocks,
     depthwise_taps,
@@ -14,7 +15,6 @@ from gpu_delegate.packing import (
     phwc4,
     vector_texels,
 )
-from tests.engine import Floats
 
 SIZES = st.integers(1, 5)
 CHANNELS = st.integers(1, 13)

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_delegate import algebra, passes
-from gpu_delegate.context import Context
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
-from gpu_delegate.interpolation import interpolation_matrix
-from gpu_delegate.passes import PASSES, UNFUSED_PASSES, run_passes
-from gpu_delegate.program import draft
-from gpu_delegate.reader import load_model, read_model
-from gpu_delegate.rewrite import Outcome
 from tests.engine import DEVICES, on_cpu, on_gpu, worst
 from tests.sketch import Sketch
+from texelflow.gpu_delegate import algebra, passes
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
+from texelflow.gpu_delegate.interpolation import interpolation_matrix
+from texelflow.gpu_delegate.passes import PASSES, UNFUSED_PASSES, run_passes
+from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.reader import load_model, read_model
+from texelflow.gpu_delegate.rewrite import Outcome
 
 Draw = Callable[[Sketch], int | tuple[int, ...]]
 

@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.frame.picture import Layout, Matrix, Orientation, Picture, PictureFormat, Siting
-from app.frame.preprocess import Fit, Preprocessor
-from app.frame.readback import read_buffer
-from app.frame.resample import ImageToTensor
-from app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
-from app.frame.upload_path import choose_path, fastest
-from app.media.convert import ToRgba
-from app.media.video_frame import picture_format, views
-from gpu_delegate import opengl
-from gpu_delegate.context import Context, compile_compute, open_context
-from gpu_delegate.opengl import BufferRange
-from gpu_delegate.shader import load
+from texelflow.app.frame.readback import read_buffer
+from texelflow.app.frame.resample import ImageToTensor
+from texelflow.app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
+from texelflow.app.frame.upload_path import choose_path, fastest
+from texelflow.app.picture.convert import ToRgba
+from texelflow.app.picture.picture import Layout, Matrix, Orientation, Picture, PictureFormat, Siting
+from texelflow.app.picture.preprocess import Fit, Preprocessor
+from texelflow.app.picture.video_frame import picture_format, views
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context, compile_compute, open_context
+from texelflow.gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate.shader import load
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]

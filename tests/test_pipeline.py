@@ -9,14 +9,14 @@ from time import perf_counter_ns
 import numpy as np
 import pytest
 
-from app.frame.gpu_timer import GpuClock, GpuTimer, timer_health
-from app.frame.picture import rgba_picture
-from app.frame.pipeline import FrameRecord, Pipeline, Stage
-from app.media.sources import VideoFrame
-from app.verbs.trace import TraceWriter
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError
+from texelflow.app.frame.gpu_timer import GpuClock, GpuTimer, timer_health
+from texelflow.app.frame.pipeline import FrameRecord, Pipeline, Stage
+from texelflow.app.media.sources import VideoFrame
+from texelflow.app.picture.picture import rgba_picture
+from texelflow.app.verbs.trace import TraceWriter
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError
 
 BYTES = 1 << 20
 FRAME = VideoFrame(0, 0, 0.0, rgba_picture(np.zeros((1, 1, 4), np.uint8)), decode_start_ns=7, decode_ms=1.5)

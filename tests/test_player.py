@@ -13,21 +13,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import assets
-from app.console import Console
-from app.frame.effects import EFFECTS
-from app.frame.looks import LookOptions, choose_look
-from app.frame.pipeline import FrameRecord
-from app.media.seeking import SeekableSource
-from app.models.loading import SegmentationModel, load_segmentation
-from app.models.spec import SpecOptions
-from app.window.coldstart import WindowClosedError
-from app.window.player import Player
-from app.window.show import Show, Wishes, open_show
-from app.window.window import Window
-from gpu_delegate.errors import DeviceError, MediaError
 from tests.clips import Recipe, moving, write_clip
 from tests.display import Display
+from texelflow import assets
+from texelflow.app.console import Console
+from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.frame.looks import LookOptions, choose_look
+from texelflow.app.frame.pipeline import FrameRecord
+from texelflow.app.media.seeking import SeekableSource
+from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.spec import SpecOptions
+from texelflow.app.replay.player import Player
+from texelflow.app.replay.show import Show, Wishes, open_show
+from texelflow.app.window.loading_screen import WindowClosedError
+from texelflow.app.window.window import Window
+from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
 PATIENCE_S = 30.0
 FRAMES, RATE, GOP = 120, 10, 20
@@ -454,7 +454,7 @@ class TestColdStart:
             while monotonic() < end:
                 yield 1, 2
 
-        monkeypatch.setattr("app.window.show.segmenter_in_steps", endless)
+        monkeypatch.setattr("texelflow.app.replay.show.segmenter_in_steps", endless)
         with pytest.raises(WindowClosedError), opened(clip, model):
             pass
 

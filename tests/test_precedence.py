@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_delegate.precedence import Precedence
+from texelflow.gpu_delegate.precedence import Precedence
 
 Needs = Sequence[Sequence[int]]
 

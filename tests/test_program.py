@@ -8,21 +8,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.frame.picture import rgba_format, rgba_picture
-from app.frame.preprocess import Preprocessor
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.device import HARDWARE
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.packing import phwc4
-from gpu_delegate.program import draft
-from gpu_delegate.reader import load_model, read_model
-from gpu_delegate.reference import Reference
-from gpu_delegate.runtime import Program, TensorRange, device_of
 from tests.engine import DEVICES, Floats, on_cpu, on_gpu, run, worst
 from tests.living import living
 from tests.model_builder import CHANGED, SELFIE, Block, selfie_like
 from tests.sketch import Sketch
+from texelflow.app.picture.picture import rgba_format, rgba_picture
+from texelflow.app.picture.preprocess import Preprocessor
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.device import HARDWARE
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.packing import phwc4
+from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.reader import load_model, read_model
+from texelflow.gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.runtime import Program, TensorRange, device_of
 
 MODELS = ("selfie_model", "selfie_landscape_model")
 TOLERANCE = 1e-4

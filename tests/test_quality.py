@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.console import Console
-from app.verbs.bench_quality import PERFECT, STEPS, QualityBench, bench_quality, show_quality
-from app.verbs.quality import BAND, TOLERANCE, Judge, Quality, Truth, f_score, least_of_parabola, outline
-from assets.make_clip import true_matte
-from gpu_delegate.errors import MediaError, UsageError
+from texelflow.app.bench.mask_quality import BAND, TOLERANCE, Judge, Quality, Truth, f_score, least_of_parabola, outline
+from texelflow.app.bench.quality import PERFECT, STEPS, QualityBench, bench_quality, show_quality
+from texelflow.app.console import Console
+from texelflow.assets.make_clip import true_matte
+from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 Floats = npt.NDArray[np.float32]
 

@@ -13,15 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gpu_delegate.compare import compare, first_divergence
-from gpu_delegate.context import Context
-from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.layout import TEXEL_BYTES, Precision
-from gpu_delegate.memory import naive
-from gpu_delegate.program import Blueprint, accesses_of, draft
-from gpu_delegate.reader import read_model
-from gpu_delegate.reference import Reference
-from gpu_delegate.runtime import Program, device_of
 from tests.boundless import BoundlessProgram
 from tests.engine import DEVICES
 from tests.random_networks import random_device, random_network
@@ -29,6 +20,15 @@ from tests.sketch import Sketch
 from tests.test_fusion import check_kernels
 from tests.test_hazards import check_barriers
 from tests.test_memory import collisions
+from texelflow.gpu_delegate.compare import compare, first_divergence
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.layout import TEXEL_BYTES, Precision
+from texelflow.gpu_delegate.memory import naive
+from texelflow.gpu_delegate.program import Blueprint, accesses_of, draft
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.runtime import Program, device_of
 
 Floats = npt.NDArray[np.float32]
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.capture.modes import Choice, Mode, choose, guess
-from app.capture.raw import BadBufferError, JpegDecoder, RawFormat, picture_of, rgba_of, row_bytes
-from app.frame.preprocess import Preprocessor
-from app.frame.readback import read_buffer
-from app.frame.resample import ImageToTensor
-from app.frame.upload import FrameTextures
-from gpu_delegate.context import Context
-from gpu_delegate.opengl import BufferRange
 from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
+from texelflow.app.capture.modes import Choice, Mode, choose, guess
+from texelflow.app.capture.raw import BadBufferError, JpegDecoder, RawFormat, picture_of, rgba_of, row_bytes
+from texelflow.app.frame.readback import read_buffer
+from texelflow.app.frame.resample import ImageToTensor
+from texelflow.app.frame.upload import FrameTextures
+from texelflow.app.picture.preprocess import Preprocessor
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.opengl import BufferRange
 
 Bytes = npt.NDArray[np.uint8]
 SIZES = [(64, 48), (66, 35), (2, 1)]

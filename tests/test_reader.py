@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_delegate.graph import (
+from tests.model_builder import CHANGED, ModelBuilder, selfie_like
+from texelflow.gpu_delegate.graph import (
     ABSENT,
     Activated,
     Alpha,
@@ -22,10 +23,9 @@ from gpu_delegate.graph import (
     Resize,
     TransposeConv2D,
 )
-from gpu_delegate.ops.elementwise import BINARY, UNARY
-from gpu_delegate.reader import SUPPORTED_OPS, load_model, read_model
-from gpu_delegate.reference import Reference
-from tests.model_builder import CHANGED, ModelBuilder, selfie_like
+from texelflow.gpu_delegate.ops.elementwise import BINARY, UNARY
+from texelflow.gpu_delegate.reader import SUPPORTED_OPS, load_model, read_model
+from texelflow.gpu_delegate.reference import Reference
 
 X = (1, 7, 9, 5)
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import assets
-from app.settings.config import dump
-from app.settings.settings import Settings
 from tests.commands import Command
 from tests.display import Display
+from texelflow import assets
+from texelflow.app.settings.config import dump
+from texelflow.app.settings.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def test_command_with_a_window(line: str, recording: Path, display: Display) -> 
         title = "texelflow"
         arguments += [] if "--camera" in arguments else ["--camera", recording.name]  # there is none here
         (recording.parent / "live.toml").write_text(dump(Settings()))
-    command = [sys.executable, "-m", "app", *arguments]
+    command = [sys.executable, "-m", "texelflow.app", *arguments]
     with subprocess.Popen(command, cwd=recording.parent, stderr=subprocess.PIPE, text=True) as process:
         display.window(title)
         display.press("q")

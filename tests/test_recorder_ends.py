@@ -16,15 +16,15 @@ import av
 import numpy as np
 import pytest
 
-from app.media import growing_file
-from app.media.growing_file import GrowingFile
-from app.media.mp4 import Mp4Muxer
-from app.media.muxer import Muxer, Packet
-from app.media.recorder import Recorder
-from app.media.sources import FileSource
-from gpu_delegate.errors import MediaError
 from tests.clips import Recipe, number_of, numbered, packets, write_clip
 from tests.running import small_disk, times_of
+from texelflow.app.media import growing_file
+from texelflow.app.media.growing_file import GrowingFile
+from texelflow.app.media.mp4 import Mp4Muxer
+from texelflow.app.media.muxer import Muxer, Packet
+from texelflow.app.media.recorder import Recorder
+from texelflow.app.media.sources import FileSource
+from texelflow.gpu_delegate.errors import MediaError
 
 SUFFIXES = ["mp4", "mov", "mkv"]
 FULL_BYTES = 200_000
@@ -102,7 +102,7 @@ UNFINISHED = """
     import os, sys, time
     from fractions import Fraction
     import numpy as np
-    from app.media.recorder import Recorder
+    from texelflow.app.media.recorder import Recorder
     path, pause_s, *sound = sys.argv[1:]
     frame = np.full((48, 64, 4), 255, np.uint8)
     with Recorder(path, 64, 48, Fraction(1, 30), Fraction(30), audio_from=sound[0] if sound else None) as recorder:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_delegate.errors import DeviceError, ModelError, UsageError
-from gpu_delegate.reader import read_model
-from gpu_delegate.reference import Reference, load_interpreter_module
 from tests.model_builder import ModelBuilder, selfie_like
+from texelflow.gpu_delegate.errors import DeviceError, ModelError, UsageError
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.reference import Reference, load_interpreter_module
 
 Array = Any
 RECOMPUTED: dict[str, Callable[..., Array]] = {  # ops that TensorFlow Lite may compute in place

@@ -8,22 +8,22 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.frame.effects import Effect
-from app.frame.picture import Orientation, Picture, PictureFormat, rgba_format, rgba_picture
-from app.frame.preprocess import Fit, ImageSize, Preprocessor
-from app.frame.readback import ReadbackRing
-from app.frame.refine import Refinement, Refiner
-from app.frame.render import Compositor, Look
-from app.frame.resample import MaskLayout
-from app.frame.targets import OffscreenTarget
-from app.frame.upload import FrameTextures
-from app.verbs.quality import Judge, Truth
-from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.opengl import BufferRange
-from gpu_delegate.shader import load
 from tests.living import living
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from tests.refined import BT709, CELL, Defined, Doubles, fitted, mean_masks, over_frame
+from texelflow.app.bench.mask_quality import Judge, Truth
+from texelflow.app.frame.effects import Effect
+from texelflow.app.frame.readback import ReadbackRing
+from texelflow.app.frame.refine import Refinement, Refiner
+from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.resample import MaskLayout
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.upload import FrameTextures
+from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format, rgba_picture
+from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor
+from texelflow.gpu_delegate.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate.shader import load
 
 Floats = npt.NDArray[np.float32]
 Image = npt.NDArray[np.uint8]

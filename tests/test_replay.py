@@ -17,23 +17,23 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import assets
-from app.console import Console
-from app.frame.canvas import Canvas
-from app.frame.cpu_path import CpuPath
-from app.frame.gl_path import GlPath
-from app.frame.looks import LookOptions, choose_look
-from app.frame.picture import PictureFormat, rgba_format, rgba_picture
-from app.frame.pipeline import Pipeline, Stage
-from app.frame.readback import read_buffer
-from app.frame.targets import OffscreenTarget
-from app.media.sources import FileSource, VideoFrame
-from app.models.loading import load_segmentation
-from app.verbs.replay import replay
-from app.verbs.replay_options import ReplayOptions
-from gpu_delegate.context import Context
 from tests.clips import Recipe, moving, packets, time_of, write_clip
 from tests.commands import Command
+from texelflow import assets
+from texelflow.app.console import Console
+from texelflow.app.frame.canvas import Canvas
+from texelflow.app.frame.cpu_path import CpuPath
+from texelflow.app.frame.gl_path import GlPath
+from texelflow.app.frame.looks import LookOptions, choose_look
+from texelflow.app.frame.pipeline import Pipeline, Stage
+from texelflow.app.frame.readback import read_buffer
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.media.sources import FileSource, VideoFrame
+from texelflow.app.models.loading import load_segmentation
+from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
+from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
+from texelflow.gpu_delegate.context import Context
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 YUV_BYTES = 640 * 480 * 3 // 2  # of one frame, as it is decoded
@@ -258,7 +258,7 @@ def test_ctrl_c_finishes_the_recording_and_the_log(tmp_path: Path) -> None:
     output, log = tmp_path / "out.mp4", tmp_path / "x.json"
     command = ["replay", clip, "--out", output, "--log", log, "--backend", "cpu"]
     with subprocess.Popen(
-        [sys.executable, "-m", "app.cli", *map(str, command)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "texelflow.app.cli", *map(str, command)], stderr=subprocess.PIPE, text=True
     ) as process:
         deadline = time.monotonic() + 60
         while not (log.exists() and log.stat().st_size > 4000) and time.monotonic() < deadline:
@@ -284,7 +284,7 @@ def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 
     output = tmp_path / "out.mp4"
-    command = [sys.executable, "-m", "app.cli", "replay", str(CLIP), "--out", str(output), "--backend", "cpu"]
+    command = [sys.executable, "-m", "texelflow.app.cli", "replay", str(CLIP), "--out", str(output), "--backend", "cpu"]
     done = subprocess.run(command, preexec_fn=allow_little, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert "frames were kept" in done.stderr.splitlines()[-1]

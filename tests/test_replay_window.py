@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from app.console import Console
-from app.frame.looks import LookOptions
-from app.media.sources import FileSource
-from app.verbs.demo import has_display
-from app.verbs.replay import replay
-from app.verbs.replay_options import ReplayOptions
 from tests.clips import Recipe, moving, packets, write_clip
 from tests.commands import Command
 from tests.display import Display
+from texelflow.app.console import Console
+from texelflow.app.frame.looks import LookOptions
+from texelflow.app.media.sources import FileSource
+from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
+from texelflow.app.verbs.demo import has_display
 
 FRAMES, RATE = 12, 20
 
@@ -38,7 +38,18 @@ def count_frames(path: Path) -> int:
 
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
 def test_a_window_plays_until_q(clip: Path, display: Display, backend: str) -> None:
-    command = [sys.executable, "-m", "app", "replay", str(clip), "--window", "--loop", "--json", "--backend", backend]
+    command = [
+        sys.executable,
+        "-m",
+        "texelflow.app",
+        "replay",
+        str(clip),
+        "--window",
+        "--loop",
+        "--json",
+        "--backend",
+        backend,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         display.window(clip.name)
         display.press("q")
@@ -72,7 +83,18 @@ def test_a_window_says_that_its_recording_was_cut_off(display: Display, tmp_path
 def test_sound_ends_where_the_person_had_seen_enough(display: Display, tmp_path: Path) -> None:
     seconds, out = 30, tmp_path / "out.mp4"
     clip = write_clip(tmp_path / "heard.mp4", moving(seconds * RATE, 160, 120), Recipe(rate=RATE, sound="aac"))
-    command = [sys.executable, "-m", "app", "replay", str(clip), "--window", "--out", str(out), "--backend", "cpu"]
+    command = [
+        sys.executable,
+        "-m",
+        "texelflow.app",
+        "replay",
+        str(clip),
+        "--window",
+        "--out",
+        str(out),
+        "--backend",
+        "cpu",
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         display.window(clip.name)
         deadline = time.monotonic() + 60

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from app.console import Console
-from app.frame.backdrop import Backdrop
-from app.frame.machine import machine_in
-from app.frame.picture import rgba_format, rgba_picture
-from app.frame.targets import OffscreenTarget
-from app.live.chosen import choice_of, refinement_of
-from app.live.scene import Ground, Scene, Scenes, Steps, scene_in_steps
-from app.media.video_frame import VideoFrame
-from app.models.loading import load_segmentation
-from app.settings.settings import Settings
-from gpu_delegate.context import Context
+from texelflow.app.console import Console
+from texelflow.app.frame.backdrop import Backdrop
+from texelflow.app.frame.machine import machine_in
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.models.loading import load_segmentation
+from texelflow.app.picture.picture import rgba_format, rgba_picture
+from texelflow.app.picture.video_frame import VideoFrame
+from texelflow.app.session.derived import choice_of, refinement_of
+from texelflow.app.session.model_stages import Ground, Scene, Scenes, Steps, scene_in_steps
+from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.context import Context
 
 SIZE = (160, 120)
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import assets
-from app.frame.picture import rgba_picture
-from app.media.seeking import FrameCache, SeekableSource, Unwanted
-from app.media.sources import FileSource, Position, VideoFrame
-from gpu_delegate.errors import MediaError, UsageError
 from tests.clips import Recipe, moving, packets, set_display_matrix, write_clip
 from tests.waiting import until
+from texelflow import assets
+from texelflow.app.media.seeking import FrameCache, SeekableSource, Unwanted
+from texelflow.app.media.sources import FileSource, Position, VideoFrame
+from texelflow.app.picture.picture import rgba_picture
+from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 FRAMES = 40
 X264 = {"crf": "16", "preset": "veryfast", "g": "10", "bf": "3"}

@@ -11,17 +11,17 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from app.frame.effects import EFFECTS
-from app.frame.machine import Backend
-from app.frame.preprocess import Fit
-from app.models.catalogue import CATALOGUE
-from app.settings.config import read_config
-from app.settings.flags import flag_of, with_settings
-from app.settings.settings import Settings, changed, parse_size, specs, while_running, with_values
-from gpu_delegate.errors import UsageError
-from gpu_delegate.layout import Precision
 from tests.choices import any_settings
 from tests.commands import Command
+from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.frame.machine import Backend
+from texelflow.app.models.catalogue import CATALOGUE
+from texelflow.app.picture.preprocess import Fit
+from texelflow.app.settings.config import read_config
+from texelflow.app.settings.flags import flag_of, with_settings
+from texelflow.app.settings.settings import Settings, changed, parse_size, specs, while_running, with_values
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.layout import Precision
 
 SPECS = {spec.name: spec for spec in specs()}
 RAW = st.recursive(

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.layout import Precision
-from gpu_delegate.program import Blueprint, draft
-from gpu_delegate.reader import read_model
-from gpu_delegate.shader import explain_log, fill, load
 from tests.engine import DEVICES
 from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.shader import explain_log, fill, load
 
 DATA = Path(__file__).parent / "data"
 VALIDATOR = "glslangValidator"
@@ -48,10 +48,10 @@ class TestText:
 
     def test_lines_are_numbered_by_file_and_the_includer_goes_on_after_its_includes(self) -> None:
         lines = load("kernel.comp").splitlines()
-        source = resources.files("shaders").joinpath("kernel.comp").read_text().splitlines()
+        source = resources.files("texelflow.shaders").joinpath("kernel.comp").read_text().splitlines()
         for number, name in ((1, "vocabulary.glsl"), (2, "elementwise.glsl")):
             at = lines.index(f"#line {number}0001")
-            included = resources.files("shaders").joinpath(name).read_text().splitlines()
+            included = resources.files("texelflow.shaders").joinpath(name).read_text().splitlines()
             assert lines[at + 1 : at + 1 + len(included)] == included
             below = source.index(f'#include "{name}"') + 2  # lines count from 1, and the next one is meant
             assert lines[at + 1 + len(included)] == f"#line {below}"
@@ -218,7 +218,7 @@ def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
 @needs_validator
 def test_shaders_are_valid_glsl_with_whatever_parameters(tmp_path: Path) -> None:
     """Files with an entry point, as they are found: a new one is here by itself."""
-    names = [file.name for file in resources.files("shaders").iterdir() if file.name[-5:] in ENDINGS]
+    names = [file.name for file in resources.files("texelflow.shaders").iterdir() if file.name[-5:] in ENDINGS]
     sources = {(name[-4:], text) for name in names for text in variants(name)}
     assert {"image_to_tensor.comp", "composite.frag", "composite.vert"} <= set(names)
     assert len(sources) > 2 * len(names)

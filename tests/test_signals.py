@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.signals import Ended, StopFlag, exit_code, postponed, raising, stop_flag
 from tests.fake_camera import compiler
 from tests.running import ROOT
+from texelflow.app.signals import Ended, StopFlag, exit_code, postponed, raising, stop_flag
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -101,8 +101,8 @@ def test_a_signal_while_dear_imgui_is_loaded() -> None:
     """Its compiled module makes Python's enumerations, and aborts where one of them raises anything."""
     program = """
 import os, signal, sys
-from app.overlay.gui import load_imgui
-from app.signals import Ended, StopFlag, raising
+from texelflow.app.overlay.gui import load_imgui
+from texelflow.app.signals import Ended, StopFlag, raising
 
 def profile(frame, event, what):
     asked_by = frame.f_back.f_globals.get("__name__", "") if frame.f_back else ""
@@ -142,8 +142,8 @@ def test_handlers_that_c_has_installed_do_not_hear_ours_and_come_back(tmp_path: 
     subprocess.run(command, input=HANDLERS, text=True, check=True)
     program = """
 import os, signal
-from app.cli import main
-from app.signals import StopFlag, raising, stop_flag
+from texelflow.app.cli import main
+from texelflow.app.signals import StopFlag, raising, stop_flag
 
 assert signal.getsignal(signal.SIGTERM) is None
 for attempt in range(2):

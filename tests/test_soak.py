@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from app.console import Console
-from app.frame.canvas import Canvas
-from app.frame.looks import LookOptions, choose_look
-from app.frame.machine import machine_in
-from app.frame.pipeline import Pipeline
-from app.frame.segmenter import make_segmenter
-from app.frame.targets import OffscreenTarget
-from app.media.sources import FileSource
-from app.models.loading import load_segmentation
-from app.verbs.replay import replay
-from app.verbs.replay_options import ReplayOptions
-from app.verbs.replay_outputs import open_outputs
-from gpu_delegate.context import Context
 from tests.clips import Recipe, moving, write_clip
 from tests.living import living
+from texelflow.app.console import Console
+from texelflow.app.frame.canvas import Canvas
+from texelflow.app.frame.looks import LookOptions, choose_look
+from texelflow.app.frame.machine import machine_in
+from texelflow.app.frame.pipeline import Pipeline
+from texelflow.app.frame.segmenter import make_segmenter
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.media.sources import FileSource
+from texelflow.app.models.loading import load_segmentation
+from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
+from texelflow.app.replay.replay_outputs import open_outputs
+from texelflow.gpu_delegate.context import Context
 
 WARM_UP, ROUNDS = 5, 8
 MOST_BLOCKS = 400  # of Python's memory for each replay: moderngl never frees the names of the driver's extensions

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.frame.picture import Orientation
-from app.frame.preprocess import Preprocessor
-from app.media.convert import Rgba
-from app.media.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
-from gpu_delegate.errors import MediaError, UsageError
 from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
+from texelflow.app.media.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
+from texelflow.app.picture.convert import Rgba
+from texelflow.app.picture.picture import Orientation
+from texelflow.app.picture.preprocess import Preprocessor
+from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 COLOURS = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0), (200, 120, 40), (30, 90, 160)]
 
@@ -449,9 +449,8 @@ def test_flipped_bytes_never_cause_anything_but_a_media_error(tmp_path: Path, da
 
 def test_ffmpeg_itself_prints_nothing(tmp_path: Path) -> None:
     clip = cut(write_clip(tmp_path / "a.mkv", moving(20)), 0.6)
-    code = (
-        f"from app.media.sources import FileSource\nwith FileSource({str(clip)!r}) as source: print(len(list(source)))"
-    )
+    load = "from texelflow.app.media.sources import FileSource"
+    code = f"{load}\nwith FileSource({str(clip)!r}) as source: print(len(list(source)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 5
     assert done.stderr == ""

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.frame.picture import Layout, Picture, PictureFormat
-from app.live.still import Still
+from texelflow.app.picture.picture import Layout, Picture, PictureFormat
+from texelflow.app.session.motion import Still
 
 SIZE = (640, 480)
 USUAL_DB = 35.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import assets
-from app.cli import main
 from tests.clips import Recipe, moving, write_clip
 from tests.running import ROOT, times_of
+from texelflow import assets
+from texelflow.app.cli import main
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 FULL = Path("/dev/full")
@@ -47,7 +47,7 @@ def test_results_that_are_lost_are_told(
 
 def ended(command: str, **environment: str) -> tuple[int, str]:
     """The exit code and what reached stderr, or the file to which the shell's command leads."""
-    program = f"{sys.executable} -m app"
+    program = f"{sys.executable} -m texelflow.app"
     done = subprocess.run(
         ["sh", "-c", command.replace("texelflow", program)], cwd=ROOT, env={**os.environ, **environment},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
@@ -77,7 +77,7 @@ def test_a_recording_goes_on_where_nobody_can_be_told_about_it(tmp_path: Path, m
 def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     """What libraries write to stderr would land in it."""
     program = (
-        "import sys; from app.streams import guarded\n"
+        "import sys; from texelflow.app.streams import guarded\n"
         "with guarded(), open(sys.argv[1], 'w') as file:\n"
         "    print('lost', file=sys.stderr)\n"
         "    print('lost')\n"

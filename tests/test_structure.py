@@ -15,13 +15,18 @@ MOST_LINES = 500
 
 
 def imported(file: Path) -> Iterator[str]:
-    """Full names of all modules that a file imports, anywhere in it, and of what it takes from them."""
+    """Full names of all modules that a file imports, anywhere in it, and of what it takes from them.
+
+    Those of the repository are its own paths: gpu_delegate.context.Context.
+    """
+    package = file.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name.removeprefix("texelflow.") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file.name} imports relatively"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*above, *filter(None, [node.module]))).removeprefix("texelflow.")
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def top_levels(file: Path) -> set[str]:
@@ -33,17 +38,17 @@ def test_the_scan_finds_the_engine() -> None:
     assert {"context.py", "runtime.py", "passes.py", "convolution.py"} <= names
     context, runtime = (ROOT / "gpu_delegate" / name for name in ("context.py", "runtime.py"))
     assert top_levels(context) & MODERNGL
-    assert "gpu_delegate.context.Context" in set(imported(runtime))
+    assert "texelflow.gpu_delegate.context.Context" in set(imported(runtime))
 
 
 @pytest.mark.parametrize("file", ENGINE, ids=lambda file: str(file.relative_to(ROOT)))
 def test_engine_imports(file: Path) -> None:
     tops = top_levels(file)
-    assert not tops & {"app", "assets", "tests"}, "the engine is usable without the program"
+    assert not tops & {"app", "assets", "tests", "texelflow"}, "the engine is usable without the program"
     if file.name not in MAY_IMPORT_MODERNGL:
         assert not tops & MODERNGL
     if file.name not in MAY_IMPORT_CONTEXT:
-        assert not [name for name in imported(file) if name.startswith("gpu_delegate.context")], "plans need no OpenGL"
+        assert not [name for name in imported(file) if name.startswith("texelflow.gpu_delegate.context")], "plans need no OpenGL"
 
 
 @pytest.mark.parametrize(
@@ -55,3 +60,8 @@ def test_files_stay_short_and_say_what_they_are(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert text.count("\n") <= MOST_LINES
     assert ast.get_docstring(ast.parse(text))
+    folder = file.relative_to(ROOT).parts[0]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and folder != "tests" and not node.level:
+            own = node.module is not None and node.module.startswith((f"texelflow.{folder}", folder + "."))
+            assert not own, f"{file.name} imports {node.module}, of its own package, by its whole name"

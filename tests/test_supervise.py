@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.capture import supervise
-from app.capture.stamps import SANE_AGE_NS, Rate, Timeline, sane_stamp
-from app.capture.supervise import SECOND_NS, CaptureState, Phase, Watch, due_ns, judge
+from texelflow.app.capture import supervise
+from texelflow.app.capture.stamps import SANE_AGE_NS, Rate, Timeline, sane_stamp
+from texelflow.app.capture.supervise import SECOND_NS, CaptureState, Phase, Watch, due_ns, judge
 
 NAMED = "V4L2 /dev/video0, MJPG 640x480, 30 fps"
 TICK_NS = SECOND_NS // 4

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.media.threads import Worker, ahead
+from texelflow.app.threads import Worker, ahead
 
 
 def test_a_worker_keeps_the_order() -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from app.frame.pipeline import FrameRecord, StageRecord
-from app.verbs.frame_log import FrameLog
-from app.verbs.stats import StageTimes
-from app.verbs.trace import TraceWriter
-from app.verbs.whole_file import WholeFile
-from gpu_delegate.errors import MediaError
+from texelflow.app.frame.pipeline import FrameRecord, StageRecord
+from texelflow.app.frame.stats import StageTimes
+from texelflow.app.verbs.frame_log import FrameLog
+from texelflow.app.verbs.trace import TraceWriter
+from texelflow.app.verbs.whole_file import WholeFile
+from texelflow.gpu_delegate.errors import MediaError
 
 STAGES = ("decode", "upload", "network")
 START_NS, FRAME_NS = 7_000_000_123, 33_000_000

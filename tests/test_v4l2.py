@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.capture import listing, v4l2
-from app.capture.listing import CameraInfo, list_cameras, listed_nodes, rows_of, show_cameras
-from app.capture.modes import Mode
-from app.console import Console
+from texelflow.app.capture import listing, v4l2
+from texelflow.app.capture.listing import CameraInfo, list_cameras, listed_nodes, rows_of, show_cameras
+from texelflow.app.capture.modes import Mode
+from texelflow.app.console import Console
 
 YUYV, MJPG, NV12 = (int.from_bytes(name, "little") for name in (b"YUYV", b"MJPG", b"NV12"))
 IN_USE = 0x85200001  # video capture, extended pixel format, streaming, capabilities of this node

@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.frame.picture import PictureFormat, rgba_picture
-from app.frame.readback import ReadbackRing
-from app.frame.yuv import YuvPicture, i420, nv12
-from app.live.loopback import Loopback, advice, is_exclusive, kept_size, loopback_devices
-from app.live.outputs import LiveOutputs
-from app.live.virtual_camera import VirtualCamera
-from app.media.video_frame import VideoFrame
-from app.verbs.doctor_findings import virtual_camera
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError, UsageError
 from tests.on_device import Easel
+from texelflow.app.frame.readback import ReadbackRing
+from texelflow.app.frame.yuv import YuvPicture, i420, nv12
+from texelflow.app.live.loopback import Loopback, advice, is_exclusive, kept_size, loopback_devices
+from texelflow.app.live.outputs import LiveOutputs
+from texelflow.app.live.virtual_camera import VirtualCamera
+from texelflow.app.picture.picture import PictureFormat, rgba_picture
+from texelflow.app.picture.video_frame import VideoFrame
+from texelflow.app.verbs.doctor_findings import virtual_camera
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
 
 SIZE = (64, 48)
 NOTHING = rgba_picture(np.zeros((1, 1, 4), np.uint8))

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.frame.targets import OffscreenTarget
-from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
-from app.window.blit import blit, letterbox
-from app.window.keys import Key
-from app.window.library import variant_for
-from app.window.window import Window, fitted
-from gpu_delegate import opengl
-from gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 from tests.display import SCREEN, Display
+from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from texelflow.app.window.blit import blit, letterbox
+from texelflow.app.window.keys import Key
+from texelflow.app.window.library import variant_for
+from texelflow.app.window.window import Window, fitted
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 
 PATIENCE_S = 20.0
 SIZE = (160, 120)
@@ -296,8 +296,8 @@ class TestRefusals:
     def said(version: tuple[int, int] = REQUIRED, **environment: str) -> str:
         """What a new process says, with this environment, of a window: the same at the second try."""
         program = (
-            "from app.window.window import Window\n"
-            "from gpu_delegate.errors import DeviceError\n"
+            "from texelflow.app.window.window import Window\n"
+            "from texelflow.gpu_delegate.errors import DeviceError\n"
             "for attempt in range(2):\n"
             "    try:\n"
             f"        with Window((9, 9), 'never', {version}) as window:\n"

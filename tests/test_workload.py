@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.frame.pipeline import FrameRecord, StageRecord
-from app.live.workload import LONGEST_MS, MOST_EVERY, Governor, Level, Work, Workload, busy_ms, ladder
+from texelflow.app.frame.pipeline import FrameRecord, StageRecord
+from texelflow.app.session.workload import LONGEST_MS, MOST_EVERY, Governor, Level, Work, Workload, busy_ms, ladder
 
 STILL_DB, MOVING_DB = 60.0, 12.0
 BUDGET_MS = 1000 / 30

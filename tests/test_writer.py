@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import tflite
 
-from gpu_delegate.errors import ModelError
-from gpu_delegate.graph import ABSENT, Graph, Node, place_of
-from gpu_delegate.reader import read_model
-from gpu_delegate.reference import Reference
-from gpu_delegate.writer import write_model, written_indices
 from tests.model_builder import ModelBuilder
 from tests.op_cases import CASES
 from tests.original_file import run_original
 from tests.random_networks import random_network
 from tests.sketch import OpCase
+from texelflow.gpu_delegate.errors import ModelError
+from texelflow.gpu_delegate.graph import ABSENT, Graph, Node, place_of
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.writer import write_model, written_indices
 
 Array = Any
 

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.frame.picture import Matrix, PictureFormat
-from app.frame.preprocess import Preprocessor
-from app.frame.readback import ReadbackRing
-from app.frame.yuv import YuvPicture, grey, i420, nv12, size_bytes, split
-from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.shader import load
 from tests.on_device import target_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
+from texelflow.app.frame.readback import ReadbackRing
+from texelflow.app.frame.yuv import YuvPicture, grey, i420, nv12, size_bytes, split
+from texelflow.app.picture.picture import Matrix, PictureFormat
+from texelflow.app.picture.preprocess import Preprocessor
+from texelflow.gpu_delegate.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.shader import load
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import cv2
 
-from app.capture import v4l2
-from app.capture.device import Camera
-from app.capture.modes import Choice, Mode, choose, guess, wanted_pixels
-from app.capture.raw import ALIASES, PIXELS, RawFormat, row_bytes
-from app.capture.source import SourceError, Wanted
-from app.media.sources import MAX_PIXELS, MAX_SIDE
+from ..media.sources import MAX_PIXELS, MAX_SIDE
+from . import v4l2
+from .device import Camera
+from .modes import Choice, Mode, choose, guess, wanted_pixels
+from .raw import ALIASES, PIXELS, RawFormat, row_bytes
+from .source import SourceError, Wanted
 
 _BUFFERS = 2  # one is filled while the other is copied; with one alone some drivers lose every second picture
 _ELSEWHERE = {"YUYV": "YUY2", "YU12": "I420"}  # what formats are called where V4L2 is not

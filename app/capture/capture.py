@@ -10,13 +10,13 @@ from fractions import Fraction
 from time import perf_counter_ns
 from types import TracebackType
 
-from app.capture import supervise
-from app.capture.intake import Arrival, Counts, Intake
-from app.capture.reader import Ended, Event, Failed, Opened, Pictured, Reader
-from app.capture.source import Opener, SourceError
-from app.capture.supervise import CaptureState
-from app.frame.picture import PictureFormat
-from app.media.video_frame import VideoFrame
+from ..picture.picture import PictureFormat
+from ..picture.video_frame import VideoFrame
+from . import supervise
+from .intake import Arrival, Counts, Intake
+from .reader import Ended, Event, Failed, Opened, Pictured, Reader
+from .source import Opener, SourceError
+from .supervise import CaptureState
 
 TIME_BASE = Fraction(1, 1_000_000)  # of the frames' pts
 _TICK_S = 0.25

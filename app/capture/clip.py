@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter_ns
 
-from app.capture.source import Shot, SourceError, SourceLostError, Wanted
-from app.media.sources import FileSource
-from app.media.video_frame import VideoFrame
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from ..media.sources import FileSource
+from ..picture.video_frame import VideoFrame
+from .source import Shot, SourceError, SourceLostError, Wanted
 
 _MOST_WAIT_S = 0.5  # for a frame; then the one before is delivered again
 _MOST_LATE_NS = 500_000_000  # a file that cannot be decoded at its own pace is played more slowly

@@ -15,10 +15,10 @@ from time import perf_counter_ns, sleep
 import cv2
 import numpy as np
 
-from app.capture.raw import BadBufferError, Bytes, JpegDecoder, RawFormat, picture_of, rgba_of
-from app.capture.source import Shot, SourceError, SourceLostError, Wanted
-from app.frame.picture import Picture
-from app.media.convert import Rgba
+from ..picture.convert import Rgba
+from ..picture.picture import Picture
+from .raw import BadBufferError, Bytes, JpegDecoder, RawFormat, picture_of, rgba_of
+from .source import Shot, SourceError, SourceLostError, Wanted
 
 FIRST_PICTURE_NS = 6_000_000_000  # cameras that adjust themselves first take seconds
 PATIENCE_NS = 900_000_000  # with damaged pictures, one after the other, and with none

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, cast
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from app.capture.source import SourceError
+from .source import SourceError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.capture.likeness import like, pixel_format_name
-from app.capture.mailbox import Mailbox
-from app.capture.source import Shot
-from app.capture.stamps import Rate, Timeline, sane_stamp
-from app.frame.picture import Picture, PictureFormat
-from app.media.video_frame import VideoFrame
+from ..picture.picture import Picture, PictureFormat
+from ..picture.video_frame import VideoFrame
+from .likeness import like, pixel_format_name
+from .mailbox import Mailbox
+from .source import Shot
+from .stamps import Rate, Timeline, sane_stamp
 
 _ROWS = 16  # every 16th row is compared first
 

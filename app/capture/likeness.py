@@ -8,11 +8,12 @@ from dataclasses import replace
 import av
 import numpy as np
 
-from app.capture.source import Shot
-from app.frame.picture import ImageSize, Matrix, Orientation, Picture, PictureFormat, rgba_picture
-from app.media.convert import Rgba
-from app.media.video_frame import views
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from ..picture.convert import Rgba
+from ..picture.picture import ImageSize, Matrix, Orientation, Picture, PictureFormat, rgba_picture
+from ..picture.video_frame import views
+from .source import Shot
 
 _AREA, _BILINEAR = 0x20, 0x2  # libswscale's flags: to make smaller, to keep or make larger
 _CAREFUL = 0x2000 | 0x4000 | 0x40000  # full chroma interpolation, full chroma input, accurate rounding

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 
 import cv2
 
-from app.capture import v4l2
-from app.capture.camera import BACKENDS, backends, silence, why_not
-from app.capture.modes import Mode
-from app.console import Console
-from app.frame.picture import ImageSize
+from ..console import Console
+from ..picture.picture import ImageSize
+from . import v4l2
+from .camera import BACKENDS, backends, silence, why_not
+from .modes import Mode
 
 _INDICES = range(10)  # where no list of cameras is to be had
 

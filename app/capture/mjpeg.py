@@ -5,10 +5,10 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from app.capture.http_stream import HttpStream, reason_of
-from app.capture.jpegs import JpegSplitter
-from app.capture.raw import BadBufferError, JpegDecoder
-from app.capture.source import Shot, SourceError, SourceLostError
+from .http_stream import HttpStream, reason_of
+from .jpegs import JpegSplitter
+from .raw import BadBufferError, JpegDecoder
+from .source import Shot, SourceError, SourceLostError
 
 _OPEN_NS, _READ_NS = 4_000_000_000, 2_000_000_000
 

@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.capture.raw import ALIASES, PIXELS
-from app.frame.picture import ImageSize
+from ..picture.picture import ImageSize
+from .raw import ALIASES, PIXELS
 
 REACHED = 0.95  # of the wanted rate is as good as all of it: 29.97 for 30
 _RAW_BYTES_PER_S = 22e6  # what cameras at USB 2 get through uncompressed

@@ -7,12 +7,13 @@ from time import perf_counter_ns
 import av
 from av.codec.context import Flags
 
-from app.capture.http_stream import DigestWantedError, public, request
-from app.capture.mjpeg import MjpegSource
-from app.capture.source import Shot, Source, SourceError, SourceLostError, Wanted
-from app.media.sources import MAX_PIXELS, MAX_SIDE, pick_stream
-from app.media.video_frame import FrameMaker, orientation_of, picture_format
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from ..media.sources import MAX_PIXELS, MAX_SIDE, pick_stream
+from ..picture.video_frame import FrameMaker, orientation_of, picture_format
+from .http_stream import DigestWantedError, public, request
+from .mjpeg import MjpegSource
+from .source import Shot, Source, SourceError, SourceLostError, Wanted
 
 SCHEMES = ("http", "https", "rtsp", "rtsps", "udp", "rtp", "tcp")
 _REQUEST_S, _OPEN_S, _READ_S = 4.0, 6.0, 2.0

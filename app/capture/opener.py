@@ -4,12 +4,13 @@ import os
 import re
 from functools import partial
 
-from app.capture.camera import open_camera
-from app.capture.clip import open_clip
-from app.capture.network import SCHEMES, open_network
-from app.capture.pattern import open_pattern
-from app.capture.source import Opener, Wanted
-from gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import UsageError
+
+from .camera import open_camera
+from .clip import open_clip
+from .network import SCHEMES, open_network
+from .pattern import open_pattern
+from .source import Opener, Wanted
 
 PATTERN = "pattern"
 _CAMERA = re.compile(r"[0-9]{1,3}|/dev/.+")

@@ -11,10 +11,10 @@ from time import perf_counter_ns
 import numpy as np
 import numpy.typing as npt
 
-from app.capture.raw import rgba_of
-from app.capture.source import Shot, Wanted
-from app.frame.picture import Matrix, Picture, PictureFormat, Plane
-from app.media.frames import check_size
+from ..media.frames import check_size
+from ..picture.picture import Matrix, Picture, PictureFormat, Plane
+from .raw import rgba_of
+from .source import Shot, Wanted
 
 _COLUMNS, _ROWS = 16, 2
 _SYNC = ((1, 0), (0, 1))  # how each row begins: white is 1

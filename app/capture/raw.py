@@ -15,12 +15,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.picture import ImageSize, Layout, Matrix, Orientation, Picture, PictureFormat, Plane, rgba_picture
-from app.frame.preprocess import Preprocessor
-from app.media.convert import Rgba, ToRgba
-from app.media.sources import MAX_PIXELS, MAX_SIDE
-from app.media.video_frame import picture_format, views
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from ..media.sources import MAX_PIXELS, MAX_SIDE
+from ..picture.convert import Rgba, ToRgba
+from ..picture.picture import ImageSize, Layout, Matrix, Orientation, Picture, PictureFormat, Plane, rgba_picture
+from ..picture.preprocess import Preprocessor
+from ..picture.video_frame import picture_format, views
 
 Bytes = npt.NDArray[np.uint8]
 

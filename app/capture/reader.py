@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TypeAlias
 
-from app.capture.source import Opener, Shot, Source
-from gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.errors import TexelflowError
+
+from .source import Opener, Shot, Source
 
 _GRACE_S = 1.0  # how long a reader waits for the one before to give the device back
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from app.frame.picture import ImageSize, Picture, PictureFormat
-from app.media.convert import Rgba
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from ..picture.convert import Rgba
+from ..picture.picture import ImageSize, Picture, PictureFormat
 
 
 class SourceError(MediaError):

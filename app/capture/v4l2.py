@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from app.capture.modes import Mode
-from app.capture.raw import ALIASES
-from app.frame.picture import ImageSize, Matrix
+from ..picture.picture import ImageSize, Matrix
+from .modes import Mode
+from .raw import ALIASES
 
 if sys.platform != "win32":
     import fcntl

@@ -8,16 +8,17 @@ from contextlib import ExitStack
 from importlib import resources
 from pathlib import Path
 
-from app.frame.drawing import FRAME_SAMPLERS, Drawing
-from app.frame.picture import Picture, PictureFormat
-from app.frame.preprocess import ImageSize, sampling
-from app.frame.resample import axis_defines
-from app.frame.targets import OffscreenTarget
-from app.frame.upload import FrameTextures
-from app.media.moving_background import BackgroundFeed
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import TexelflowError
+
+from ..picture.picture import Picture, PictureFormat
+from ..picture.preprocess import ImageSize, sampling
+from .drawing import FRAME_SAMPLERS, Drawing
+from .moving_background import BackgroundFeed
+from .resample import axis_defines
+from .targets import OffscreenTarget
+from .upload import FrameTextures
 
 DEFAULT_BACKGROUND = "background.jpg"  # among the assets
 
@@ -100,7 +101,7 @@ class Backdrop:
         self._files.close()
 
     def _default(self) -> Path:
-        return self._files.enter_context(resources.as_file(resources.files("assets") / DEFAULT_BACKGROUND))
+        return self._files.enter_context(resources.as_file(resources.files("texelflow.assets") / DEFAULT_BACKGROUND))
 
     def _show_at_once(self, background: Path) -> None:
         self._feed = BackgroundFeed(background, self.size)

@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp
 
-from app.frame.drawing import Drawing
-from app.frame.effects import LEAST_RADIUS, MOST_RADIUS
-from app.frame.preprocess import ImageSize
-from app.frame.targets import OffscreenTarget
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+
+from ..picture.preprocess import ImageSize
+from .drawing import Drawing
+from .effects import LEAST_RADIUS, MOST_RADIUS
+from .targets import OffscreenTarget
 
 _LEAST_FACTOR = 3
 _CELLS = 2.0  # the least standard deviation in cells: below, interpolating between cells shows

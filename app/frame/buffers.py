@@ -1,10 +1,11 @@
 """A number of bytes goes in, a buffer on the device for a mask comes out."""
 
-from app.frame.preprocess import ImageSize
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.opengl import BufferRange
+
+from ..picture.preprocess import ImageSize
 
 
 def mask_buffer(context: Context, size: ImageSize, size_bytes: int, computed: bool = True) -> BufferRange:

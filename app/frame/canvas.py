@@ -2,18 +2,19 @@
 
 from pathlib import Path
 
-from app.frame.backdrop import Backdrop
-from app.frame.effects import Effect
-from app.frame.looks import Choice
-from app.frame.pipeline import Stage
-from app.frame.preprocess import Fit
-from app.frame.refine import Refiner
-from app.frame.render import Compositor, Look
-from app.frame.segmenter import DrawableMask
-from app.frame.targets import OffscreenTarget
-from app.media.sources import VideoFrame
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+
+from ..media.sources import VideoFrame
+from ..picture.preprocess import Fit
+from .backdrop import Backdrop
+from .effects import Effect
+from .looks import Choice
+from .pipeline import Stage
+from .refine import Refiner
+from .render import Compositor, Look
+from .segmenter import DrawableMask
+from .targets import OffscreenTarget
 
 
 class Canvas:

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.frame.picture import Picture, PictureFormat
-from app.frame.preprocess import Fit, Floats, Preprocessor
-from app.models.loading import SegmentationModel
-from app.models.spec import ModelSpec
-from gpu_delegate.packing import Float32Array
-from gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.reference import Reference
+
+from ..models.loading import SegmentationModel
+from ..models.spec import ModelSpec
+from ..picture.picture import Picture, PictureFormat
+from ..picture.preprocess import Fit, Floats, Preprocessor
 
 
 class CpuPath:

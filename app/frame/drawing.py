@@ -3,10 +3,11 @@
 import ctypes
 from collections.abc import Mapping, Sequence
 
-from app.frame.preprocess import ImageSize
-from gpu_delegate import opengl
-from gpu_delegate.context import Context, compile_program
-from gpu_delegate.shader import Value, load
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context, compile_program
+from texelflow.gpu_delegate.shader import Value, load
+
+from ..picture.preprocess import ImageSize
 
 FRAME_SAMPLERS: Mapping[str, int] = {f"frame_{plane}": plane for plane in range(3)}  # of frame.glsl
 

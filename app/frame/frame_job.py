@@ -2,17 +2,18 @@
 
 from typing import Protocol
 
-from app.frame.buffers import mask_buffer
-from app.frame.cpu_path import CpuPath, mask_of
-from app.frame.gl_path import GlPath
-from app.frame.picture import Picture, PictureFormat
-from app.frame.preprocess import Floats
-from app.frame.readback import frame_mask, read_buffer
-from app.frame.resample import MaskToFrame
-from app.models.loading import SegmentationModel
-from gpu_delegate.context import Context
-from gpu_delegate.layout import Precision
-from gpu_delegate.runtime import Progress
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.runtime import Progress
+
+from ..models.loading import SegmentationModel
+from ..picture.picture import Picture, PictureFormat
+from ..picture.preprocess import Floats
+from .buffers import mask_buffer
+from .cpu_path import CpuPath, mask_of
+from .gl_path import GlPath
+from .readback import frame_mask, read_buffer
+from .resample import MaskToFrame
 
 
 class FrameJob(Protocol):

@@ -4,17 +4,18 @@ import contextlib
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from app.frame.picture import Picture, PictureFormat
-from app.frame.pipeline import Stage
-from app.frame.preprocess import Fit
-from app.frame.resample import ImageToTensor, MaskLayout
-from app.frame.upload import FrameTextures
-from app.frame.upload_path import choose_path
-from app.models.loading import SegmentationModel
-from gpu_delegate.context import Context
-from gpu_delegate.layout import Precision
-from gpu_delegate.program import draft
-from gpu_delegate.runtime import Program, Progress, TensorRange, device_of
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.runtime import Program, Progress, TensorRange, device_of
+
+from ..models.loading import SegmentationModel
+from ..picture.picture import Picture, PictureFormat
+from ..picture.preprocess import Fit
+from .pipeline import Stage
+from .resample import ImageToTensor, MaskLayout
+from .upload import FrameTextures
+from .upload_path import choose_path
 
 
 class GlPath:

@@ -33,14 +33,15 @@ Coefficients are interpolated by the device's own filter, since nothing on the C
 picture shows.
 """
 
-from app.frame.drawing import FRAME_SAMPLERS, Drawing
-from app.frame.preprocess import Axis, Fit, ImageSize, Sampling, sampling
-from app.frame.resample import axis_defines
-from app.frame.targets import OffscreenTarget
-from app.frame.temporal import CELL
-from app.frame.upload import FrameTextures
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+
+from ..picture.preprocess import Axis, Fit, ImageSize, Sampling, sampling
+from .drawing import FRAME_SAMPLERS, Drawing
+from .resample import axis_defines
+from .targets import OffscreenTarget
+from .temporal import CELL
+from .upload import FrameTextures
 
 _UNIT, _BEFORE_UNIT = 3, 4  # what is read in turn, beside the frame's planes
 _KNOWN_UNIT = _BEFORE_UNIT

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS
-from app.frame.render import Color, Look
-from app.media.moving_background import check_background
-from gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import UsageError
+
+from .effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS
+from .moving_background import check_background
+from .render import Color, Look
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from app.console import Console
-from gpu_delegate import debug
-from gpu_delegate.context import DRAWING, Context, open_context, too_old
-from gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.context import DRAWING, Context, open_context, too_old
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
+
+from ..console import Console
 
 Backend = Literal["gl", "cpu"]
 

@@ -9,11 +9,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.preprocess import Floats
-from app.media.convert import Rgba
-from app.media.recorder import write_png
-from gpu_delegate.compare import errors
-from gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.compare import errors
+from texelflow.gpu_delegate.layout import Precision
+
+from ..media.recorder import write_png
+from ..picture.convert import Rgba
+from ..picture.preprocess import Floats
 
 THRESHOLD = 0.5  # from which on a pixel counts as a person
 

@@ -7,22 +7,23 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.buffers import mask_buffer
-from app.frame.effects import Effect
-from app.frame.gl_path import GlPath
-from app.frame.pipeline import Stage
-from app.frame.preprocess import Floats, ImageSize
-from app.frame.readback import Bytes, ReadbackRing, frame_mask
-from app.frame.resample import MaskToFrame
-from app.frame.segmenter import CpuSegmenter
-from app.frame.targets import OffscreenTarget
-from app.leftovers import remove_if_left
-from app.media.convert import Rgba
-from app.media.recorder import Recorder, write_png
-from app.media.sources import VideoFrame
-from app.media.threads import Observer, Worker
-from gpu_delegate.context import Context
-from gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+
+from ..leftovers import remove_if_left
+from ..media.recorder import Recorder, write_png
+from ..media.sources import VideoFrame
+from ..picture.convert import Rgba
+from ..picture.preprocess import Floats, ImageSize
+from ..threads import Observer, Worker
+from .buffers import mask_buffer
+from .effects import Effect
+from .gl_path import GlPath
+from .pipeline import Stage
+from .readback import Bytes, ReadbackRing, frame_mask
+from .resample import MaskToFrame
+from .segmenter import CpuSegmenter
+from .targets import OffscreenTarget
 
 TaggedPicture = tuple[int, Bytes]  # the number that its frame is known by, and RGBA bytes
 

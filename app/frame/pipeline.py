@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Literal
 
-from app.frame.gpu_timer import Borders, GpuClock, GpuTimer, timer_health
-from app.media.sources import VideoFrame
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError
+
+from ..media.sources import VideoFrame
+from .gpu_timer import Borders, GpuClock, GpuTimer, timer_health
 
 DECODE = "decode"  # the first stage of each record, which happened before the frame came here
 

@@ -13,11 +13,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from app.frame.preprocess import ImageSize
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.opengl import BufferSpan
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.opengl import BufferSpan
+
+from ..picture.preprocess import ImageSize
 
 Tag = TypeVar("Tag")
 Bytes = npt.NDArray[np.uint8]

@@ -14,14 +14,15 @@ interpolated between those on both sides, if the newest frame has one.
 
 from dataclasses import dataclass
 
-from app.frame.guided import GuidedFilter
-from app.frame.preprocess import Fit
-from app.frame.segmenter import DrawableMask
-from app.frame.targets import OffscreenTarget
-from app.frame.temporal import CELL, TemporalBlend
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.shader import Value
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.shader import Value
+
+from ..picture.preprocess import Fit
+from .guided import GuidedFilter
+from .segmenter import DrawableMask
+from .targets import OffscreenTarget
+from .temporal import CELL, TemporalBlend
 
 MOST_DELAY = 1  # frames
 

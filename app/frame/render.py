@@ -3,19 +3,20 @@
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from app.frame.backdrop import Backdrop
-from app.frame.blur import Blur
-from app.frame.drawing import FRAME_SAMPLERS, Drawing
-from app.frame.effects import EFFECTS, Effect
-from app.frame.preprocess import Fit, ImageSize, sampling
-from app.frame.refine import Refiner
-from app.frame.resample import BufferTexture, MaskLayout, all_inside, axis_defines
-from app.frame.targets import OffscreenTarget
-from app.frame.upload import FrameTextures
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.opengl import BufferSpan
-from gpu_delegate.shader import Value
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.opengl import BufferSpan
+from texelflow.gpu_delegate.shader import Value
+
+from ..picture.preprocess import Fit, ImageSize, sampling
+from .backdrop import Backdrop
+from .blur import Blur
+from .drawing import FRAME_SAMPLERS, Drawing
+from .effects import EFFECTS, Effect
+from .refine import Refiner
+from .resample import BufferTexture, MaskLayout, all_inside, axis_defines
+from .targets import OffscreenTarget
+from .upload import FrameTextures
 
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
 

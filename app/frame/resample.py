@@ -8,14 +8,15 @@ from typing import Literal
 
 import numpy as np
 
-from app.frame.preprocess import Axis, Fit, ImageSize, Sampling, sampling
-from app.frame.upload import FrameTextures
-from gpu_delegate import opengl, watch
-from gpu_delegate.context import Context, compile_compute
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.opengl import BufferSpan
-from gpu_delegate.roofline import Cost
-from gpu_delegate.shader import Value, load
+from texelflow.gpu_delegate import opengl, watch
+from texelflow.gpu_delegate.context import Context, compile_compute
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.opengl import BufferSpan
+from texelflow.gpu_delegate.roofline import Cost
+from texelflow.gpu_delegate.shader import Value, load
+
+from ..picture.preprocess import Axis, Fit, ImageSize, Sampling, sampling
+from .upload import FrameTextures
 
 _MOST_SPAN = 8  # a window of more than 8 x 8 values for 4 x 4 pixels costs more than reading each pixel's own four
 _ACTIVATIONS = {"none": 0, "sigmoid": 1, "softmax": 2}

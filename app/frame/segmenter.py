@@ -9,24 +9,25 @@ from typing import Protocol
 
 import numpy as np
 
-from app.console import Console
-from app.frame.buffers import mask_buffer
-from app.frame.cpu_path import CpuPath
-from app.frame.gl_path import GlPath
-from app.frame.machine import Machine
-from app.frame.picture import PictureFormat
-from app.frame.pipeline import Stage
-from app.frame.preprocess import Fit, Floats
-from app.frame.resample import MaskLayout
-from app.frame.upload import FrameTextures
-from app.frame.upload_path import choose_path
-from app.media.sources import VideoFrame
-from app.models.loading import SegmentationModel
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.layout import Precision
-from gpu_delegate.opengl import BufferRange, BufferSpan
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.opengl import BufferRange, BufferSpan
+
+from ..console import Console
+from ..media.sources import VideoFrame
+from ..models.loading import SegmentationModel
+from ..picture.picture import PictureFormat
+from ..picture.preprocess import Fit, Floats
+from .buffers import mask_buffer
+from .cpu_path import CpuPath
+from .gl_path import GlPath
+from .machine import Machine
+from .pipeline import Stage
+from .resample import MaskLayout
+from .upload import FrameTextures
+from .upload_path import choose_path
 
 _NO_BUFFER = BufferRange(0, 0, 0)
 

@@ -6,10 +6,11 @@ from typing import Literal
 
 import moderngl
 
-from app.frame.preprocess import ImageSize
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError
+
+from ..picture.preprocess import ImageSize
 
 Kind = Literal["bytes", "halves", "floats", "codes"]
 

@@ -18,12 +18,13 @@ the next one tells as much as it is surer:
 passed is how much of the time between the two masks had passed when the picture was taken: 0 if s is of its own frame.
 """
 
-from app.frame.drawing import Drawing
-from app.frame.resample import BufferTexture, MaskLayout
-from app.frame.targets import OffscreenTarget
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.opengl import BufferSpan
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.opengl import BufferSpan
+
+from .drawing import Drawing
+from .resample import BufferTexture, MaskLayout
+from .targets import OffscreenTarget
 
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from app.frame.picture import Layout, Picture, PictureFormat, Plane
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.shader import Value
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.shader import Value
+
+from ..picture.picture import Layout, Picture, PictureFormat, Plane
 
 DEPTH = 3  # buffers of a ring for each plane
 

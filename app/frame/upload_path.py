@@ -11,10 +11,11 @@ from time import perf_counter
 
 import numpy as np
 
-from app.frame.picture import Picture, PictureFormat
-from app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
-from gpu_delegate import debug
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.context import Context
+
+from ..picture.picture import Picture, PictureFormat
+from .upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 
 CLEARLY_FASTER = 0.9  # of direct's time, or less
 _FRAMES, _ROUNDS = 4, 3

@@ -7,14 +7,15 @@ nearest, halves up. Pictures of odd sizes repeat their last row and column.
 
 import numpy as np
 
-from app.frame.drawing import Drawing
-from app.frame.picture import Layout, Matrix, Picture, PictureFormat
-from app.frame.preprocess import ImageSize
-from app.frame.readback import Bytes
-from app.frame.targets import OffscreenTarget
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.shader import Value
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.shader import Value
+
+from ..picture.picture import Layout, Matrix, Picture, PictureFormat
+from ..picture.preprocess import ImageSize
+from .drawing import Drawing
+from .readback import Bytes
+from .targets import OffscreenTarget
 
 _CHROMA: dict[Layout, int] = {"yuv": 1, "nv12": 2}  # to_yuv.frag's numbers; 0 is luma
 

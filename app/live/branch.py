@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-from app.frame.preprocess import ImageSize
-from app.frame.readback import Bytes, ReadbackRing
-from app.frame.targets import OffscreenTarget
-from app.frame.yuv import YuvPicture, size_bytes
-from app.media.threads import Worker
-from app.media.video_frame import VideoFrame
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError, TexelflowError
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
+
+from ..frame.readback import Bytes, ReadbackRing
+from ..frame.targets import OffscreenTarget
+from ..frame.yuv import YuvPicture, size_bytes
+from ..picture.preprocess import ImageSize
+from ..picture.video_frame import VideoFrame
+from ..threads import Worker
 
 _MOST_FRAMES = 8  # that wait for a sink
 _MOST_BYTES = 64 << 20  # of those, but two may always wait

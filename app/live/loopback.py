@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.console import one_line
+from ..console import one_line
 
 INSTALL = "pip install 'texelflow[virtual-camera]'"
 LOAD = "sudo modprobe v4l2loopback exclusive_caps=1 card_label=texelflow"

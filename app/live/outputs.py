@@ -8,22 +8,23 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal, Protocol
 
-from app.console import counted
-from app.files import check_output
-from app.frame.effects import Effect
-from app.frame.outputs import wants_folder
-from app.frame.picture import PictureFormat
-from app.frame.pipeline import Stage
-from app.frame.preprocess import ImageSize
-from app.frame.targets import OffscreenTarget
-from app.frame.yuv import YuvPicture, grey, i420
-from app.live.branch import Branch, Counts, Sink
-from app.live.loopback import advice
-from app.live.recording import PngSink, VideoSink
-from app.live.virtual_camera import VirtualCamera
-from app.media.video_frame import VideoFrame
-from app.names import free_name, next_name
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate.context import Context
+
+from ..console import counted
+from ..files import check_output
+from ..frame.effects import Effect
+from ..frame.outputs import wants_folder
+from ..frame.pipeline import Stage
+from ..frame.targets import OffscreenTarget
+from ..frame.yuv import YuvPicture, grey, i420
+from ..names import free_name, next_name
+from ..picture.picture import PictureFormat
+from ..picture.preprocess import ImageSize
+from ..picture.video_frame import VideoFrame
+from .branch import Branch, Counts, Sink
+from .loopback import advice
+from .recording import PngSink, VideoSink
+from .virtual_camera import VirtualCamera
 
 Kind = Literal["recording", "mattes", "cutouts", "virtual camera"]
 

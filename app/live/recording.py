@@ -3,14 +3,14 @@
 from fractions import Fraction
 from pathlib import Path
 
-from app.capture.capture import TIME_BASE
-from app.console import counted, one_line
-from app.files import check_output
-from app.frame.outputs import make_folder, write_numbered
-from app.frame.picture import ImageSize
-from app.frame.readback import Bytes
-from app.live.branch import Stamp
-from app.media.recorder import Recorder
+from ..capture.capture import TIME_BASE
+from ..console import counted, one_line
+from ..files import check_output
+from ..frame.outputs import make_folder, write_numbered
+from ..frame.readback import Bytes
+from ..media.recorder import Recorder
+from ..picture.picture import ImageSize
+from .branch import Stamp
 
 _USUAL_RATE, _HIGHEST_RATE = 30, 1000
 _LEAST_STEP = 1000  # a millisecond: Matroska keeps no less

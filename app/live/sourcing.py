@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from time import perf_counter, sleep
 
-from app.capture.capture import Capture
-from app.capture.opener import opener
-from app.capture.source import SourceError
-from app.live.chosen import wanted_of
-from app.media.sources import VideoFrame
-from app.overlay.gui import Gui
-from app.settings.settings import Settings
-from app.window.coldstart import ColdStart
-from app.window.window import Window
+from ..capture.capture import Capture
+from ..capture.opener import opener
+from ..capture.source import SourceError
+from ..media.sources import VideoFrame
+from ..overlay.gui import Gui
+from ..session.derived import wanted_of
+from ..settings.settings import Settings
+from ..window.loading_screen import LoadingScreen
+from ..window.window import Window
 
 _PATIENCE_S = 20.0  # for the first picture: some cameras take 12 s to open
 _WAIT_S = 0.005
@@ -52,7 +52,7 @@ def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: G
     with contextlib.ExitStack() as stack:
         capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake))
         aspect = Fraction(*last.picture.format.upright_size)
-        with ColdStart(window, gui, lambda: last, aspect) as start:
+        with LoadingScreen(window, gui, lambda: last, aspect) as start:
             first = start.run(_waited_for(capture), "opening the camera")
         stack.pop_all()
         return OpenSource(capture, first)

@@ -7,13 +7,14 @@ import importlib
 import sys
 from typing import Any
 
-from app.console import counted, one_line
-from app.frame.picture import ImageSize, PictureFormat
-from app.frame.readback import Bytes
-from app.frame.yuv import i420, nv12
-from app.live.branch import Stamp
-from app.live.loopback import INSTALL, LOAD, kept_size, loopback_devices
-from gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
+
+from ..console import counted, one_line
+from ..frame.readback import Bytes
+from ..frame.yuv import i420, nv12
+from ..picture.picture import ImageSize, PictureFormat
+from .branch import Stamp
+from .loopback import INSTALL, LOAD, kept_size, loopback_devices
 
 _OBS = "install OBS (obsproject.com), and start and stop its virtual camera once"
 _USUAL_RATE = 30.0

@@ -8,8 +8,8 @@ from collections import deque
 from types import TracebackType
 from typing import TypeAlias
 
-from app.media.seeking import SeekableSource, Unwanted
-from app.media.sources import VideoFrame
+from .seeking import SeekableSource, Unwanted
+from .sources import VideoFrame
 
 Loop: TypeAlias = tuple[int, int | None]
 """Number of the first frame and of the last one, both included; None: the last of the range."""

@@ -8,10 +8,11 @@ from importlib import resources
 import cv2
 import numpy as np
 
-from app.frame.preprocess import ImageSize
-from app.media.convert import Rgba
-from app.media.sources import MAX_PIXELS, MAX_SIDE, FileSource
-from gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+
+from ..picture.convert import Rgba
+from ..picture.preprocess import ImageSize
+from .sources import MAX_PIXELS, MAX_SIDE, FileSource
 
 CLIP_FRAMES = (30, 60, 90, 110, 130, 150, 180, 230)  # with one person, with two, in little light
 MOST_BYTES = 1 << 28  # of all of them
@@ -43,7 +44,7 @@ def clip_frames(size: ImageSize) -> list[Rgba]:
     count = max(1, MOST_BYTES // (size[0] * size[1] * 4))
     wanted = CLIP_FRAMES[:count]
     with (
-        resources.as_file(resources.files("assets") / "people.mp4") as path,
+        resources.as_file(resources.files("texelflow.assets") / "people.mp4") as path,
         FileSource(path, last=wanted[-1]) as source,
     ):
         chosen = [frame.rgba for frame in source if frame.index in wanted]

@@ -15,8 +15,9 @@ import av
 import numpy as np
 import numpy.typing as npt
 
-from app.media.sources import open_recording, pick_stream
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from .sources import open_recording, pick_stream
 
 MOST_FRAMES = 1 << 22  # 38 hours at 30 a second; more are not listed
 _POLL_S = 0.02

@@ -8,8 +8,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from app.media.growing_file import GrowingFile
-from app.media.muxer import Muxer, Packet
+from .growing_file import GrowingFile
+from .muxer import Muxer, Packet
 
 _EBML, _SEGMENT, _SEEK_HEAD, _VOID, _INFO, _TRACKS = 0x1A45DFA3, 0x18538067, 0x114D9B74, 0xEC, 0x1549A966, 0x1654AE6B
 _SEEK, _SEEK_ID, _SEEK_POSITION, _DURATION = 0x4DBB, 0x53AB, 0x53AC, 0x4489

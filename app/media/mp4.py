@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import av
 
-from app.media.growing_file import GrowingFile
-from app.media.muxer import Muxer, Packet
+from .growing_file import GrowingFile
+from .muxer import Muxer, Packet
 
 _PARENTS = (b"moov", b"trak", b"mdia", b"minf", b"stbl")
 _BASE_IS_MOOF = 0x20000

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias
 import av
 import av.container
 
-from app.media.growing_file import GrowingFile
+from .growing_file import GrowingFile
 
 Packet: TypeAlias = "av.Packet[av.VideoStream] | av.Packet[av.AudioStream]"
 

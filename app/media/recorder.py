@@ -15,15 +15,16 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from app.files import check_output, check_writable
-from app.leftovers import locked, remove_if_left
-from app.media.convert import FromRgba, Rgba
-from app.media.growing_file import DISK_FULL
-from app.media.matroska import MatroskaMuxer
-from app.media.mp4 import Mp4Muxer
-from app.media.muxer import Muxer
-from app.media.sound import SoundCopy, fits
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from ..files import check_output, check_writable
+from ..leftovers import locked, remove_if_left
+from ..picture.convert import FromRgba, Rgba
+from .growing_file import DISK_FULL
+from .matroska import MatroskaMuxer
+from .mp4 import Mp4Muxer
+from .muxer import Muxer
+from .sound import SoundCopy, fits
 
 _FORMATS: dict[str, tuple[type[Muxer], str]] = {
     ".mp4": (Mp4Muxer, "mp4"),

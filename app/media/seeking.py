@@ -19,10 +19,11 @@ from types import TracebackType
 
 import av
 
-from app.media.index import MOST_FRAMES, Claims, TimeIndex
-from app.media.sources import FileSource, Position, VideoFrame
-from app.media.survey import Survey
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from .index import MOST_FRAMES, Claims, TimeIndex
+from .sources import FileSource, Position, VideoFrame
+from .survey import Survey
 
 CACHE_BYTES = 128 << 20
 _FEWEST_KEPT = 4

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import av
 from av.bitstream import BitStreamFilterContext
 
-from app.media.sources import open_recording
+from .sources import open_recording
 
 AudioPacket: TypeAlias = "av.Packet[av.AudioStream]"
 

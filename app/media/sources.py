@@ -16,12 +16,13 @@ from typing import TypeAlias
 
 import av
 
-from app.frame.picture import PictureFormat
-from app.media.container import Layout, examine
-from app.media.convert import describe_colour
-from app.media.video_frame import FrameMaker
-from app.media.video_frame import VideoFrame as VideoFrame
-from gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+
+from ..picture.convert import describe_colour
+from ..picture.picture import PictureFormat
+from ..picture.video_frame import FrameMaker
+from ..picture.video_frame import VideoFrame as VideoFrame
+from .container import Layout, examine
 
 MAX_SIDE = 16384  # the largest texture that desktop GPUs take
 MAX_PIXELS = 128 * 1024 * 1024

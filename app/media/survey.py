@@ -16,9 +16,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.media.index import MOST_FRAMES
-from app.media.sources import FileSource, VideoFrame
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError
+
+from .index import MOST_FRAMES
+from .sources import FileSource, VideoFrame
 
 _POLL_S = 0.02
 _IDLE = 19  # the least urgent of Unix's priorities

@@ -13,10 +13,11 @@ from types import MappingProxyType
 
 import platformdirs
 
-from app.models.archive import ArchiveError, Bounds, open_archive, read_start
-from app.models.download import DISK_FULL, download_wheel
-from app.models.workplace import clean, workplace
-from gpu_delegate.errors import CatalogueError
+from texelflow.gpu_delegate.errors import CatalogueError
+
+from .archive import ArchiveError, Bounds, open_archive, read_start
+from .download import DISK_FULL, download_wheel
+from .workplace import clean, workplace
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "place_of", "resolve"]
 

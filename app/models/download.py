@@ -7,8 +7,9 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.interpreter import python_command
-from gpu_delegate.errors import CatalogueError
+from texelflow.gpu_delegate.errors import CatalogueError
+
+from ..interpreter import python_command
 
 __all__ = ["DISK_FULL", "download_wheel"]
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from app.frame.preprocess import ImageSize
-from app.models.catalogue import ModelEntry, Progress, resolve
-from app.models.metadata import read_metadata
-from app.models.spec import ModelSpec, SpecOptions, decide_spec, input_size
-from gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
-from gpu_delegate.graph import Graph
-from gpu_delegate.reader import MAX_FILE_BYTES, printable, read_model
+from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.reader import MAX_FILE_BYTES, printable, read_model
+
+from ..picture.preprocess import ImageSize
+from .catalogue import ModelEntry, Progress, resolve
+from .metadata import read_metadata
+from .spec import ModelSpec, SpecOptions, decide_spec, input_size
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.models.archive import ArchiveError, Bounds, open_archive, read_start
-from gpu_delegate.errors import ModelError
-from gpu_delegate.reader import printable
+from texelflow.gpu_delegate.errors import ModelError
+from texelflow.gpu_delegate.reader import printable
+
+from .archive import ArchiveError, Bounds, open_archive, read_start
 
 __all__ = ["ModelMetadata", "read_metadata"]
 

@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.models.catalogue import ModelEntry
-from app.models.metadata import ModelMetadata
-from gpu_delegate.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
+
+from .catalogue import ModelEntry
+from .metadata import ModelMetadata
 
 __all__ = ["ACTIVATIONS", "ModelSpec", "SpecOptions", "decide_spec", "input_size", "parse_range"]
 

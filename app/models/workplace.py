@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.leftovers import locked, remove_if_left
+from ..leftovers import locked, remove_if_left
 
 _PREFIX = ".fetch-"
 

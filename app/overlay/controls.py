@@ -6,8 +6,8 @@ Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's m
 from dataclasses import replace
 from typing import Any
 
-from app.overlay.gui import load_imgui
-from app.settings.settings import Settings, Spec, Value, meaning, shown, specs, value_of
+from ..settings.settings import Settings, Spec, Value, meaning, shown, specs, value_of
+from .gui import load_imgui
 
 _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
 _LABELS = 0.36  # of its width

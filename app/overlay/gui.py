@@ -8,14 +8,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from app.console import one_line
-from app.frame.preprocess import ImageSize
-from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
-from app.signals import postponed
-from app.window.library import library_named
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
-from gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import DeviceError
+
+from ..console import one_line
+from ..picture.preprocess import ImageSize
+from ..signals import postponed
+from ..window.library import library_named
+from .inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 
 FONT_PX = 13.0  # at scale 1
 SMALLEST_FONT_PX = 9.0

@@ -1,12 +1,13 @@
 """Records of frames go in; the pictures of a target come out with figures over them: a stage without any window."""
 
-from app.frame.pipeline import FrameRecord, Stage
-from app.frame.targets import OffscreenTarget
-from app.media.sources import VideoFrame
-from app.overlay import panel
-from app.overlay.figures import OVERLAY, Figures
-from app.overlay.gui import Gui
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate.context import Context
+
+from ..frame.figures import OVERLAY, Figures
+from ..frame.pipeline import FrameRecord, Stage
+from ..frame.targets import OffscreenTarget
+from ..media.sources import VideoFrame
+from . import panel
+from .gui import Gui
 
 _USUAL_HEIGHT = 720  # of pictures; in larger ones text grows with them, since people see them as large as these
 

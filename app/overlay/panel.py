@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from app.console import one_line
-from app.overlay.figures import CameraFigures, Figures, Spread, Summary
-from app.overlay.pen import BRIGHT, CPU, DIM, GPU, LARGE, LATE, LATE_SHARE, OPAQUE, PADDING, PLAIN, Pen
+from ..console import one_line
+from ..frame.figures import CameraFigures, Figures, Spread, Summary
+from .pen import BRIGHT, CPU, DIM, GPU, LARGE, LATE, LATE_SHARE, OPAQUE, PADDING, PLAIN, Pen
 
 _MARGIN, _GRAPH, _GAP = 0.6, 3.4, 0.45  # em
 _MESSAGE = 5.2  # em from the bottom to the top of messages

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from app.overlay.gui import load_imgui
+from .gui import load_imgui
 
 BACK, OPAQUE, RULE = 0xCC1A1512, 0xF41A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
 BRIGHT, PLAIN, DIM = 0xFFFFFFFF, 0xFFE2DBD5, 0xFFA69C92

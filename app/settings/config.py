@@ -14,8 +14,9 @@ from typing import Any
 
 import platformdirs
 
-from app.settings.settings import Settings, Spec, Value, meaning, meant, shown, specs, with_values
-from gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import UsageError
+
+from .settings import Settings, Spec, Value, meaning, meant, shown, specs, with_values
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from app.settings.settings import Kind, Spec, meaning, specs
+from .settings import Kind, Spec, meaning, specs
 
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[Kind, str] = {

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from app.frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
-from app.models.catalogue import CATALOGUE
-from gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import UsageError
+
+from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
+from ..models.catalogue import CATALOGUE
 
 if TYPE_CHECKING:  # help comes at once without them
-    from app.frame.preprocess import Fit
-    from gpu_delegate.layout import Precision
+    from texelflow.gpu_delegate.layout import Precision
+
+    from ..picture.preprocess import Fit
 
 Value = bool | int | float | str
 Kind = Literal["bool", "int", "float", "text", "choice", "size", "path", "background"]

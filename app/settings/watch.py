@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from app.settings.config import default_path, read_config
-from app.settings.flags import flag_of
-from app.settings.settings import Settings, changed, with_values
-from gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import UsageError
+
+from .config import default_path, read_config
+from .flags import flag_of
+from .settings import Settings, changed, with_values
 
 _INTERVAL_NS = 500_000_000
 

@@ -5,18 +5,19 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.console import Console
-from app.files import Files, Read, Write, own_name, settle
-from app.media.sources import FileSource, Position
-from app.models.catalogue import CATALOGUE, place_of, resolve
-from app.models.loading import load_segmentation
-from app.models.spec import SpecOptions
-from app.verbs.check_clip import DEFAULT_REPORT, check_clip
-from app.verbs.check_model import check_model, subject_of
-from app.verbs.replay import CUT_OFF
-from gpu_delegate.errors import UsageError
-from gpu_delegate.layout import Precision
-from gpu_delegate.reader import load_model
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.reader import load_model
+
+from ..console import Console
+from ..files import Files, Read, Write, own_name, settle
+from ..media.sources import FileSource, Position
+from ..models.catalogue import CATALOGUE, place_of, resolve
+from ..models.loading import load_segmentation
+from ..models.spec import SpecOptions
+from ..replay.replay import CUT_OFF
+from .check_clip import DEFAULT_REPORT, check_clip
+from .check_model import check_model, subject_of
 
 
 @dataclass(frozen=True)

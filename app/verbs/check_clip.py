@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from app.console import Console
-from app.frame.cpu_path import CpuPath
-from app.frame.frame_job import GlFrameJob
-from app.frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, failures, iou_of, save_picture
-from app.frame.preprocess import Floats
-from app.media.convert import Rgba
-from app.media.sources import FileSource
-from app.models.loading import SegmentationModel
-from app.verbs.check_model import Sample, Subject, TensorCheck, finite
-from gpu_delegate.compare import TOLERANCE, errors, first_divergence
-from gpu_delegate.context import Context, open_context
-from gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.compare import TOLERANCE, errors, first_divergence
+from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.layout import Precision
+
+from ..console import Console
+from ..frame.cpu_path import CpuPath
+from ..frame.frame_job import GlFrameJob
+from ..frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, failures, iou_of, save_picture
+from ..media.sources import FileSource
+from ..models.loading import SegmentationModel
+from ..picture.convert import Rgba
+from ..picture.preprocess import Floats
+from .check_model import Sample, Subject, TensorCheck, finite
 
 DEFAULT_REPORT = Path("texelflow-check.png")
 

@@ -9,19 +9,20 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from app.console import Console
-from app.frame.picture import rgba_format, rgba_picture
-from app.frame.preprocess import Floats, Preprocessor
-from app.media.frames import CLIP_FRAMES, clip_frames
-from app.models.metadata import read_metadata
-from gpu_delegate.compare import HALF_ERROR, TOLERANCE, Difference, compare, describe, first_divergence
-from gpu_delegate.context import Context, open_context
-from gpu_delegate.errors import UnsupportedError
-from gpu_delegate.graph import Graph
-from gpu_delegate.layout import Precision
-from gpu_delegate.program import draft
-from gpu_delegate.reference import Reference
-from gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.compare import HALF_ERROR, TOLERANCE, Difference, compare, describe, first_divergence
+from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.reference import Reference
+from texelflow.gpu_delegate.runtime import Program, device_of
+
+from ..console import Console
+from ..media.frames import CLIP_FRAMES, clip_frames
+from ..models.metadata import read_metadata
+from ..picture.picture import rgba_format, rgba_picture
+from ..picture.preprocess import Floats, Preprocessor
 
 _CLIP_SIZE = (640, 480)
 _ROWS = 12  # of the table: tensors worth a look

@@ -13,24 +13,25 @@ from typing import Any
 import cv2
 import numpy as np
 
-from app.console import Console
-from app.files import Files, Read, Write, settle
-from app.frame.cpu_path import CpuPath
-from app.frame.frame_job import GlFrameJob
-from app.frame.looks import LookOptions
-from app.frame.masks import MaskDifference, compare_masks
-from app.frame.outputs import make_folder
-from app.frame.preprocess import Floats
-from app.media.convert import Rgba
-from app.media.recorder import write_png
-from app.media.sources import FileSource
-from app.models.catalogue import place_of
-from app.models.loading import SegmentationModel, load_segmentation
-from app.verbs.replay import replay
-from app.verbs.replay_options import ReplayOptions
-from app.verbs.report import show_replay
-from gpu_delegate.context import open_context
-from gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.errors import DeviceError
+
+from ..console import Console
+from ..files import Files, Read, Write, settle
+from ..frame.cpu_path import CpuPath
+from ..frame.frame_job import GlFrameJob
+from ..frame.looks import LookOptions
+from ..frame.masks import MaskDifference, compare_masks
+from ..frame.outputs import make_folder
+from ..media.recorder import write_png
+from ..media.sources import FileSource
+from ..models.catalogue import place_of
+from ..models.loading import SegmentationModel, load_segmentation
+from ..picture.convert import Rgba
+from ..picture.preprocess import Floats
+from ..replay.replay import replay
+from ..replay.replay_options import ReplayOptions
+from .report import show_replay
 
 CHECK_EVERY = 10  # frames
 STILL = 110  # the frame of the still, one of those checked: two people
@@ -44,7 +45,7 @@ def demo(given: Path | None, model_name: str, console: Console, force: bool = Fa
     They go into the folder that was given, or into one of the program's own, where those of a demo before are renewed.
     """
     folder = given or FOLDER
-    with resources.as_file(resources.files("assets") / "people.mp4") as clip:
+    with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:
         reads = Read("the input itself", clip), Read("the model", place_of(model_name))
         settle(Files(reads, (Write("--out", folder, "demo", "kept" if given else "renewed"),)), force)
         make_folder(folder)
@@ -78,7 +79,7 @@ def watch_demo(model_name: str, console: Console) -> int:
     A display that does not let a window open is told of, and is no failure.
     """
     console.note("the clip in a window: ? lists its keys, q closes it")
-    with resources.as_file(resources.files("assets") / "people.mp4") as clip:
+    with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:
         options = ReplayOptions(clip, look=LookOptions("replace"), model=model_name, window=True, closes=True)
         try:
             _, code = replay(options, console)

@@ -14,12 +14,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from app.console import Console, one_line
-from app.interpreter import OURS, python_command
-from app.verbs import doctor_findings as findings
-from app.verbs.doctor_findings import Finding
+from ..console import Console, one_line
+from ..interpreter import OURS, python_command
+from . import doctor_findings as findings
+from .doctor_findings import Finding
 
-_PROBE = "from app.verbs.doctor_probe import main; main(sys.argv[1])"
+_PROBE = "from texelflow.app.verbs.doctor_probe import main; main(sys.argv[1])"
 _PROBE_SECONDS = 30
 _WIDTH = 100
 _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red"}

@@ -76,7 +76,7 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
 
 
 def _limits(limits: Mapping[str, Any]) -> list[Finding]:
-    from gpu_delegate.limits import NEEDED
+    from texelflow.gpu_delegate.limits import NEEDED
 
     return [
         _judged(
@@ -174,7 +174,7 @@ def cameras() -> list[Finding]:
     """What is plugged in, where that can be told without opening it."""
     if sys.platform != "linux":
         return [Finding("Cameras", "cameras", "ok", "not looked for: texelflow live --list opens each")]
-    from app.capture.listing import list_cameras
+    from ..capture.listing import list_cameras
 
     advice = "live shows streams, recordings and --camera pattern without one"
     found = [
@@ -186,7 +186,7 @@ def cameras() -> list[Finding]:
 
 def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
     """What showing pictures to other programs takes: a package, and on Linux a kernel module with a device."""
-    from app.live.loopback import INSTALL, LOAD, advice, loopback_devices
+    from ..live.loopback import INSTALL, LOAD, advice, loopback_devices
 
     version = _version_of("pyvirtualcam")
     lines = [_judged(bool(version), "Virtual camera", "pyvirtualcam", version or "not installed", INSTALL)]
@@ -199,7 +199,7 @@ def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
 
 def models() -> list[Finding]:
     """The catalogue's models, and the folder in which they are kept."""
-    from app.models.catalogue import cache_folder, list_models
+    from ..models.catalogue import cache_folder, list_models
 
     folder = cache_folder() / "models"
     why_not = _why_not_writable(folder)

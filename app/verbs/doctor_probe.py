@@ -11,11 +11,12 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
-from app.frame.gpu_timer import timer_health
-from gpu_delegate import opengl
-from gpu_delegate.context import DRAWING, Context, open_context
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.library import load_library
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.library import load_library
+
+from ..frame.gpu_timer import timer_health
 
 Found = dict[str, Any]
 
@@ -84,7 +85,7 @@ def _egl_device(ask: Callable[[int, int], bytes | None], device: int) -> str:
 
 def probe_window() -> Found:
     """Whether a window opens, and which OpenGL it gets; the window is never shown."""
-    from app.window.library import load_glfw
+    from ..window.library import load_glfw
 
     glfw = load_glfw()
     reporting: Any = glfw
@@ -108,7 +109,7 @@ def probe_window() -> Found:
 
 def probe_cpu() -> Found:
     """The TensorFlow Lite that loads, if one does."""
-    from gpu_delegate.reference import load_interpreter_module
+    from texelflow.gpu_delegate.reference import load_interpreter_module
 
     return {"module": load_interpreter_module().__name__, "error": ""}
 

@@ -9,8 +9,8 @@ from time import perf_counter_ns, process_time_ns
 from types import TracebackType
 from typing import Any
 
-from app.frame.pipeline import DECODE, FrameRecord
-from app.verbs.whole_file import WholeFile
+from ..frame.pipeline import DECODE, FrameRecord
+from .whole_file import WholeFile
 
 _JSON_START = '{"frames": [\n'
 _COUNTS = ("dropped", "repeated", "uploaded_bytes", "readback_bytes", "dispatches", "process_cpu_percent")

@@ -8,21 +8,22 @@ from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
-from app.console import Console
-from app.files import Files, Read, settle
-from app.models.catalogue import place_of, resolve
-from app.verbs.inspection import Inspection, arena_picture, inspect_blueprint
-from app.verbs.peaks import measure_peaks
-from gpu_delegate.context import open_context
-from gpu_delegate.device import SOFTWARE, Device
-from gpu_delegate.errors import DeviceError, UsageError
-from gpu_delegate.graph import Graph
-from gpu_delegate.layout import Precision
-from gpu_delegate.program import Blueprint, draft
-from gpu_delegate.reader import SUPPORTED_OPS, load_model
-from gpu_delegate.roofline import Peaks
-from gpu_delegate.runtime import device_of
-from gpu_delegate.support import why_not_on_gpu
+from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.device import SOFTWARE, Device
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.reader import SUPPORTED_OPS, load_model
+from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.support import why_not_on_gpu
+
+from ..console import Console
+from ..files import Files, Read, settle
+from ..models.catalogue import place_of, resolve
+from .inspection import Inspection, arena_picture, inspect_blueprint
+from .peaks import measure_peaks
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 _MIB = 1 << 20

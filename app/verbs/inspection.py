@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpu_delegate import memory, passes
-from gpu_delegate.graph import Graph
-from gpu_delegate.kernel import Kernel
-from gpu_delegate.layout import Precision
-from gpu_delegate.program import Blueprint
-from gpu_delegate.roofline import Peaks, cost_of
+from texelflow.gpu_delegate import memory, passes
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.kernel import Kernel
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.program import Blueprint
+from texelflow.gpu_delegate.roofline import Peaks, cost_of
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FREE = "·"

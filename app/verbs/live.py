@@ -5,19 +5,20 @@ import gc
 from pathlib import Path
 from typing import Any
 
-from app.console import Console
-from app.files import settle
-from app.live.chosen import choice_of, files_of
-from app.live.opening import Place, open_place, open_session
-from app.live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
-from app.media.moving_background import check_background
-from app.models.loading import load_segmentation
-from app.settings.settings import Settings
-from app.settings.watch import Watch
-from app.signals import exit_code, stop_flag
-from app.verbs.live_summary import Tally
-from app.window.coldstart import WindowClosedError
-from gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.errors import TexelflowError
+
+from ..console import Console
+from ..files import settle
+from ..frame.moving_background import check_background
+from ..live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
+from ..models.loading import load_segmentation
+from ..session.derived import choice_of, files_of
+from ..session.opening import Place, open_place, open_session
+from ..session.run_stats import Tally
+from ..settings.settings import Settings
+from ..settings.watch import Watch
+from ..signals import exit_code, stop_flag
+from ..window.loading_screen import WindowClosedError
 
 
 def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:

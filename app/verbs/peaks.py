@@ -3,12 +3,12 @@
 import ctypes
 from time import perf_counter
 
-from gpu_delegate import opengl
-from gpu_delegate.context import Context, compile_compute
-from gpu_delegate.layout import TEXEL_BYTES
-from gpu_delegate.opengl import GL
-from gpu_delegate.roofline import Peaks
-from gpu_delegate.shader import load
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context, compile_compute
+from texelflow.gpu_delegate.layout import TEXEL_BYTES
+from texelflow.gpu_delegate.opengl import GL
+from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.shader import load
 
 _GROUP = 64  # threads of a work-group
 _ROUND_MACS = 48  # of one thread in peak_macs.comp: 4 steps of 3 vectors of 4

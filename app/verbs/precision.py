@@ -2,8 +2,8 @@
 
 from typing import get_args
 
-from gpu_delegate.errors import UsageError
-from gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.layout import Precision
 
 
 def parse_precision(text: str) -> Precision:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.console import Console
-from app.models.catalogue import list_models
+from ..console import Console
+from ..models.catalogue import list_models
 
 _PERCENTILES = ("median_ms", "p95_ms", "p99_ms", "max_ms")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from app.frame.pipeline import DECODE, FrameRecord
-from app.verbs.whole_file import WholeFile
+from ..frame.pipeline import DECODE, FrameRecord
+from .whole_file import WholeFile
 
 GL_TRACK, GPU_TRACK = "OpenGL thread", "GPU"
 Event = dict[str, Any]

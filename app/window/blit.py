@@ -3,11 +3,12 @@
 from fractions import Fraction
 from functools import lru_cache
 
-from app.frame.preprocess import ImageSize
-from app.frame.targets import OffscreenTarget
-from app.window.window import Window
-from gpu_delegate import opengl
-from gpu_delegate.context import Context
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+
+from ..frame.targets import OffscreenTarget
+from ..picture.preprocess import ImageSize
+from .window import Window
 
 _BLACK = (0.0, 0.0, 0.0, 1.0)
 

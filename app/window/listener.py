@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from ..overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 
 _MOST = 1000  # inputs kept; only a window that draws no more lets so many come together
 _LONGEST_BYTES = 4096  # of what is pasted

@@ -2,10 +2,11 @@
 
 from fractions import Fraction
 
-from app.frame.preprocess import ImageSize
-from app.window.window import Window
-from gpu_delegate.context import DRAWING, REQUIRED
-from gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.context import DRAWING, REQUIRED
+from texelflow.gpu_delegate.errors import DeviceError
+
+from ..picture.preprocess import ImageSize
+from .window import Window
 
 
 def open_window(size: ImageSize, title: str, backend: str, aspect: Fraction = Fraction(1)) -> Window:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol
 
-from app.frame.pipeline import Stage
-from app.frame.targets import OffscreenTarget
-from app.media.sources import VideoFrame
-from app.overlay.gui import Gui
-from app.window.blit import blit
-from app.window.keys import Key
-from app.window.window import Window
+from ..frame.pipeline import Stage
+from ..frame.targets import OffscreenTarget
+from ..media.sources import VideoFrame
+from ..overlay.gui import Gui
+from .blit import blit
+from .keys import Key
+from .window import Window
 
 Part = Callable[[], None]  # draws something with Dear ImGui
 

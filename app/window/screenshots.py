@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from app.console import one_line
-from app.frame.readback import Bytes, ReadbackRing
-from app.frame.targets import OffscreenTarget
-from app.media.recorder import write_png
-from app.media.threads import Worker
-from gpu_delegate.context import Context
-from gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import MediaError
+
+from ..console import one_line
+from ..frame.readback import Bytes, ReadbackRing
+from ..frame.targets import OffscreenTarget
+from ..media.recorder import write_png
+from ..threads import Worker
 
 _LONGEST_STEM = 60  # characters, so that the name stays within what file systems take
 

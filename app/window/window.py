@@ -6,16 +6,17 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from app.console import one_line
-from app.frame.preprocess import ImageSize
-from app.overlay.inputs import Input
-from app.window.keys import Key
-from app.window.library import load_glfw
-from app.window.listener import Listener
-from gpu_delegate import debug, opengl
-from gpu_delegate.context import DRAWING, REQUIRED, Context
-from gpu_delegate.errors import DeviceError
-from gpu_delegate.library import load_library
+from texelflow.gpu_delegate import debug, opengl
+from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.library import load_library
+
+from ..console import one_line
+from ..overlay.inputs import Input
+from ..picture.preprocess import ImageSize
+from .keys import Key
+from .library import load_glfw
+from .listener import Listener
 
 _NAME = "texelflow"
 _LONGEST_TITLE = 200

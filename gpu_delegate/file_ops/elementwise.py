@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from gpu_delegate.graph import Activated, Alpha, Attributes, Graph, Node
-from gpu_delegate.operators import ACTIVATION_CODES, Form, Operator, attributes_of
+from ..graph import Activated, Alpha, Attributes, Graph, Node
+from ..operators import ACTIVATION_CODES, Form, Operator, attributes_of
 
 MOST_BROADCAST = 4  # dimensions; TensorFlow Lite ends the process where it repeats values in 5, or 6, by the op
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import tflite
 
-from gpu_delegate.graph import Activated, Attributes, Concatenation, Graph, Node, Pad, Reduce, Resize, Shape
-from gpu_delegate.operators import ACTIVATION_CODES, MAX_OPERANDS, MAX_STRIDE, Form, Operator, attributes_of, integers
+from ..graph import Activated, Attributes, Concatenation, Graph, Node, Pad, Reduce, Resize, Shape
+from ..operators import ACTIVATION_CODES, MAX_OPERANDS, MAX_STRIDE, Form, Operator, attributes_of, integers
 
 
 def read_fully_connected(operator: Operator) -> Attributes:

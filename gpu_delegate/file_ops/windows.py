@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import tflite
 
-from gpu_delegate.graph import (
+from ..graph import (
     ABSENT,
     Attributes,
     Conv2D,
@@ -17,7 +17,7 @@ from gpu_delegate.graph import (
     Size2,
     TransposeConv2D,
 )
-from gpu_delegate.operators import ACTIVATION_CODES, MAX_STRIDE, Form, Operator, attributes_of, integers
+from ..operators import ACTIVATION_CODES, MAX_STRIDE, Form, Operator, attributes_of, integers
 
 
 def _positive(operator: Operator, what: str, height: int, width: int) -> Size2:

@@ -1,11 +1,11 @@
 """CONV_2D in its two forms: accumulating over streamed input slices, and gathering over held ones."""
 
-from gpu_delegate.emit import Emitter
-from gpu_delegate.expressions import Slice
-from gpu_delegate.graph import Conv2D, Node, TransposeConv2D
-from gpu_delegate.nodes import is_pointwise_convolution
-from gpu_delegate.packing import bias_of, convolution_blocks
-from gpu_delegate.rewrite import float_data
+from ..emit import Emitter
+from ..expressions import Slice
+from ..graph import Conv2D, Node, TransposeConv2D
+from ..nodes import is_pointwise_convolution
+from ..packing import bias_of, convolution_blocks
+from ..rewrite import float_data
 
 
 def start(emitter: Emitter, node: Node) -> None:

@@ -1,8 +1,8 @@
 """DEPTH_TO_SPACE: each pixel's channels become a block of pixels, so the op is all in how it stores."""
 
-from gpu_delegate.emit import Emitter
-from gpu_delegate.expressions import Slice
-from gpu_delegate.graph import Node
+from ..emit import Emitter
+from ..expressions import Slice
+from ..graph import Node
 
 
 def plain_lanes(block: int) -> int:

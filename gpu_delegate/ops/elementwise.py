@@ -6,7 +6,7 @@ To add one: a row here, a GLSL function there if no built-in fits, and a row in 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gpu_delegate.graph import Alpha, Node
+from ..graph import Alpha, Node
 
 # {0} is the vec4 operand; every expression must be finite where its operand is, or the op is listed in NEEDS_MASK.
 UNARY: Mapping[str, str] = MappingProxyType(

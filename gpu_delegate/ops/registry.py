@@ -5,8 +5,8 @@ Elementwise ops have a table of their own, in gpu_delegate/ops/elementwise.py.
 
 from types import MappingProxyType
 
-from gpu_delegate.emit import Ops
-from gpu_delegate.ops import convolution, depth_to_space, resize, window
+from ..emit import Ops
+from . import convolution, depth_to_space, resize, window
 
 OPS = Ops(
     stream=MappingProxyType(

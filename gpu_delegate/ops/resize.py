@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from gpu_delegate.emit import Emitter
-from gpu_delegate.expressions import Slice
-from gpu_delegate.graph import Node, Resize
-from gpu_delegate.interpolation import scale_of
+from ..emit import Emitter
+from ..expressions import Slice
+from ..graph import Node, Resize
+from ..interpolation import scale_of
 
 
 def bilinear(emitter: Emitter, node: Node, at: Slice) -> list[str]:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from gpu_delegate.emit import Emitter
-from gpu_delegate.expressions import Slice
-from gpu_delegate.graph import DepthwiseConv2D, Node, Padding, Pool2D, Size2
-from gpu_delegate.packing import bias_of, depthwise_taps
-from gpu_delegate.rewrite import float_data
+from ..emit import Emitter
+from ..expressions import Slice
+from ..graph import DepthwiseConv2D, Node, Padding, Pool2D, Size2
+from ..packing import bias_of, depthwise_taps
+from ..rewrite import float_data
 
 LOWEST = "vec4(-3.402823466e38)"
 Axis = tuple[str, str]  # a source coordinate and its validity, see Emitter.axis

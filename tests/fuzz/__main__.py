@@ -19,14 +19,14 @@ from random import Random
 import rich.console
 from rich.progress import track
 
-from app.console import Console
-from app.models.catalogue import resolve
-from gpu_delegate.errors import TexelflowError
-from gpu_delegate.reference import load_interpreter_module
 from tests.fuzz.attacks import ATTACKS, Attack
 from tests.fuzz.children import Ending, in_child
 from tests.fuzz.models import REFUSED_LATE
 from tests.fuzz.refusals import check_line
+from texelflow.app.console import Console
+from texelflow.app.models.catalogue import resolve
+from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.reference import load_interpreter_module
 
 FOUND = ("raised", "crashed", "hung", "too large")
 OUTCOMES = ("ran", "refused", REFUSED_LATE, *FOUND)

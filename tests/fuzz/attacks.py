@@ -14,25 +14,25 @@ from random import Random
 import cv2
 import numpy as np
 
-from app.capture.network import open_network
-from app.capture.source import SourceLostError, Wanted
-from app.cli import main
-from app.media.background import read_image
-from app.media.frames import read_frames
-from app.media.recorder import Recorder
-from app.media.sources import FileSource
-from app.models.metadata import read_metadata
-from app.settings.config import dump, read_config
-from app.settings.settings import Settings
-from gpu_delegate.device import HARDWARE
-from gpu_delegate.errors import UsageError
-from gpu_delegate.program import draft
-from gpu_delegate.reader import read_model
 from tests.clips import Recipe, moving, write_clip
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.models import is_taken, mutated_model, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from tests.test_metadata import metadata_flatbuffer, model
+from texelflow.app.capture.network import open_network
+from texelflow.app.capture.source import SourceLostError, Wanted
+from texelflow.app.cli import main
+from texelflow.app.frame.background import read_image
+from texelflow.app.media.frames import read_frames
+from texelflow.app.media.recorder import Recorder
+from texelflow.app.media.sources import FileSource
+from texelflow.app.models.metadata import read_metadata
+from texelflow.app.settings.config import dump, read_config
+from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.device import HARDWARE
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.reader import read_model
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
 _MOST_SHOTS = 6

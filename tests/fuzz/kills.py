@@ -20,11 +20,11 @@ import av
 import rich.console
 from rich.progress import track
 
-from app.console import Console
-from gpu_delegate.errors import MediaError
 from tests.clips import Recipe, moving, write_clip
 from tests.display import screen_server
 from tests.running import PATIENCE_S, ROOT, times_of
+from texelflow.app.console import Console
+from texelflow.gpu_delegate.errors import MediaError
 
 GRACE_S = 0.5  # frames that are younger may be lost
 _LIVE_FPS = (1, 5, 30, 60)

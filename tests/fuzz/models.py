@@ -5,14 +5,14 @@ from random import Random
 
 import numpy as np
 
-from gpu_delegate.errors import TexelflowError
-from gpu_delegate.graph import Graph
-from gpu_delegate.reader import read_model
-from gpu_delegate.reference import Reference
 from tests.fuzz import model_mutations
 from tests.fuzz.refusals import check_line
 from tests.model_builder import selfie_like
 from tests.random_networks import random_network
+from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.reader import read_model
+from texelflow.gpu_delegate.reference import Reference
 
 REFUSED_LATE = "refused by CPU"
 

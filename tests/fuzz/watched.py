@@ -11,8 +11,8 @@ import sys
 from time import monotonic_ns, sleep
 from typing import Any
 
-from app.__main__ import main
-from app.media.recorder import Recorder
+from texelflow.app.__main__ import main
+from texelflow.app.media.recorder import Recorder
 
 
 def watch(log: str, pause_s: float) -> None:

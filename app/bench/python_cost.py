@@ -1,0 +1,209 @@
+"""Work that draws frames goes in; what it takes outside OpenGL, which is Python's own, comes out.
+
+Entry points of OpenGL, the swap and the look for events, and Dear ImGui's drawing are wrapped by a function that looks
+at a clock before and after. What wrapping adds is taken off again. On a function that does nothing, called over and
+over, that is easily measured, but among other work, with cold caches, it is several times as much: there it is measured
+by wrapping everything twice.
+
+By the wall clock the rest is what Python costs. By the clock that counts a thread's own CPU time, without Dear ImGui,
+which keeps the interpreter's lock while it draws, it is how long the thread holds that lock: waiting for it is no time
+of its own. What ctypes takes for calls before it lets go of the lock comes on top.
+"""
+
+import contextlib
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import quantiles
+from typing import Any
+
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.opengl import Uint, entry_point
+
+from ..overlay.gui import load_imgui
+
+Clock = Callable[[], int]  # nanoseconds, of which only differences mean anything
+
+_OF_GLFW = ("swap_buffers", "poll_events")
+_OF_IMGUI = ("opengl3_new_frame", "opengl3_render_draw_data")
+_ROUNDS, _CALLS, _BLOCK = 9, 1000, 10
+_MOST_COLD = 4.0  # times what a function that does nothing takes: more is noise of a machine that is busy
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of a call, in ns: what wrapping adds, what of that does not look like the call, and what ctypes takes for it."""
+
+    wrapping_ns: float = 0.0
+    outside_ns: float = 0.0
+    call_ns: float = 0.0
+
+    def times(self, factor: float) -> "Costs":
+        """The same where everything takes so many times as long."""
+        return Costs(self.wrapping_ns * factor, self.outside_ns * factor, self.call_ns * factor)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What something took in all but for waiting, outside of calls, and by ctypes for calls, in ms; how many calls."""
+
+    all_ms: float
+    own_ms: float
+    call_ms: float
+    calls: int
+
+
+class Counter:
+    """Counts calls, and the time in them by a clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.inside_ns = self.calls = 0
+        self._clock = clock
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, counted."""
+        clock = self._clock
+
+        def counted(*arguments: Any) -> Any:
+            start_ns = clock()
+            result = function(*arguments)
+            self.inside_ns += clock() - start_ns
+            self.calls += 1
+            return result
+
+        return counted
+
+
+class Spending:
+    """Tells what one thread spends, by a clock."""
+
+    def __init__(self, clock: Clock = time.perf_counter_ns) -> None:
+        self._clock = clock
+        self._calls, self._waits, self._ballast = Counter(clock), Counter(clock), Counter(clock)
+        self.wrap, self.wrap_waiting = self._calls.wrap, self._waits.wrap
+        self.costs = Costs()
+        self.costs = self._measured_costs()
+
+    def settle(self, draw: Callable[[], object], context: Context, imgui: bool = True, frames: int = 80) -> None:
+        """Find what wrapping costs amid this work, of `frames` or more, by the faster ones among them."""
+        own_ms: dict[bool, list[float]] = {False: [], True: []}
+        calls = 0
+        for number in range(max(2 * _BLOCK, frames)):
+            twice = number // _BLOCK % 2 == 1
+            with self.watching(context, imgui, twice):
+                spent = self.of(draw)
+            own_ms[twice].append(spent.own_ms)
+            calls = max(calls, spent.calls)
+        once_ms, twice_ms = (quantiles(own_ms[twice], n=4)[0] for twice in (False, True))
+        added_ns = (twice_ms - once_ms) * 1e6 / max(1, calls)
+        self.costs = self.costs.times(min(max(1.0, added_ns / max(1.0, self.costs.wrapping_ns)), _MOST_COLD))
+
+    @contextlib.contextmanager
+    def watching(self, context: Context, imgui: bool = True, twice: bool = False) -> Iterator[None]:
+        """Wraps what draws in this context's window. Without `imgui` Dear ImGui's drawing counts as Python's own.
+
+        `twice`: everything is wrapped once more, to no other end than that it takes longer.
+        """
+        import glfw  # only windows need it
+
+        wrapped: list[tuple[Any, str]] = [(context.gl, name) for name in vars(context.gl) if name.startswith("gl")]
+        wrapped += [(glfw, name) for name in _OF_GLFW]
+        wrapped += [(load_imgui().backends, name) for name in _OF_IMGUI] if imgui else []
+        with contextlib.ExitStack() as stack:
+            for owner, name in wrapped:
+                _replace(stack, owner, name, self.wrap)
+                if twice:
+                    _replace(stack, owner, name, self._ballast.wrap)
+            _replace(stack, glfw, "wait_events_timeout", self.wrap_waiting)
+            yield
+
+    @contextlib.contextmanager
+    def watching_scopes(self, context: Context) -> Iterator[dict[str, list[Spent]]]:
+        """What each scope of the context takes, by name: such are the stages of a pipeline."""
+        found: dict[str, list[Spent]] = {}
+
+        def told(scope: Callable[..., Any]) -> Callable[[str], Any]:
+            return lambda name: _Told(scope(name), self, found.setdefault(name, []))
+
+        with contextlib.ExitStack() as stack:
+            _replace(stack, context, "scope", told)
+            yield found
+
+    def begin(self) -> Callable[[], Spent]:
+        """What tells, when it is called, what was spent from now on until then."""
+        calls, waits = self._calls, self._waits
+        inside_ns, waited_ns, before, start_ns = calls.inside_ns, waits.inside_ns, calls.calls, self._clock()
+
+        def end() -> Spent:
+            all_ns = self._clock() - start_ns - (waits.inside_ns - waited_ns)
+            count, costs = calls.calls - before, self.costs
+            own_ns = all_ns - (calls.inside_ns - inside_ns) - count * costs.outside_ns
+            return Spent((all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count)
+
+        return end
+
+    def of(self, work: Callable[[], object]) -> Spent:
+        """Do it, and tell what it took."""
+        end = self.begin()
+        work()
+        return end()
+
+    def _measured_costs(self) -> Costs:
+        """By a function of the interpreter that does nothing, called as OpenGL's are: the least of some rounds."""
+        address = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
+        nothing = entry_point(address or 0, Callable[[Uint, Uint, Uint], Uint])
+
+        def least(function: Callable[..., Any]) -> Spent:
+            def call() -> None:
+                for _ in range(_CALLS):
+                    function(1, 2, 3)
+
+            return min((self.of(call) for _ in range(_ROUNDS)), key=lambda spent: spent.all_ms)
+
+        bare, wrapped = least(nothing), least(self.wrap(nothing))
+        per_call = 1e6 / _CALLS
+        return Costs((wrapped.all_ms - bare.all_ms) * per_call, wrapped.own_ms * per_call, bare.all_ms * per_call)
+
+
+class _Told:
+    """A scope that tells what was spent in it."""
+
+    def __init__(self, scope: contextlib.AbstractContextManager[None], spending: Spending, found: list[Spent]) -> None:
+        self._scope, self._spending, self._found = scope, spending, found
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+        self._end = self._spending.begin()
+
+    def __exit__(self, *error: Any) -> None:
+        self._found.append(self._end())
+        self._scope.__exit__(*error)
+
+
+def _replace(stack: contextlib.ExitStack, owner: Any, name: str, wrap: Callable[..., Any]) -> None:
+    """Have a function wrapped until the stack ends."""
+    real, own = getattr(owner, name), name in vars(owner)
+    setattr(owner, name, wrap(real))
+    stack.callback(setattr, owner, name, real) if own else stack.callback(delattr, owner, name)
+
+
+@contextlib.contextmanager
+def another_thread() -> Iterator[None]:
+    """One that computes in Python meanwhile, in the smallest steps, and wants the interpreter's lock for each."""
+    ended = threading.Event()
+
+    def run() -> None:
+        steps = 0
+        while not ended.is_set():
+            steps += 1
+            time.sleep(0)  # lets go of the lock
+
+    thread = threading.Thread(target=run, name="another", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -1,0 +1,239 @@
+"""A clip with true mattes goes in; how good its masks are, with each step of refinement on and off, comes out.
+
+The clip is the demo's by default, whose mattes are computed. All ways are run side by side, each with a refiner and a
+compositor of its own, and judged by what the compositor draws for the effect `mask`. Beside them stand the true mattes
+themselves, as the network's grid can hold them, interpolated: what a perfect network would get without refinement.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any
+
+import cv2
+import numpy as np
+
+from texelflow.assets import make_clip
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.layout import Precision
+
+from ..console import Console
+from ..files import Files, Read, settle
+from ..frame.canvas import Canvas
+from ..frame.looks import Choice
+from ..frame.machine import open_machine
+from ..frame.readback import ReadbackRing
+from ..frame.refine import MOST_DELAY, Refinement, Refiner
+from ..frame.render import Look
+from ..frame.segmenter import Segmenter, make_segmenter
+from ..frame.targets import OffscreenTarget
+from ..media.sources import FileSource, Position, VideoFrame
+from ..models.catalogue import place_of
+from ..models.loading import load_segmentation
+from ..picture.preprocess import Floats, ImageSize
+from .mask_quality import BAND, THRESHOLD, TOLERANCE, Judge, Truth
+
+STEPS: Mapping[str, Refinement | None] = MappingProxyType(
+    {
+        "raw, bilinear": None,
+        "smooth": Refinement(edges=False),
+        "edges": Refinement(smooth=0),
+        "both": Refinement(),
+        "both, delayed": Refinement(delay=MOST_DELAY),
+    }
+)
+PERFECT = "true mattes on the grid"
+
+
+@dataclass(frozen=True)
+class QualityBench:
+    """What `bench quality` is asked to do. Mattes are computed for make_clip.py's seed, or read from a folder."""
+
+    model: str = "selfie"
+    clip: Path | None = None
+    seed: int = 0
+    mattes: Path | None = None  # 000.png for the first frame, grey
+    last: Position | None = None
+    backend: str = "gl"
+    precision: Precision = "fp32"
+
+
+def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
+    """The figures of each step. Raises TexelflowError."""
+    named = {"the input itself": options.clip, "--mattes": options.mattes, "the model": place_of(options.model)}
+    settle(Files(tuple(Read(what, path) for what, path in named.items() if path)))
+    with console.download() as progress:
+        model = load_segmentation(options.model, progress=progress)
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(_source(options))
+        size = source.format.upright_size
+        matte_of = _mattes(options, size)
+        matte_of(0)  # complains before anything is compiled
+        machine = stack.enter_context(open_machine(options.backend, True, console))
+        kept = MOST_DELAY + 1
+        segmenter = make_segmenter(machine, model, source.format, "stretch", console, options.precision, kept)
+        stack.callback(segmenter.release)
+        assert machine.context is not None, "a picture is needed"
+        ways = [_Way(machine.context, segmenter, refinement) for refinement in STEPS.values()]
+        for way in ways:
+            stack.callback(way.release)
+        perfect = _run(source, segmenter, ways, matte_of, console)
+        return {
+            "model": model.name,
+            "renderer": machine.renderer,
+            "precision": options.precision,
+            "clip": source.info.path,
+            "size": list(size),
+            "threshold": THRESHOLD,
+            "tolerance_pixels": TOLERANCE,
+            "band_pixels": BAND,
+            "steps": _steps(ways, perfect),
+        }
+
+
+class _Way:
+    """One way from the network's output to masks of the frame, and the judge of these."""
+
+    def __init__(self, context: Context, segmenter: Segmenter, refinement: Refinement | None) -> None:
+        self._context = context
+        self.target = OffscreenTarget(context, segmenter.frame.format.upright_size)
+        self._refiner = None if refinement is None else Refiner(context, segmenter, "stretch", refinement)
+        self._canvas = Canvas(context, segmenter, self.target, "stretch", Choice(Look("mask")), refiner=self._refiner)
+        width, height = self.target.size
+        self._ring = ReadbackRing[int](context, width * height * 4)
+        self._judged = -1
+        self.judge, self.times_ms = Judge(), list[float]()
+
+    def run(self, frame: VideoFrame, number: int, truths: Sequence[Truth]) -> None:
+        """Judge the mask of frame `number` or, delayed, of one before it; truths are the newest first."""
+        age = 0
+        if self._refiner:
+            self._context.gl.glFinish()
+            start = perf_counter()
+            self._refiner.run()
+            self._context.gl.glFinish()
+            self.times_ms.append((perf_counter() - start) * 1e3)
+            age = self._refiner.age
+        if number - age > self._judged:
+            self._judged = number - age
+            self.judge.add(self._mask(frame), truths[age])
+
+    def _mask(self, frame: VideoFrame) -> Floats:
+        self._canvas.stage.run(frame)
+        width, height = self.target.size
+        self._ring.request_picture(0, self.target.framebuffer, self.target.size)
+        ((_, data),) = self._ring.drain()
+        return np.asarray(data.reshape(height, width, 4)[..., 0] / np.float32(255), np.float32)
+
+    def release(self) -> None:
+        self._ring.release()
+        self._canvas.release()
+        if self._refiner:
+            self._refiner.release()
+        self.target.release()
+
+
+def _run(
+    source: FileSource,
+    segmenter: Segmenter,
+    ways: Sequence[_Way],
+    matte_of: Callable[[int], Floats],
+    console: Console,
+) -> Judge:
+    """All frames through all ways, side by side, and true mattes on the network's grid before a judge of their own."""
+    truths: list[Truth] = []
+    perfect = Judge()
+    with console.frames("judging") as report:
+        for number, frame in enumerate(source):
+            truths = [Truth(matte_of(frame.index)), *truths[:MOST_DELAY]]
+            perfect.add(_on_grid(truths[0].matte, segmenter.layout.size), truths[0])
+            for stage in segmenter.stages:
+                stage.run(frame)
+            for way in ways:
+                way.run(frame, number, truths)
+            report(number + 1, source.info.frame_count or 0)
+    return perfect
+
+
+def _on_grid(matte: Floats, grid: ImageSize) -> Floats:
+    """A matte (h, w) reduced to a grid and interpolated again."""
+    size = matte.shape[1], matte.shape[0]
+    reduced = cv2.resize(matte, grid, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.resize(reduced, size, interpolation=cv2.INTER_LINEAR), np.float32)
+
+
+def _steps(ways: Sequence[_Way], perfect: Judge) -> list[dict[str, Any]]:
+    """The figures of each way, by name. Raises MediaError for a clip that is too short."""
+    try:
+        found = [judge.quality() for judge in (*(way.judge for way in ways), perfect)]
+    except ValueError as error:
+        raise MediaError(f"{error}; give a longer clip") from None
+    times_ms = [median(way.times_ms) if way.times_ms else 0.0 for way in ways]
+    return [
+        {
+            "name": name,
+            **{key: round(value, 5) for key, value in vars(quality).items()},
+            "flicker_of_raw": round(quality.flicker / found[0].flicker, 3) if found[0].flicker else None,
+            "refine_ms": round(time_ms, 3),
+        }
+        for name, quality, time_ms in zip((*STEPS, PERFECT), found, (*times_ms, 0.0), strict=True)
+    ]
+
+
+def show_quality(figures: Mapping[str, Any], console: Console) -> None:
+    """The same as a table; errors in thousandths, for they are small."""
+    rows = [
+        (
+            step["name"],
+            100 * step["f_score"],
+            *(1e3 * step[key] for key in ("matte_error", "edge_error", "flicker")),
+            step["lag_frames"],
+            step["refine_ms"],
+        )
+        for step in figures["steps"]
+    ]
+    columns = ("masks", "F-score, %", "matte error", "edge error", "flicker", "lag, frames", "refine, ms")
+    console.table(f"{figures['model']} on {figures['clip']}", columns, rows)
+    console.say(
+        f"F-score of outlines at {THRESHOLD}, {TOLERANCE} pixels tolerated; errors and flicker in thousandths, edge "
+        f"error within {BAND} pixels of the true outline; all frames count, those without a person too"
+    )
+
+
+@contextlib.contextmanager
+def _source(options: QualityBench) -> Iterator[FileSource]:
+    """The clip that was asked for, or the demo's."""
+    with contextlib.ExitStack() as stack:
+        path = options.clip or stack.enter_context(
+            resources.as_file(resources.files("texelflow.assets") / "people.mp4")
+        )
+        yield stack.enter_context(FileSource(path, last=options.last))
+
+
+def _mattes(options: QualityBench, size: ImageSize) -> Callable[[int], Floats]:
+    """What makes the true matte (h, w) of a frame, by its number. Raises UsageError where there are none."""
+    folder, seed = options.mattes, options.seed
+    if folder is not None:
+        return lambda number: _read_matte(folder / f"{number:03}.png", size)
+    if size != (make_clip.WIDTH, make_clip.HEIGHT):
+        raise UsageError(f"no true mattes are known for frames of {size[0]}x{size[1]}; give their folder with --mattes")
+    if seed < 0:
+        raise UsageError(f"--seed {seed}: a number from 0 up is needed")
+    return lambda number: make_clip.true_matte(number, seed)
+
+
+def _read_matte(path: Path, size: ImageSize) -> Floats:
+    """A grey picture as floats from 0 to 1. Raises MediaError if it is not one of that size."""
+    pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) if path.is_file() else None
+    if pixels is None:
+        raise MediaError(f"'{path}' is no picture; mattes are PNG files named by frame, 000.png for the first")
+    if pixels.shape[::-1] != size:
+        found = "x".join(map(str, pixels.shape[::-1]))
+        raise MediaError(f"'{path}' has {found} pixels, the clip {size[0]}x{size[1]}; give the mattes of this clip")
+    return np.asarray(pixels / np.float32(255), np.float32)

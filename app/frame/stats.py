@@ -1,0 +1,69 @@
+"""Times go in, by stage and frame; their distribution comes out."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .pipeline import FrameRecord
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The distribution of one series of times in milliseconds."""
+
+    min_ms: float
+    median_ms: float
+    mean_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+
+    def rounded(self) -> dict[str, float]:
+        """By name, to the microsecond, for JSON."""
+        return {name: round(value, 3) for name, value in vars(self).items()}
+
+
+def summarize(times_ms: Sequence[float] | npt.NDArray[np.float64]) -> Summary:
+    """The distribution of at least one time. Raises ValueError for none."""
+    if not len(times_ms):
+        raise ValueError("there is no time to summarize")
+    values = np.asarray(times_ms, np.float64)
+    median, p95, p99 = np.percentile(values, (50, 95, 99))
+    return Summary(
+        float(values.min()), float(median), float(values.mean()), float(p95), float(p99), float(values.max())
+    )
+
+
+class StageTimes:
+    """Milliseconds of each stage of each frame on CPU and GPU, 8 bytes apiece however long the recording."""
+
+    def __init__(self, stages: Sequence[str]) -> None:
+        """`stages` begin with decode."""
+        self._on_cpu = {name: array("d") for name in stages}
+        self._on_gpu = {name: array("d") for name in stages}
+
+    def add(self, record: FrameRecord) -> None:
+        """One more frame, with the same stages."""
+        for stage, on_cpu in zip(record.stages, self._on_cpu.values(), strict=True):
+            on_cpu.append(stage.cpu_ms)
+            if stage.gpu_ms is not None:
+                self._on_gpu[stage.name].append(stage.gpu_ms)
+
+    def summaries(self) -> dict[str, Summary]:
+        """The distribution of each stage, and of `total`, a frame's stages together. Raises ValueError for no frame."""
+        return _with_total(self._on_cpu)
+
+    def gpu_summaries(self) -> dict[str, Summary]:
+        """The same on the GPU, for stages and frames whose times are known; empty if none is."""
+        known = {name: times for name, times in self._on_gpu.items() if times}
+        return _with_total(known) if known else {}
+
+
+def _with_total(series: Mapping[str, "array[float]"]) -> dict[str, Summary]:
+    """All series have the same length."""
+    values = {name: np.array(times, np.float64) for name, times in series.items()}
+    total = np.sum(list(values.values()), axis=0)
+    return {name: summarize(times) for name, times in {**values, "total": total}.items()}

@@ -1,0 +1,202 @@
+"""What a person asks for and the time go in; which frame is to be shown now, and how long until then, comes out.
+
+Nothing is drawn here. Each command answers with a few words for the screen, or with nothing to say.
+"""
+
+from ..media.feed import Feed
+from ..media.seeking import SeekableSource
+from ..media.sources import VideoFrame
+from .pacing import Pacer, Shown, next_speed
+
+_POLL_S = 0.004  # while a frame is being decoded
+_WHILE_RECORDING = "not while recording"
+_UNKNOWN = "not known yet: the file is still being read"
+
+
+class Playback:
+    """One recording being played: paused or not, at which speed, what is repeated, and what was sought."""
+
+    def __init__(self, source: SeekableSource, feed: Feed, pacer: Pacer, loop: bool = False) -> None:
+        """`pacer.keeps_all` says that it is being recorded: then there is no seeking. `loop`: the whole file, again."""
+        self._source, self._feed, self.pacer = source, feed, pacer
+        self.paused = False
+        self.frame: VideoFrame | None = None  # the one on the screen
+        self.marks: tuple[int | None, int | None] = (None, None)
+        self.looped = loop
+        self._sought: int | None = None  # asked for, not yet there
+        self._sought_ms: float | None = None  # the time that was asked for, if it was one
+        self._steps = 0  # frames to show at once, paused or not
+        self._first: int | None = None  # the number of the first frame of all, once it has come
+
+    # What is to be shown --------------------------------------------------------------------------------------------
+
+    def due(self, now_ns: int) -> tuple[VideoFrame, Shown] | None:
+        """The frame that is to be shown now, if there is one. Raises what decoding raised."""
+        while (frame := self._feed.peek()) is not None:
+            shown = self._take(frame, now_ns)
+            if shown is not None:
+                self._arrive(frame)
+                return frame, shown
+            if self._feed.peek() is frame:  # neither shown nor dropped: not yet due
+                return None
+        if self.at_end:
+            self.paused, self._steps = True, 0
+            self._sought = self._sought_ms = None
+        return None
+
+    def wait_s(self, now_ns: int) -> float | None:
+        """How long until `due` is worth another call; None if that depends on the person alone."""
+        frame = self._feed.peek()
+        if frame is None:
+            return None if self.at_end or (self.paused and not self.busy) else _POLL_S
+        if self.busy:
+            return 0.0
+        return None if self.paused else self.pacer.wait_ns(frame.time_ms, now_ns) / 1e9
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the last frame has been shown, and no other one will be by itself."""
+        return self._feed.ended and self._feed.peek() is None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a frame was asked for that is not there yet."""
+        return self._sought is not None or self._steps > 0
+
+    def _arrive(self, frame: VideoFrame) -> None:
+        self.frame = frame
+        if self._first is None:
+            self._first = frame.index
+            if self.looped:
+                self._set_loop()
+
+    def _take(self, frame: VideoFrame, now_ns: int) -> Shown | None:
+        if self.busy:
+            self._sought = self._sought_ms = None
+            self._steps = max(0, self._steps - 1)
+            self._feed.pop()
+            return self.pacer.show_now(frame.time_ms, now_ns)
+        if self.paused or self.pacer.wait_ns(frame.time_ms, now_ns) > 0:
+            return None
+        self._feed.pop()
+        following = self._feed.peek()
+        return self.pacer.take(frame.time_ms, None if following is None else following.time_ms, now_ns)
+
+    # What the person asks for ---------------------------------------------------------------------------------------
+
+    def pause(self, now_ns: int) -> str:
+        """Pause, or play on; at the end, play again from the start."""
+        if self.paused and self.at_end and not self.pacer.keeps_all:
+            self.go(0)
+        self.paused = not self.paused
+        self.pacer.restart(now_ns)
+        return "paused" if self.paused else ""
+
+    def step(self, frames: int) -> str:
+        """One frame forward or back, and pause there."""
+        self.paused = True
+        if frames > 0 and self._sought is None:
+            self._steps += 1
+            return ""
+        return self.seek(self._here + frames)
+
+    def seek(self, index: int) -> str:
+        """To a frame, exactly; those outside the file become its first and last."""
+        if self.pacer.keeps_all:
+            return _WHILE_RECORDING
+        last = self._source.last_index
+        index = max(self._first or 0, index)
+        self._seek(index if last is None else min(index, last))
+        return ""
+
+    def seek_by(self, seconds: float) -> str:
+        """By some time, to the frame that is on the screen then."""
+        time_ms = self._here_ms + seconds * 1e3
+        return self._seek_time(time_ms, self._source.index_at(time_ms))
+
+    def jump_by(self, seconds: float) -> str:
+        """The same to the key frame at or before that time, where decoding begins without delay."""
+        time_ms = self._here_ms + seconds * 1e3
+        there = self._source.index_at(time_ms)
+        key_frame = None if there is None else self._source.keyframe_before(there)
+        forward_in_vain = seconds > 0 and key_frame is not None and key_frame <= self._here
+        return self._seek_time(time_ms, there if key_frame is None or forward_in_vain else key_frame)
+
+    def _seek_time(self, time_ms: float, index: int | None) -> str:
+        if index is None:
+            return _UNKNOWN
+        answer = self.seek(index)
+        self._sought_ms = time_ms if self._sought is not None else None
+        return answer
+
+    def go(self, end: int) -> str:
+        """To the first frame (0) or to the last one (-1)."""
+        if end == 0:
+            return self.seek(self._first or 0)
+        last = self._source.last_index
+        return _UNKNOWN if last is None else self.seek(last)
+
+    def change_speed(self, direction: int, now_ns: int) -> str:
+        """To the next slower or faster one; 0: to normal."""
+        self.pacer.speed = next_speed(self.pacer.speed, direction)
+        self.pacer.restart(now_ns)
+        return f"speed {self.pacer.speed:g}"
+
+    def mark(self, which: int) -> str:
+        """Repeat from here (0) or to here (1); once both are set it is repeated. Again: that mark is taken away."""
+        if self.pacer.keeps_all:
+            return _WHILE_RECORDING
+        name = "ab"[which]
+        index = self._here if self.marks[which] is None else None
+        self.marks = (index, self.marks[1]) if which == 0 else (self.marks[0], index)
+        self._set_loop()
+        return f"{name} taken away" if index is None else f"{name}: frame {index}"
+
+    def toggle_loop(self) -> str:
+        """Repeat the whole file, or no more."""
+        if self.pacer.keeps_all:
+            return _WHILE_RECORDING
+        self.looped = not self.looped
+        self._set_loop()
+        return "repeating" if self.looped else "not repeating"
+
+    def describe(self, effect: str) -> str:
+        """Where it is and what is set, in one line."""
+        if self.frame is None:
+            return ""
+        count = self._source.count
+        words = [
+            "paused" if self.paused else f"{self.pacer.speed:g}x",
+            f"{self.frame.time_ms / 1e3:.3f} s",
+            f"frame {self.frame.index}" + ("" if count is None else f" of {count}"),
+            effect,
+            *(f"{name} {index}" for name, index in zip("ab", self.marks, strict=True) if index is not None),
+        ]
+        return " | ".join([*words, "repeating"] if self._feed.loop else words)
+
+    @property
+    def _here(self) -> int:
+        """The number of the frame that is on the screen, or will be soon."""
+        if self._sought is not None:
+            return self._sought
+        return self.frame.index if self.frame else 0
+
+    @property
+    def _here_ms(self) -> float:
+        if self._sought_ms is not None:
+            return self._sought_ms
+        return self.frame.time_ms if self.frame else 0.0
+
+    def _seek(self, index: int) -> None:
+        self._sought, self._sought_ms, self._steps = index, None, 0
+        self._feed.seek(index)
+
+    def _set_loop(self) -> None:
+        """Between the marks if both are set, in whichever order; else over the whole file, if that is wanted."""
+        begin, end = self.marks
+        if begin is not None and end is not None:
+            self._feed.loop = min(begin, end), max(begin, end)
+        else:
+            self._feed.loop = (self._first or 0, None) if self.looped else None
+        if self._sought is not None:
+            self._feed.seek(self._sought)

@@ -1,0 +1,39 @@
+"""What a session has to tell goes in; it stands on the screen, over the picture."""
+
+from collections.abc import Callable
+
+from ..frame.figures import Figures
+from ..overlay import panel
+from ..window.keys import LIVE, help_rows
+from ..window.screen import Part
+from ..window.toast import Toast
+
+
+class Hud:
+    """Everything that is written over the picture. What is to be seen is set before each picture."""
+
+    def __init__(self, figures: Figures, facts: Callable[[], panel.Facts]) -> None:
+        self.caption = Toast()
+        self.help = False
+        self.signal = ""  # what is wrong with the camera
+        self.status, self.recording = "", ""  # one line, and what is being recorded
+        self._figures, self._facts = figures, facts
+
+    def parts(self, overlay: bool, controls: Part | None) -> tuple[Part, ...]:
+        """What to draw now, from the bottom to the top: with figures, and with the panel of settings, if wanted."""
+        parts: list[Part] = []
+        if overlay:
+            facts = self._facts()
+            parts.append(lambda: panel.performance(self._figures, facts))
+        if (overlay and self.status) or self.recording:
+            status = self.status if overlay else ""
+            parts.append(lambda: panel.status(status, self.recording))
+        if self.signal:
+            parts.append(lambda: panel.signal(self.signal))
+        if self.caption.words:
+            parts.append(lambda: panel.message(self.caption.words))
+        if self.help:
+            parts.append(lambda: panel.key_list(help_rows(LIVE)))
+        if controls:
+            parts.append(controls)
+        return tuple(parts)

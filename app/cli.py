@@ -20,10 +20,8 @@ from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
 from .bench_cli import bench
 from .options import (
     Activation,
-    Backend,
     Channel,
     First,
-    Fit,
     Force,
     InputRange,
     Json,
@@ -33,7 +31,7 @@ from .options import (
     output_option,
     window_option,
 )  # fmt: skip
-from .settings.flags import as_in_live, with_settings
+from .settings.flags import with_settings
 from .signals import Ended, StopFlag, exit_code, raising
 from .streams import guarded
 
@@ -75,21 +73,10 @@ def program(
 
 
 @app.command("replay")
+@with_settings("replay")
 def replay_verb(
+    flags: dict[str, object],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording: mp4, mkv, webm, mov, avi and others.")],
-    out: Annotated[
-        Path | None,
-        output_option(metavar="FILE|DIR", help="Record the result: .mp4, .mov or .mkv; a folder gets PNG files."),
-    ] = None,
-    effect: Annotated[str | None, as_in_live("effect", "tint by default")] = None,
-    background: Annotated[str | None, as_in_live("background")] = None,
-    blur: Annotated[float | None, as_in_live("blur", "from 4 to 500; by the height if it is not given")] = None,
-    light_wrap: Annotated[float, as_in_live("light_wrap")] = 0.0,
-    threshold: Annotated[float, as_in_live("threshold")] = 0.5,
-    softness: Annotated[float, as_in_live("softness")] = 1.0,
-    gamma: Annotated[float, as_in_live("gamma")] = 1.0,
-    mirror: Annotated[bool, as_in_live("mirror")] = False,
-    masks: Annotated[Path | None, output_option(metavar="DIR", help="Write each mask as an 8-bit grey PNG.")] = None,
     first: First = "0",
     last: Last = None,
     log: Annotated[
@@ -102,14 +89,7 @@ def replay_verb(
     window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
     speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
     loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
-    overlay: Annotated[bool | None, as_in_live("overlay", "in windows only, by default")] = None,
-    model: Model = "selfie",
-    backend: Backend = "auto",
-    precision: PrecisionOption = "fp32",
-    fit: Fit = "stretch",
-    input_range: InputRange = None,
-    activation: Activation = None,
-    channel: Channel = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
     json: Json = False,
 ) -> int:
     """Segment a recording: frame by frame, with its own time stamps, the same bytes in every run. Or watch it.
@@ -117,22 +97,13 @@ def replay_verb(
     Exit code 3 if the recording is cut off and what there was has been done.
     """
     from .console import Console
-    from .frame.looks import LookOptions
+    from .replay.options import ReplayOptions
     from .replay.replay import replay
-    from .replay.replay_options import ReplayOptions
-    from .verbs.precision import parse_precision
     from .verbs.report import show_replay
 
-    spec, span = _spec(input_range, activation, channel), _range(first, last)
     console = Console(quiet=json)
-    look = LookOptions(
-        effect, background, blur,
-        light_wrap=light_wrap, threshold=threshold, softness=softness, gamma=gamma, mirror=mirror,
-    )  # fmt: skip
-    options = ReplayOptions(
-        file, out, look, masks, *span, log, trace, model, backend, parse_precision(precision), fit,
-        spec, window, overlay, speed, loop, force=force,
-    )  # fmt: skip
+    span = _range(first, last)
+    options = ReplayOptions(file, flags, *span, log, trace, window, speed, loop, force=force, config=config)
     summary, code = replay(options, console)
     show_replay(summary, console)
     if json:
@@ -141,7 +112,7 @@ def replay_verb(
 
 
 @app.command("live")
-@with_settings
+@with_settings("live")
 def live_verb(
     flags: dict[str, object],
     config: Annotated[
@@ -152,6 +123,7 @@ def live_verb(
     latency: Annotated[
         bool, typer.Option("--latency-test", help="Flash the window, and measure when the camera sees it.")
     ] = False,
+    window: Annotated[bool, window_option("--window/--no-window", help="Without one: record, or be a camera.")] = True,
     json: Json = False,
 ) -> int:
     """Show a camera, a stream or a recording as it comes, in a window with the background blurred or replaced.
@@ -180,7 +152,7 @@ def live_verb(
         from .verbs.live import live
         from .verbs.report import show_live
 
-        summary, code = live(watch, console)
+        summary, code = live(watch, console, window)
         show_live(summary, console)
     if json:
         console.json(summary)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -67,6 +67,10 @@ class Write:
     path: Path
     kind: Kind
     existing: Existing = "kept"
+
+    def numbered(self) -> "Write":
+        """The same under the next free name, where there is something already."""
+        return replace(self, existing="numbered")
 
     def line(self, why: str) -> str:
         """A complaint of it."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .settings.flags import as_in_live
+from .settings.flags import as_in_settings
 
 # Options by the panel of the help in which they stand; all others stand under Options.
 output_option, window_option, meaning_option = (
@@ -13,10 +13,8 @@ output_option, window_option, meaning_option = (
     for panel in ("Output", "Window", "What the model's numbers mean, where neither it nor the catalogue says so")
 )
 
-Model = Annotated[str, as_in_live("model")]
-Backend = Annotated[str, as_in_live("backend")]
-Fit = Annotated[str, as_in_live("fit")]
-PrecisionOption = Annotated[str, as_in_live("precision")]
+Model = Annotated[str, as_in_settings("model")]
+PrecisionOption = Annotated[str, as_in_settings("precision")]
 First = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
 Last = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
 InputRange = Annotated[str | None, meaning_option(metavar="LO,HI", help="What black and white are for the network.")]

@@ -25,8 +25,8 @@ from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.session.hud import Hud
-from texelflow.app.session.opening import open_place, open_session
-from texelflow.app.session.session import Parts, Session
+from texelflow.app.session.opening import open_host, open_session
+from texelflow.app.session.session import Session, SessionParts
 from texelflow.app.settings.settings import Settings
 from texelflow.app.settings.watch import Watch
 from texelflow.gpu_delegate import opengl
@@ -49,29 +49,29 @@ class Stage:
     records: list[FrameRecord] = field(default_factory=list)
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> SessionParts:
         """What the session is made of."""
         return self.session._parts
 
     @property
-    def board(self) -> Hud:
+    def hud(self) -> Hud:
         """Everything that is written over the picture."""
-        return self.session._board
+        return self.session._hud
 
     @property
     def settings(self) -> Settings:
         """As they are now."""
-        return self.session.desk.settings
+        return self.session.controller.settings
 
     @property
     def words(self) -> str:
         """What was said last, if it still stands there."""
-        return self.board.caption.words
+        return self.hud.toast.words
 
     @property
     def canvas(self) -> Canvas:
         """That of the model at work."""
-        return self.parts.scenes.current.canvas
+        return self.parts.stages.current.canvas
 
     def press(self, *keys: str) -> None:
         """Press and release keys, by X's names."""
@@ -87,7 +87,7 @@ class Stage:
         """Let the session go on until something is true."""
         end = monotonic() + PATIENCE_S
         while not true():
-            assert monotonic() < end, f"{what} did not happen; the screen says: {self.words or self.board.signal!r}"
+            assert monotonic() < end, f"{what} did not happen; the screen says: {self.words or self.hud.signal!r}"
             yield
 
     def frames(self, count: int) -> Script:
@@ -108,7 +108,7 @@ class Stage:
 
     def drawn(self) -> Picture:
         """The last picture, without words: RGBA (H, W, 4). It is read back, which counts."""
-        gl, target = self.parts.window.context.gl, self.parts.scenes.target
+        gl, target = self.parts.window.context.gl, self.parts.stages.target
         pixels = np.empty((target.size[1], target.size[0], 4), np.uint8)
         gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, target.framebuffer)
         gl.glReadPixels(0, 0, *target.size, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data)
@@ -137,7 +137,7 @@ class Theatre:
             stack.callback(source.capture.close)
             title = f"{source.capture.description} - texelflow"
             console = Console(quiet=True)
-            place = stack.enter_context(open_place(source, title, watch, wake, console, records.append))
+            place = stack.enter_context(open_host(source, title, watch, wake, console, records.append))
             model = load_segmentation(settings.model)
             with open_session(place, source, model, settings) as session:
                 self.display.window("texelflow")

@@ -30,8 +30,8 @@ class TestKeys:
         [
             ("m", "mirror", "mirror", lambda stage: stage.canvas.look.mirror),
             ("v", "side_by_side", "side by side", lambda stage: stage.canvas.shown().size == (2 * SIZE[0], SIZE[1])),
-            ("g", "edges", "edges", lambda stage: stage.parts.scenes.current.refiner.refinement.edges),
-            ("d", "delay_video", "delay video", lambda stage: stage.parts.scenes.current.refiner.refinement.delay == 1),
+            ("g", "edges", "edges", lambda stage: stage.parts.stages.current.refiner.refinement.edges),
+            ("d", "delay_video", "delay video", lambda stage: stage.parts.stages.current.refiner.refinement.delay == 1),
             ("a", "auto", "auto", lambda stage: stage.parts.workload.work.auto),
         ],
     )
@@ -92,11 +92,11 @@ class TestKeys:
         def script(stage: Stage) -> Script:
             yield from stage.frames(2)
             for number in (1, 2):
-                yield from stage.pressed("r", lambda: stage.board.recording.startswith(f"texelflow-{number}.mp4"))  # noqa: B023
+                yield from stage.pressed("r", lambda: stage.hud.recording.startswith(f"texelflow-{number}.mp4"))  # noqa: B023
                 assert stage.words.endswith(f"recording to texelflow-{number}.mp4")
                 yield from stage.frames(8)
                 yield from stage.pressed("r", lambda: f"saved texelflow-{number}.mp4: " in stage.words)  # noqa: B023
-                assert stage.board.recording == ""
+                assert stage.hud.recording == ""
 
         records = theatre.run(script, effect="none")
         taken_ms = {time_code_of(record.index): record.time_ms for record in records}
@@ -131,7 +131,7 @@ class TestKeys:
         def script(stage: Stage) -> Script:
             for name in ("selfie-landscape", "selfie"):
                 yield from stage.pressed("n", lambda name=name: stage.words.endswith(f"\nmodel {name}"))  # type: ignore[misc]
-                assert stage.parts.scenes.name == stage.settings.model == name
+                assert stage.parts.stages.name == stage.settings.model == name
 
         theatre.run(script)
 
@@ -141,7 +141,7 @@ class TestKeys:
             stage.press(*keys)
             end = monotonic() + PATIENCE_S
             stage.session.run(lambda: monotonic() > end)
-            assert stage.session.desk.left
+            assert stage.session.controller.left
 
     def test_the_close_button(self, theatre: Theatre) -> None:
         with theatre.opened() as stage:
@@ -169,7 +169,7 @@ class TestFileOfSettings:
                 yield from stage.until(lambda text=complaint: text in stage.words, complaint)  # type: ignore[misc]
                 assert stage.settings == before, "they stay as they are"
             stage.save('[mask]\nsmooth = 0.25\n[model]\nfit = "crop"\n')
-            yield from stage.until(lambda: stage.parts.scenes.current.refiner.refinement.smooth == 0.25)
+            yield from stage.until(lambda: stage.parts.stages.current.refiner.refinement.smooth == 0.25)
             assert "settings read again; what changes only with the next start: fit" in stage.words
             assert stage.settings.fit == "stretch"
 
@@ -181,7 +181,7 @@ class TestFileOfSettings:
             stage.save('[output]\nrecord = "a.mp4"\nmattes = "mattes.mp4"\ncutouts = "people"\n')
             yield from stage.until(lambda: len(stage.parts.outputs.active) == 3)
             yield from stage.frames(8)
-            assert all(name in stage.board.recording for name in ("a.mp4", "mattes.mp4", "people"))
+            assert all(name in stage.hud.recording for name in ("a.mp4", "mattes.mp4", "people"))
             stage.save('[output]\nmattes = "mattes"\n')
             yield from stage.until(lambda: stage.parts.outputs.active == ("mattes",))
             yield from stage.frames(8)
@@ -279,12 +279,12 @@ class TestWindow:
             shown, captured = len(stage.records), capture.counts.captured
             yield from stage.until(lambda: capture.counts.captured > captured + 5)
             assert len(stage.records) == shown
-            stage.session.desk.change(record="hidden.mp4")
+            stage.session.controller.change(record="hidden.mp4")
             yield from stage.frames(8)
             assert stage.records[shown].index > captured, "what waited to be shown has not waited for that long"
             display.minimise(number, False)
             yield from stage.until(lambda: not stage.parts.window.minimised)
-            stage.session.desk.change(record="")
+            stage.session.controller.change(record="")
             yield from stage.until(lambda: "saved hidden.mp4" in stage.words)
 
         managed_theatre.run(script, effect="none", delay_video=True)

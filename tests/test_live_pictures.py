@@ -26,13 +26,13 @@ class TestNothingIsReadBack:
         def script(stage: Stage) -> Script:
             for effect, edges, smooth, delay in product(EFFECTS, (True, False), (0.0, 0.5), (True, False)):
                 mirror, beside, wraps, shaped = map(bool, some.integers(0, 2, 4))
-                stage.session.desk.change(
+                stage.session.controller.change(
                     effect=effect, edges=edges, smooth=smooth, delay_video=delay, mirror=mirror, side_by_side=beside,
                     light_wrap=0.7 * wraps, threshold=0.4 if shaped else 0.5, softness=1 - 0.8 * shaped,
                 )  # fmt: skip
                 yield from stage.frames(1)
             stage.press("n", "p", "question")
-            yield from stage.until(lambda: stage.parts.scenes.name == "selfie-landscape")
+            yield from stage.until(lambda: stage.parts.stages.name == "selfie-landscape")
             yield from stage.frames(3)
             assert stage.parts.window.context.readback.bytes == before[0]
 
@@ -71,7 +71,7 @@ class TestGolden:
             stage.display.xdotool("mousemove", 799, 599)
             yield from stage.frames(1)
             if name == "signal":
-                stage.board.signal = "no picture from camera 0 for 3 s; trying again in 2 s"
+                stage.hud.signal = "no picture from camera 0 for 3 s; trying again in 2 s"
             stage.display.xdotool("windowsize", stage.display.window("texelflow"), *size)
             yield from stage.until(lambda: window.size == size and not window.damaged)
             yield from stage.frames(10)  # the mask comes to rest

@@ -20,7 +20,7 @@ from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.frame.pipeline import FrameRecord
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.models.loading import load_segmentation
-from texelflow.app.session.opening import open_place, open_session
+from texelflow.app.session.opening import open_host, open_session
 from texelflow.app.session.session import Session
 from texelflow.app.settings.watch import Watch
 from texelflow.app.window.window import Window
@@ -60,7 +60,7 @@ class Soak:
         while self.records < FRAMES:
             for act in acts:
                 yield from act()
-            self._session.desk.change(effect="blur", model="selfie", overlay=False)
+            self._session.controller.change(effect="blur", model="selfie", overlay=False)
             yield from self.until(lambda: self._session.model == "selfie")
             yield from self.frames(_FEW)
             self.objects.append({kind: len(names) for kind, names in living(self._window.context).items()})
@@ -70,24 +70,24 @@ class Soak:
 
     def effects(self) -> Script:
         for effect in EFFECTS:
-            self._session.desk.change(effect=effect, overlay=EFFECTS.index(effect) % 2 == 0)
+            self._session.controller.change(effect=effect, overlay=EFFECTS.index(effect) % 2 == 0)
             yield from self.frames(_FEW)
-        self._session.desk.change(effect="replace", light_wrap=0.6, mirror=True, side_by_side=True, gamma=2.0)
+        self._session.controller.change(effect="replace", light_wrap=0.6, mirror=True, side_by_side=True, gamma=2.0)
         yield from self.frames(_FEW)
-        self._session.desk.change(light_wrap=0.0, mirror=False, side_by_side=False, gamma=1.0)
+        self._session.controller.change(light_wrap=0.0, mirror=False, side_by_side=False, gamma=1.0)
 
     def masks(self) -> Script:
         for values in ({"edges": False}, {"smooth": 0.0}, {"delay_video": True}, {"every": 3}):
-            before = {name: getattr(self._session.desk.settings, name) for name in values}
-            self._session.desk.change(**values)
+            before = {name: getattr(self._session.controller.settings, name) for name in values}
+            self._session.controller.change(**values)
             yield from self.frames(_FEW)
-            self._session.desk.change(**before)
-        self._session.desk.change(panel=True)
+            self._session.controller.change(**before)
+        self._session.controller.change(panel=True)
         yield from self.frames(_FEW)
-        self._session.desk.change(panel=False)
+        self._session.controller.change(panel=False)
 
     def models(self) -> Script:
-        self._session.desk.change(model="selfie-landscape")
+        self._session.controller.change(model="selfie-landscape")
         yield from self.until(lambda: self._session.model == "selfie-landscape")
         yield from self.frames(_FEW)
 
@@ -99,9 +99,9 @@ class Soak:
         yield from self.until(lambda: self._window.minimised)
         self._display.minimise(self._number, minimised=False)
         yield from self.until(lambda: not self._window.minimised)
-        self._session.desk.change(fullscreen=True)
+        self._session.controller.change(fullscreen=True)
         yield from self.frames(_FEW)
-        self._session.desk.change(fullscreen=False)
+        self._session.controller.change(fullscreen=False)
         yield from self.frames(_FEW)
 
     def loss(self) -> Script:
@@ -118,9 +118,9 @@ class Soak:
 
     def outputs(self) -> Script:
         path = self._folder / f"{len(self.rounds)}.mp4"
-        self._session.desk.change(record=str(path), mattes=str(path.with_suffix("")))
+        self._session.controller.change(record=str(path), mattes=str(path.with_suffix("")))
         yield from self.frames(_MANY)
-        self._session.desk.change(record="", mattes="")
+        self._session.controller.change(record="", mattes="")
         yield from self.frames(_FEW)
 
     def frames(self, count: int) -> Script:
@@ -157,7 +157,7 @@ def test_live_levels_off(
         console, model = Console(quiet=True), load_segmentation("selfie")
         with (
             source.capture,
-            open_place(source, "texelflow", watch, wake, console, observe) as place,
+            open_host(source, "texelflow", watch, wake, console, observe) as place,
             open_session(place, source, model, watch.settings) as session,
         ):
             soak = Soak(session, place.window, display, server, tmp_path)

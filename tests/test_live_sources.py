@@ -19,12 +19,12 @@ def server() -> Iterator[MjpegServer]:
 
 def lost_and_found(stage: Stage, server: MjpegServer, phases: set[str], message: str) -> Script:
     """Wait for a trouble that has begun, look at what is shown meanwhile, and for the server's good behaviour again."""
-    yield from stage.until(lambda: message in stage.board.signal, message)
+    yield from stage.until(lambda: message in stage.hud.signal, message)
     assert stage.session.phase in phases
     picture, shown = stage.drawn(), len(stage.records)
     stage.press("o")
     yield from stage.until(lambda: stage.settings.overlay, "an answer to a key")
-    yield from stage.until(lambda: not stage.session.desk.stale)
+    yield from stage.until(lambda: not stage.session.controller.stale)
     assert len(stage.records) == shown
     assert (stage.drawn() == picture).all(), "the last picture stays"
     assert (stage.on_screen()[: SIZE[1] // 8] != 0).any()
@@ -33,7 +33,7 @@ def lost_and_found(stage: Stage, server: MjpegServer, phases: set[str], message:
         server.come_back()
     yield from stage.until(lambda: stage.session.phase == "live", "its return")
     yield from stage.frames(3)
-    assert stage.board.signal == ""
+    assert stage.hud.signal == ""
 
 
 def test_it_stalls(theatre: Theatre, server: MjpegServer) -> None:
@@ -49,11 +49,11 @@ def test_its_picture_freezes(theatre: Theatre, server: MjpegServer) -> None:
     def script(stage: Stage) -> Script:
         yield from stage.frames(3)
         server.mode = "still"
-        yield from stage.until(lambda: "has not changed for" in stage.board.signal)
+        yield from stage.until(lambda: "has not changed for" in stage.hud.signal)
         assert stage.session.phase == "frozen"
         server.mode = "live"
         yield from stage.until(lambda: stage.session.phase == "live")
-        assert stage.board.signal == ""
+        assert stage.hud.signal == ""
 
     theatre.run(script, camera=server.url)
 
@@ -120,7 +120,7 @@ def test_one_that_is_gone_for_good_can_be_left(theatre: Theatre, server: MjpegSe
 
         acts = script()
         stage.session.run(lambda: next(acts, acts) is acts)
-        assert stage.session.desk.left
+        assert stage.session.controller.left
 
 
 def test_a_clip_begins_again_and_may_be_gone_then(theatre: Theatre) -> None:
@@ -130,7 +130,7 @@ def test_a_clip_begins_again_and_may_be_gone_then(theatre: Theatre) -> None:
             yield from stage.frames(1)
             seen.append(number_of(stage.drawn()))
         clip.rename(away)
-        yield from stage.until(lambda: str(clip) in stage.board.signal)
+        yield from stage.until(lambda: str(clip) in stage.hud.signal)
         assert stage.session.phase == "lost"
         away.rename(clip)
         yield from stage.until(lambda: stage.session.phase == "live")

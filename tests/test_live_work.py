@@ -12,7 +12,7 @@ class TestModels:
     def test_frames_go_on_coming_while_another_is_compiled(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(3)
-            scenes = stage.parts.scenes
+            scenes = stage.parts.stages
             stage.save('[model]\nmodel = "selfie-landscape"\n')
             yield from stage.until(lambda: scenes.changing, "compiling")
             shown = len(stage.records)
@@ -25,7 +25,7 @@ class TestModels:
 
     def test_the_frame_at_hand_is_drawn_again_by_another(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
-            scenes = stage.parts.scenes
+            scenes = stage.parts.stages
             yield from stage.frames(1)
             stage.press("n")
             yield from stage.until(lambda: scenes.name == "selfie-landscape")
@@ -39,22 +39,22 @@ class TestModels:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)
             stage.press("n")
-            yield from stage.until(lambda: stage.parts.scenes.changing, "compiling")
-            stage.session.desk.change(effect="color", background="#ff0000", smooth=0.25)
-            assert stage.parts.scenes.changing
-            yield from stage.until(lambda: stage.parts.scenes.name == "selfie-landscape")
+            yield from stage.until(lambda: stage.parts.stages.changing, "compiling")
+            stage.session.controller.change(effect="color", background="#ff0000", smooth=0.25)
+            assert stage.parts.stages.changing
+            yield from stage.until(lambda: stage.parts.stages.name == "selfie-landscape")
             assert (stage.canvas.look.effect, stage.canvas.look.color) == ("color", (1.0, 0.0, 0.0))
-            assert stage.parts.scenes.current.refiner.refinement.smooth == 0.25
+            assert stage.parts.stages.current.refiner.refinement.smooth == 0.25
 
         theatre.run(script, backend="gl")
 
     def test_one_that_is_not_there(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
-            scenes = stage.parts.scenes
+            scenes = stage.parts.stages
             yield from stage.frames(1)
             (theatre.folder / "broken.tflite").write_bytes(b"TFL3" * 100)
             for name in ("gone.tflite", "broken.tflite", "nosuch"):
-                stage.session.desk.change(model=name)
+                stage.session.controller.change(model=name)
                 yield from stage.until(lambda name=name: stage.words.count(name) == 2)  # type: ignore[misc]
                 assert (scenes.name, stage.settings.model) == ("selfie", "selfie")
                 yield from stage.frames(2)
@@ -67,7 +67,7 @@ class TestModels:
             yield from stage.frames(1)
             yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
             assert (stage.settings.model, stage.settings.small_model) == ("selfie", "gone.tflite")
-            stage.board.caption.say(" ")
+            stage.hud.toast.say(" ")
             yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
 
         theatre.run(script, small_model="gone.tflite")
@@ -94,7 +94,7 @@ class TestWork:
     def test_masks_begin_anew_where_there_were_none(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(2)
-            stage.session.desk.change(effect="mask")
+            stage.session.controller.change(effect="mask")
             yield from stage.frames(2)
             masks.append(stage.drawn().tobytes())
 
@@ -124,10 +124,10 @@ class TestWork:
 
     def test_the_automatic_mode_takes_the_small_model(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
-            yield from stage.until(lambda: stage.parts.scenes.name == "selfie-landscape", "going down")
+            yield from stage.until(lambda: stage.parts.stages.name == "selfie-landscape", "going down")
             yield from stage.until(lambda: stage.parts.workload.counts.budget > 0, "leaving frames out")
             yield from stage.pressed("a", lambda: not stage.settings.auto)
-            yield from stage.until(lambda: stage.parts.scenes.name == "selfie", "going back")
+            yield from stage.until(lambda: stage.parts.stages.name == "selfie", "going back")
 
         theatre.run(script, auto=True, fps=1000.0)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.app.replay.pacing import MOST_DROPPED, SPEEDS, Pacer, next_speed
+from texelflow.app.session.pacing import MOST_DROPPED, SPEEDS, Pacer, next_speed
 
 MS = 1_000_000  # nanoseconds
 EXACT_MS = 0.01

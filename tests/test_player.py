@@ -145,7 +145,7 @@ class TestPlaying:
         self, display: Display, model: SegmentationModel, clip: Path
     ) -> None:
         def script(stage: Stage) -> Script:
-            yield from stage.until(lambda: stage.player.caption.words == "the end")
+            yield from stage.until(lambda: stage.player.toast.words == "the end")
             assert stage.player.playback.paused
             assert stage.here == 29
             stage.press("space")
@@ -251,7 +251,7 @@ class TestKeys:
             yield from stage.until(lambda: pacer.speed == 0.75)
             stage.press("bracketright", "bracketright")
             yield from stage.until(lambda: pacer.speed == 1.5)
-            assert stage.player.caption.words == "speed 1.5"
+            assert stage.player.toast.words == "speed 1.5"
             stage.press("BackSpace")
             yield from stage.until(lambda: pacer.speed == 1)
 
@@ -290,9 +290,9 @@ class TestKeys:
             stage.press("e")
             yield from stage.until(lambda: stage.show.canvas.look.effect == EFFECTS[0])
             stage.press("9")
-            yield from stage.until(lambda: "effects 1 to" in stage.player.caption.words)
+            yield from stage.until(lambda: "effects 1 to" in stage.player.toast.words)
             stage.press(str(EFFECTS.index("cutout") + 1))
-            yield from stage.until(lambda: "keeps the whole picture" in stage.player.caption.words)
+            yield from stage.until(lambda: "keeps the whole picture" in stage.player.toast.words)
             assert len(set(seen)) == len(EFFECTS)
             assert len(stage.played.records) == count
 
@@ -301,7 +301,7 @@ class TestKeys:
     def test_overlay_and_help(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
-            yield from stage.until(lambda: not stage.player.caption.words)
+            yield from stage.until(lambda: not stage.player.toast.words)
             yield from stage.settled()
             plain = display.picture()
             for key in ("o", "question"):
@@ -348,7 +348,7 @@ class TestScreenshots:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
             stage.press("s")
-            yield from stage.until(lambda: stage.player.caption.words.startswith("saved clip-000005-2.png"))
+            yield from stage.until(lambda: stage.player.toast.words.startswith("saved clip-000005-2.png"))
             yield from stage.settled()
             shown.append(display.picture()[:120, :160])
 
@@ -371,7 +371,7 @@ class TestScreenshots:
             yield from stage.paused_at(5)
             folder.rmdir()
             stage.press("s")
-            yield from stage.until(lambda: "cannot be written" in stage.player.caption.words)
+            yield from stage.until(lambda: "cannot be written" in stage.player.toast.words)
 
         run(display, model, clip, script)
         with pytest.raises(DeviceError, match="the current folder cannot be used"):

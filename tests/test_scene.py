@@ -15,7 +15,7 @@ from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.session.derived import choice_of, refinement_of
-from texelflow.app.session.model_stages import Ground, Scene, Scenes, Steps, scene_in_steps
+from texelflow.app.session.model_stages import ModelStages, SharedParts, Steps, SwitchableStages, model_stages_in_steps
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.context import Context
 
@@ -31,30 +31,30 @@ def without_collection() -> Iterator[None]:
 
 
 @pytest.fixture(params=["gl", "cpu"])
-def ground(request: pytest.FixtureRequest, context: Context) -> Iterator[Ground]:
+def ground(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
     target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
     machine = machine_in(context, request.param, Console(quiet=True))
-    yield Ground(machine, rgba_format(SIZE), "stretch", "fp32", target, backdrop)
+    yield SharedParts(machine, rgba_format(SIZE), "stretch", "fp32", target, backdrop)
     backdrop.release()
     target.release()
 
 
-def steps(ground: Ground, model: str) -> Steps:
+def steps(ground: SharedParts, model: str) -> Steps:
     settings = Settings(effect="tint")
-    return scene_in_steps(ground, load_segmentation(model), choice_of(settings), refinement_of(settings))
+    return model_stages_in_steps(ground, load_segmentation(model), choice_of(settings), refinement_of(settings))
 
 
-def finished(steps: Steps) -> Scene:
+def finished(steps: Steps) -> ModelStages:
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            scene: Scene = end.value
+            scene: ModelStages = end.value
             return scene
 
 
-def test_another_scene_takes_over_and_the_one_before_is_freed(ground: Ground, without_collection: None) -> None:
-    scenes = Scenes(finished(steps(ground, "selfie")), "selfie")
+def test_another_scene_takes_over_and_the_one_before_is_freed(ground: SharedParts, without_collection: None) -> None:
+    scenes = SwitchableStages(finished(steps(ground, "selfie")), "selfie")
     frame = VideoFrame(0, 0, 0.0, rgba_picture(np.zeros((SIZE[1], SIZE[0], 4), np.uint8)))
     for stage in scenes.stages:
         stage.run(frame)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from texelflow.app.picture.picture import Layout, Picture, PictureFormat
-from texelflow.app.session.motion import Still
+from texelflow.app.session.motion import MotionCheck
 
 SIZE = (640, 480)
 USUAL_DB = 35.0
@@ -41,7 +41,7 @@ def noisy(luma: Grey, deviation: float, seed: int) -> Grey:
 
 
 def similarity(before: Picture, after: Picture) -> float:
-    still = Still()
+    still = MotionCheck()
     still.keep(before)
     found = still.similarity_db(after)
     assert found is not None
@@ -97,7 +97,7 @@ def test_all_sizes_have_blocks(size: tuple[int, int]) -> None:
 
 
 def test_only_pictures_of_one_format_are_compared() -> None:
-    still, small = Still(), np.zeros((48, 64), np.uint8)
+    still, small = MotionCheck(), np.zeros((48, 64), np.uint8)
     assert still.similarity_db(picture(scene())) is None
     still.keep(picture(scene()))
     assert still.similarity_db(picture(small)) is None
@@ -108,7 +108,7 @@ def test_only_pictures_of_one_format_are_compared() -> None:
 
 
 def test_slow_motion_adds_up_against_the_picture_that_was_kept() -> None:
-    luma, still = scene(), Still()
+    luma, still = scene(), MotionCheck()
     still.keep(picture(luma))
     steps = [still.similarity_db(picture(luma + step)) for step in range(8)]
     assert all(found is not None for found in steps)

@@ -31,7 +31,8 @@ def measure_latency(settings: Settings, console: Console, plan: Plan = USUAL) ->
         console.note(
             f"{capture.description}: point it at the window, which flashes for {plan.seconds:.0f} s; q ends it"
         )
-        wake.window = window = stack.enter_context(Window(_SIZE, "texelflow latency test", DRAWING))
+        window = stack.enter_context(Window(_SIZE, "texelflow latency test", DRAWING))
+        wake.loop = window.wake
         if settings.fullscreen:
             window.toggle_fullscreen()
         stopped = stack.enter_context(stop_flag())

@@ -18,7 +18,7 @@ from ..frame.pipeline import FrameRecord
 from ..frame.stats import summarize
 from ..live.sourcing import Waker, open_source
 from ..models.loading import load_segmentation
-from ..session.opening import open_place, open_session
+from ..session.opening import open_host_with_window, open_session
 from ..session.session import Session
 from ..settings.watch import Watch
 from ..window.window import Window
@@ -85,7 +85,7 @@ class _Bench:
 
     def measured(self, overlay: bool, frames: int) -> dict[str, Any]:
         """All figures, with the overlay or without. Raises TexelflowError."""
-        self._session.desk.change(overlay=overlay)
+        self._session.controller.change(overlay=overlay)
         for _ in range(_WARM_UP):
             self._draw()
         context, limit_ms = self._window.context, LIMITS_MS["on" if overlay else "off"]
@@ -131,10 +131,13 @@ def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Ben
         wake, records = Waker(), list[FrameRecord]()
         source = open_source(watch.settings, wake)
         stack.callback(source.capture.close)
-        title = "texelflow bench live"
-        place = stack.enter_context(open_place(source, title, watch, wake, console, records.append))
-        session = stack.enter_context(open_session(place, source, model, watch.settings))
-        yield place.window, _Bench(session, place.window, records)
+        host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
+        wake.loop = host.wake
+        host.observers.append(records.append)
+        opened = open_session(host, source.for_session(), model, watch.settings, lambda settings: None)
+        session = stack.enter_context(opened)
+        assert host.window is not None
+        yield host.window, _Bench(session, host.window, records)
 
 
 def _watch(options: LiveBench, folder: Path) -> Watch:

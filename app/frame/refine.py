@@ -61,21 +61,29 @@ class Refiner:
         self._frames = 0  # since the last reset
         self._unseen = 0  # frames since the last one that the network saw
 
-    def run(self, fresh: bool = True) -> None:
+    def run(self, fresh: bool = True, age: int | None = None) -> None:
         """Refine the mask of the frame that was uploaded last; `fresh` says whether the network has seen that one.
 
+        With an `age` of 1 the frame before it is the one to be shown; by default the refinement's delay says so.
         Raises ValueError for a delay by more frames than their textures keep.
         """
         wanted, kept = self.refinement, self._segmenter.frame.kept
-        if not 0 <= wanted.delay <= min(MOST_DELAY, kept - 1):
-            raise ValueError(f"no delay of {wanted.delay} frames: {kept} are kept")
-        first, self.age = self._frames == 0, min(wanted.delay, self._frames)
+        delay = wanted.delay if age is None else age
+        if not 0 <= delay <= min(MOST_DELAY, kept - 1):
+            raise ValueError(f"no delay of {delay} frames: {kept} are kept")
+        first, self.age = self._frames == 0, min(delay, self._frames)
         least = 1.0 if first else wanted.least
         mask = self._next_mask(fresh or first, least)
         if mask or wanted.edges != self._fitted:
             self._mask, self._fitted = mask or self._mask, wanted.edges
             self._shown = self._guided.run(self._mask, self.age, least) if wanted.edges else self._mask
         self._frames += 1
+
+    def catch_up(self) -> None:
+        """Show the frame that was uploaded last itself, as no other one comes after it: by masks up to its own."""
+        wanted = self.refinement
+        self.age, self._mask, self._fitted = 0, self._blend.steady, wanted.edges
+        self._shown = self._guided.run(self._mask, 0, wanted.least) if wanted.edges else self._mask
 
     def _next_mask(self, fresh: bool, least: float) -> OffscreenTarget | None:
         """The mask of the frame that is shown; None where nothing newer than the last one is known."""

@@ -1,17 +1,22 @@
 """Settings go in; the source that they name comes out, open, with its first picture."""
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from time import perf_counter, sleep
 
-from ..capture.capture import Capture
+from ..capture.capture import TIME_BASE, Capture
 from ..capture.opener import opener
 from ..capture.source import SourceError
-from ..media.sources import VideoFrame
+from ..outputs.file_sinks import Timing, nominal_rate
+from ..outputs.outputs import STEM
 from ..overlay.gui import Gui
+from ..picture.video_frame import VideoFrame
+from ..session.clock import NewestWins
 from ..session.derived import wanted_of
+from ..session.opening import SessionSource
 from ..settings.settings import Settings
 from ..window.loading_screen import LoadingScreen
 from ..window.window import Window
@@ -21,13 +26,13 @@ _WAIT_S = 0.005
 
 
 class Waker:
-    """Wakes a window that waits for events, from any thread, once there is one."""
+    """Wakes a loop that waits for events, from any thread, once there is one."""
 
-    window: Window | None = None
+    loop: Callable[[], None] | None = None
 
     def __call__(self) -> None:
-        if self.window:
-            self.window.wake()
+        if self.loop:
+            self.loop()
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,18 @@ class OpenSource:
 
     capture: Capture
     first: VideoFrame
+
+    @property
+    def title(self) -> str:
+        """Of a window that shows it."""
+        return f"{self.capture.description} - texelflow"
+
+    def for_session(self) -> SessionSource:
+        """What a session is made of; once for each capture. Cameras' pixels are square."""
+        capture, first = self.capture, self.first
+        timing = Timing(TIME_BASE, nominal_rate(capture.nominal_fps or capture.fps))
+        clock = NewestWins(capture, first)
+        return SessionSource(clock, first.picture.format, timing, self.title, Path(STEM), lambda: first)
 
 
 def open_source(settings: Settings, wake: Waker) -> OpenSource:

@@ -79,6 +79,12 @@ class Feed:
                 raise self._error
             return None
 
+    @property
+    def knows_following(self) -> bool:
+        """Whether the frame after the one that peek shows is decoded, or there is none."""
+        with self._changed:
+            return len(self._frames) > 1 or self._at_end or self._error is not None
+
     def pop(self) -> VideoFrame | None:
         """Take the next frame out, as peek shows it."""
         frame = self.peek()

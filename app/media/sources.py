@@ -6,8 +6,9 @@ frame rate varies. A file that is cut off yields what decodes, and `FileSource.t
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from time import perf_counter_ns
@@ -87,10 +88,13 @@ class FileSource:
     the first one's size. Raises MediaError for what cannot be played, UsageError where the range is turned around.
     """
 
-    def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None, lead: int = 0
+    ) -> None:
+        """`lead` frames before the range are given, too, and marked so."""
         if type(first) is type(last) and last is not None and last < first:
             raise UsageError(f"the range ends ({last}) before it begins ({first}); swap its two ends")
-        self._path, self._first, self._last = os.fspath(path), first, last
+        self._path, self._first, self._last, self._lead = os.fspath(path), first, last, lead
         self.truncated: str | None = None
         self.damaged_frames = 0
         self._packets = 0
@@ -132,14 +136,22 @@ class FileSource:
         """Yield the frames of the range. Raises MediaError if there is none, or a frame cannot be converted to RGB."""
         count = yielded = 0
         ended = False
+        before: deque[tuple[int, int, Fraction, av.VideoFrame]] = deque(maxlen=self._lead)
         start_ns = perf_counter_ns()
         for count, (pts, time_s, frame) in enumerate(self._timed(), start=1):
             index = count - 1
             if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
                 break
-            if (index if isinstance(self._first, int) else time_s) >= self._first:
-                yielded += 1
-                yield self.maker.make(index, pts, float(time_s * 1000), frame, start_ns)
+            if (index if isinstance(self._first, int) else time_s) < self._first:
+                before.append((index, pts, time_s, frame))
+                start_ns = perf_counter_ns()
+                continue
+            while before:
+                number, stamp, at_s, led = before.popleft()
+                yield replace(self.maker.make(number, stamp, float(at_s * 1000), led, start_ns), lead=True)
+                start_ns = perf_counter_ns()
+            yielded += 1
+            yield self.maker.make(index, pts, float(time_s * 1000), frame, start_ns)
             start_ns = perf_counter_ns()
         else:
             ended = True

@@ -3,10 +3,11 @@
 Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's memory until Enter is pressed.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..settings.settings import Settings, Spec, Value, meaning, shown, specs, value_of
+from ..settings.settings import Settings, Spec, Value, Verb, meaning, shown, specs, value_of
 from .gui import load_imgui
 
 _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
@@ -18,8 +19,8 @@ _UNFOLDED = ("picture", "mask")  # the sections that are seen at once
 _SIZES = ("320x240", "640x360", "640x480", "1280x720", "1920x1080", "3840x2160")
 
 
-def controls(settings: Settings) -> Settings:
-    """The settings with what was changed in this picture of the panel; the cross in its corner is the setting panel."""
+def controls(settings: Settings, verb: Verb = "live") -> Settings:
+    """A verb's settings with what was changed in this picture of the panel, whose own cross is the setting panel."""
     imgui = load_imgui()
     em = imgui.get_font_size()
     screen = imgui.get_io().display_size
@@ -30,10 +31,11 @@ def controls(settings: Settings) -> Settings:
     unfolded, is_open = imgui.begin("Settings", True, imgui.WindowFlags_.no_saved_settings)
     _keep_inside(imgui, screen)
     if unfolded:
-        for section in dict.fromkeys(spec.section for spec in specs()):
+        rows = [spec for spec in specs(verb) if verb == "live" or spec.section != "output"]
+        for section in dict.fromkeys(spec.section for spec in rows):
             unfolds = imgui.TreeNodeFlags_.default_open if section in _UNFOLDED else 0
             if imgui.collapsing_header(section.capitalize(), unfolds):
-                settings = _section(imgui, settings, section)
+                settings = _section(imgui, settings, [spec for spec in rows if spec.section == section])
     imgui.end()
     return settings if is_open else replace(settings, panel=False)
 
@@ -48,18 +50,17 @@ def _keep_inside(imgui: Any, screen: Any) -> None:
         imgui.set_window_size(imgui.ImVec2(min(size.x, screen.x), min(size.y, screen.y)))
 
 
-def _section(imgui: Any, settings: Settings, section: str) -> Settings:
+def _section(imgui: Any, settings: Settings, rows: Sequence[Spec]) -> Settings:
     """The settings of one section, a row each: the name, what changes it, and the way back to its default."""
     columns = imgui.TableColumnFlags_
-    if imgui.begin_table(section, 3, imgui.TableFlags_.sizing_stretch_prop):
+    if imgui.begin_table(rows[0].section, 3, imgui.TableFlags_.sizing_stretch_prop):
         imgui.table_setup_column("name", columns.width_stretch, _LABELS)
         imgui.table_setup_column("value", columns.width_stretch, 1 - _LABELS)
         imgui.table_setup_column("default", columns.width_fixed, imgui.get_frame_height())
-        for spec in specs():
-            if spec.section == section:
-                imgui.push_id(spec.name)
-                settings = _row(imgui, settings, spec)
-                imgui.pop_id()
+        for spec in rows:
+            imgui.push_id(spec.name)
+            settings = _row(imgui, settings, spec)
+            imgui.pop_id()
         imgui.end_table()
     return settings
 

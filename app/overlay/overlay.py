@@ -1,9 +1,11 @@
 """Records of frames go in; the pictures of a target come out with figures over them: a stage without any window."""
 
+from collections.abc import Callable
+
 from texelflow.gpu_delegate.context import Context
 
 from ..frame.figures import OVERLAY, Figures
-from ..frame.pipeline import FrameRecord, Stage
+from ..frame.pipeline import Stage
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from . import panel
@@ -15,23 +17,20 @@ _USUAL_HEIGHT = 720  # of pictures; in larger ones text grows with them, since p
 class Overlay:
     """Draws the performance panel into a target. `stage` comes after the one that draws the picture."""
 
-    def __init__(self, context: Context, target: OffscreenTarget, facts: panel.Facts) -> None:
-        """Raises DeviceError if Dear ImGui cannot be loaded."""
-        self.figures = Figures()
+    def __init__(
+        self, context: Context, target: OffscreenTarget, figures: Figures, facts: Callable[[], panel.Facts]
+    ) -> None:
+        """`facts` is asked for each picture. Raises DeviceError if Dear ImGui cannot be loaded."""
         self.stage = Stage(OVERLAY, self._draw)
-        self._gui, self._target, self._facts = Gui(context), target, facts
-
-    def add(self, record: FrameRecord) -> None:
-        """Count a frame that is complete."""
-        self.figures.add(record)
+        self._gui, self._target, self._figures, self._facts = Gui(context), target, figures, facts
 
     def release(self) -> None:
         """Free Dear ImGui."""
         self._gui.release()
 
     def _draw(self, frame: VideoFrame) -> None:
-        target, facts = self._target, self._facts
+        target, facts = self._target, self._facts()
         where = f"frame {frame.index}   {frame.time_ms / 1e3:.3f} s"
         scale = max(1.0, target.size[1] / _USUAL_HEIGHT)
-        parts = (lambda: panel.performance(self.figures, facts), lambda: panel.status(where))
+        parts = (lambda: panel.performance(self._figures, facts), lambda: panel.status(where))
         self._gui.draw(target.framebuffer, target.size, scale, parts)

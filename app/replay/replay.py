@@ -1,26 +1,38 @@
-"""A recording goes in; its frames run through the pipeline, and a video, masks and a log come out, as asked for."""
+"""A recording goes in; its frames run through a session, and a video, masks, a log, or a window that plays it come out."""
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from ..console import Console, counted
+from ..console import Console, Report, counted
 from ..files import settle
-from ..frame.canvas import Canvas
-from ..frame.looks import Choice
-from ..frame.machine import open_machine
-from ..frame.pipeline import DECODE, FrameRecord, Pipeline
-from ..frame.segmenter import Segmenter, make_segmenter
-from ..frame.targets import OffscreenTarget
-from ..media.sources import FileSource
+from ..frame.pipeline import DECODE, FrameRecord
+from ..media.feed import Feed
+from ..media.seeking import SeekableSource
+from ..media.sources import FileSource, VideoInfo
 from ..models.loading import load_segmentation
-from ..signals import StopFlag, exit_code, stop_flag
+from ..outputs.file_sinks import Timing
+from ..outputs.frame_log import FrameLog
+from ..outputs.trace import TraceWriter
+from ..session.clock import EveryFrame
+from ..session.derived import lead_of, spec_of, writes_of
+from ..session.opening import (
+    SessionHost,
+    SessionSource,
+    open_host_with_window,
+    open_host_without_window,
+    open_session,
+)
+from ..session.pacing import Pacer
+from ..session.playback import Playback
+from ..session.session import Session
+from ..settings.settings import Settings
+from ..settings.watch import Watch
+from ..signals import exit_code, stop_flag
 from ..threads import ahead
-from .records import Records
-from .replay_options import ReplayOptions, check_options, files_of
-from .replay_outputs import open_outputs
-from .replay_summary import Opened, facts_of, summarize_replay
+from .options import ReplayOptions, check_options, files_of
+from .summary import summarize_replay
 
 CUT_OFF = 3  # exit code: what there was of the recording has been done
 
@@ -28,95 +40,130 @@ CUT_OFF = 3  # exit code: what there was of the recording has been done
 def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], int]:
     """Run it: what it came to, and the exit code, 0, 3 for a recording cut off, 130 or 143 if it was interrupted.
 
-    Raises TexelflowError; what was recorded before stays, and can be played.
+    No file is touched before all is opened and compiled. Raises TexelflowError, one without an exit code for a window
+    that was closed before the first frame; what was recorded before stays, and can be played.
     """
-    choice = check_options(options)
-    options = replace(options, force=settle(files_of(options), options.force))
-    if options.window:
-        from .replay_window import replay_in_window  # loads what only windows need
-
-        summary, stopped = replay_in_window(options, choice, console)
-    else:
-        summary, stopped = _replay_headless(options, choice, console)
+    watch = options.watch()
+    check_options(options, watch.settings)
+    force = settle(files_of(options, watch.settings), options.force)
+    if not (options.window or writes_of(watch.settings)):
+        console.note("nothing is written, this only measures: --out FILE records the result, --window shows it")
+    with contextlib.ExitStack() as stack:
+        opened = _open(options, watch, console, stack)
+        summary, signal = _run(options, watch.settings, opened, force)
     for line in summary["warnings"]:
         console.warn(line)
-    if stopped:
+    if signal is not None:
         frames = counted(summary["frames"], "frame")
         console.warn(f"interrupted after {frames}; what was written is complete")
-    return summary, exit_code(stopped.number) or (CUT_OFF if summary["cut_off"] else 0)
+    return summary, exit_code(signal) or (CUT_OFF if summary["cut_off"] else 0)
 
 
-def _replay_headless(options: ReplayOptions, choice: Choice, console: Console) -> tuple[dict[str, Any], StopFlag]:
-    """Every frame, as fast as it goes. No file is touched before all is opened and compiled."""
+@dataclass(frozen=True)
+class _Opened:
+    """A recording that is open, and where it is shown."""
+
+    recording: FileSource | SeekableSource
+    source: SessionSource
+    host: SessionHost
+
+
+def _open(options: ReplayOptions, watch: Watch, console: Console, stack: contextlib.ExitStack) -> _Opened:
+    settings = watch.settings
+    recording, source = (_to_be_watched if options.window else _to_be_run)(options, settings, stack)
+    if options.window:
+        host = open_host_with_window(source, "replay", watch, console)
+    else:
+        needs_picture = bool(settings.out or settings.cutouts)
+        host = open_host_without_window(needs_picture, "replay", watch, console)
+    return _Opened(recording, source, stack.enter_context(host))
+
+
+def _to_be_run(
+    options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
+) -> tuple[FileSource, SessionSource]:
+    """Every frame, as fast as it goes."""
+    file = stack.enter_context(FileSource(options.file, options.first, options.last, lead_of(settings)))
+    frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
+    clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
+    return file, SessionSource(
+        clock, file.format, _timing(options, file.info), options.file.name, options.file, lambda: None
+    )
+
+
+def _to_be_watched(
+    options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
+) -> tuple[SeekableSource, SessionSource]:
+    """At its own pace, as a person wants it; every frame where it is recorded meanwhile."""
+    file = stack.enter_context(SeekableSource(options.file, options.first, options.last))
+    feed = stack.enter_context(contextlib.closing(Feed(file)))
+    pacer = Pacer(options.speed or 1.0, keeps_all=bool(writes_of(settings)))
+    clock = Playback(file, feed, pacer, options.loop)
+    return file, SessionSource(
+        clock, file.format, _timing(options, file.info), options.file.name, options.file, feed.peek
+    )
+
+
+def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:
+    cut = options.first != 0 or options.last is not None
+    sound = options.file if info.has_audio else None
+    return Timing(info.time_base, info.average_rate, info.sample_aspect_ratio, sound, cut)
+
+
+def _run(
+    options: ReplayOptions, settings: Settings, opened: _Opened, force: bool
+) -> tuple[dict[str, Any], int | None]:
+    """All frames, until the end, a person or a signal: the figures, and the signal."""
+    host = opened.host
+    with host.console.download() as progress:
+        model = load_segmentation(settings.model, spec_of(settings, settings.model), progress)
+
+    def check_files(changed: Settings) -> None:
+        settle(files_of(options, changed), force)  # while all was compiled others may have written
+
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(FileSource(options.file, options.first, options.last))
-        opened, shown = _open(options, source, choice, console, stack)
-        names = (DECODE, *opened.pipeline.names)
-        records = stack.enter_context(Records(options, names, opened.dispatches, opened.outputs, shown))
-        with stop_flag() as stopped:
-            _run(opened, source, records, stopped, console)
-        summary = summarize_replay(opened, records, bool(stopped))
-        records.close(summary)
-    return summary, stopped
+        session = stack.enter_context(open_session(host, opened.source, model, settings, check_files))
+        check_files(settings)
+        reports = stack.enter_context(_reports(options, session))
+        host.observers.append(reports.add)
+        with stop_flag() as stopped, _progress(options, opened) as shown:
+            host.observers.append(shown)
+            session.run(lambda: bool(stopped) or (options.closes and _watched(session)))
+        session.finish()
+        summary = summarize_replay(options, settings, opened.recording, session.parts, host.stats, bool(stopped))
+        reports.close(summary)
+    return summary, stopped.number
 
 
-def _open(
-    options: ReplayOptions, source: FileSource, choice: Choice, console: Console, stack: contextlib.ExitStack
-) -> tuple[Opened, Callable[[FrameRecord], None] | None]:
-    """Opens the device and the outputs, and compiles; and what shows the records in the picture, if anything does."""
-    fit: Any = options.fit
-    with console.download() as progress:
-        model = load_segmentation(options.model, options.spec, progress)
-    machine = stack.enter_context(open_machine(options.backend, options.needs_picture, console))
-    segmenter = make_segmenter(machine, model, source.format, fit, console, options.precision)
-    stack.callback(segmenter.release)
-    stages, canvas, picture, context, shown = [*segmenter.stages], None, None, machine.context, None
-    if context:
-        target = OffscreenTarget(context, source.format.upright_size)
-        stack.callback(target.release)
-        canvas = Canvas(context, segmenter, target, fit, choice)
-        stack.callback(canvas.release)
-        stages.append(canvas.stage)
-        picture = target, canvas
-        if options.overlay:
-            from ..overlay.overlay import Overlay  # loads Dear ImGui
-
-            overlay = Overlay(context, target, facts_of(source.info, machine, model, segmenter))
-            stack.callback(overlay.release)
-            stages.append(overlay.stage)
-            shown = overlay.add
-    outputs = open_outputs(options, source.info, context, segmenter, picture, stack)
-    pipeline = Pipeline([*stages, *outputs.stages], context, lambda: _uploaded_bytes(segmenter, canvas))
-    stack.callback(pipeline.release)
-    return Opened(options, source, machine, model, segmenter, canvas, outputs, pipeline), shown
+def _watched(session: Session) -> bool:
+    """Whether all has been shown to somebody who did no more than watch."""
+    playback = session.parts.playback
+    return playback is not None and playback.at_end and not session.controller.touched
 
 
-def _uploaded_bytes(segmenter: Segmenter, canvas: Canvas | None) -> int:
-    """Of frames, masks and backgrounds."""
-    return segmenter.uploaded_bytes + (canvas.uploaded_bytes if canvas else 0)
-
-
-def _run(opened: Opened, source: FileSource, records: Records, stopped: StopFlag, console: Console) -> None:
-    """All frames through the pipeline, until the end or a signal."""
-    pipeline, total = opened.pipeline, _expected_frames(opened)
-    with (
-        console.frames(opened.options.file.name) as report,
-        contextlib.closing(ahead(iter(source))) as frames,
-    ):
+@contextlib.contextmanager
+def _progress(options: ReplayOptions, opened: _Opened) -> Iterator[Callable[[FrameRecord], None]]:
+    """What counts frames on a terminal; a window shows where it is by itself."""
+    if options.window:
+        yield lambda record: None
+        return
+    total, stats = _expected_frames(options, opened.recording.info), opened.host.stats
+    with opened.host.console.frames(options.file.name) as report:
         report(0, total)
-        for frame in frames:
-            pipeline.submit(frame)
-            for record in pipeline.completed():
-                records.take(record)
-            report(records.frames, total)
-            if stopped:
-                break
-        records.finish(pipeline, complete=not stopped)
+        yield _counting(report, stats.frames, total)
 
 
-def _expected_frames(opened: Opened) -> int:
+def _counting(report: Report, done: int, total: int) -> Callable[[FrameRecord], None]:
+    def count(record: FrameRecord) -> None:
+        nonlocal done
+        done += 1
+        report(done, total)
+
+    return count
+
+
+def _expected_frames(options: ReplayOptions, info: VideoInfo) -> int:
     """How many frames are to come, for the progress bar; 0 if nobody knows."""
-    info, options = opened.source.info, opened.options
     first, last = (
         position if isinstance(position, int) or position is None else int(position * info.average_rate)
         for position in (options.first, options.last)
@@ -124,3 +171,38 @@ def _expected_frames(opened: Opened) -> int:
     count = info.frame_count or 0
     end = count if last is None else min(last + 1, count) if count else last + 1
     return max(0, end - (first or 0))
+
+
+class _Reports:
+    """The log and the trace, as far as they were asked for."""
+
+    def __init__(self, log: FrameLog | None, trace: TraceWriter | None) -> None:
+        self._log, self._trace = log, trace
+
+    def add(self, record: FrameRecord) -> None:
+        """One more frame. Raises MediaError."""
+        if self._log:
+            self._log.add(record)
+        if self._trace:
+            self._trace.add(record)
+
+    def close(self, summary: dict[str, Any]) -> None:
+        """No more frames will come; the log gets the summary. Raises MediaError."""
+        if self._log:
+            self._log.close(summary)
+        if self._trace:
+            self._trace.close()
+
+
+@contextlib.contextmanager
+def _reports(options: ReplayOptions, session: Session) -> Iterator[_Reports]:
+    """No file is opened before there is a record."""
+    parts = session.parts
+    names = (DECODE, *parts.pipeline.names)
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context(FrameLog(options.log, names, session.dispatches)) if options.log else None
+        trace = stack.enter_context(TraceWriter(options.trace)) if options.trace else None
+        if trace:
+            span = trace.span
+            parts.outputs.observe = lambda kind, start_ns, took_ms: span("encode", "write", start_ns, took_ms)
+        yield _Reports(log, trace)

@@ -1,33 +1,35 @@
 """What a person wants goes in, by keys, by the panel and by the file of settings; the parts of a session do it.
 
-Whatever can be a setting is one: keys and the panel change settings, and the difference is what is done.
+Whatever can be a setting is one: keys and the panel change settings, and the difference is what is done. Keys that
+control playback go to it, where there is one.
 """
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from ..files import settle
 from ..frame.effects import EFFECTS, effect_by_number
-from ..live.outputs import Kind, LiveOutputs
+from ..outputs.outputs import OutputKind
+from .playback import Playback
 from ..settings.settings import Settings, Value, changed, specs, while_running
 from ..settings.watch import Watch
-from ..window.keys import LIVE, Action, Command, Key, action_of
-from ..window.window import Window
-from .derived import choice_of, files_of, refinement_of, work_of
+from ..window.keys import TABLES, Action, Command, Key, action_of
+from .derived import choice_of, lead_of, refinement_of, work_of
 from .hud import Hud
-from .model_stages import Scenes
-from .workload import Workload
 
-_OUTPUTS: Mapping[str, tuple[Kind, Callable[[LiveOutputs, Path], None]]] = {  # by setting: what it is, what begins it
-    "record": ("recording", LiveOutputs.begin_recording),
-    "mattes": ("mattes", LiveOutputs.begin_mattes),
-    "cutouts": ("cutouts", LiveOutputs.begin_cutouts),
-    "virtual_camera": ("virtual camera", lambda outputs, _: outputs.begin_virtual_camera()),
+if TYPE_CHECKING:
+    from .session import SessionParts
+
+_OUTPUTS: Mapping[str, OutputKind] = {  # by setting
+    "out": "recording",
+    "masks": "masks",
+    "cutouts": "cutouts",
+    "virtual_camera": "virtual camera",
 }
 _SEEN = {"overlay", "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
@@ -37,26 +39,24 @@ _COMPLAINT_S = 6.0
 class Controller:
     """Keeps the settings, and has the parts of one session follow them. Belongs to the context's thread.
 
-    `left`: the person has seen enough; `reopens`: there are settings for which the session has to begin anew.
+    `left`: the person has seen enough; `reopens`: there are settings for which the session has to begin anew;
+    `touched`: a key has done something; uses_small_model: the person wants the small model for now.
     """
 
     def __init__(
         self,
         settings: Settings,
         watch: Watch,
-        window: Window,
-        board: Hud,
-        scenes: Scenes,
-        outputs: LiveOutputs,
-        workload: Workload,
-        screenshot: Callable[[], None],
+        parts: "SessionParts",
+        check_files: Callable[[Settings], None],
     ) -> None:
-        """`screenshot` takes one. The scene has been made by these settings; outputs are begun here."""
+        """The stages have been made by these settings. check_files raises for outputs that may not be written."""
         self.settings = settings
-        self.left = self.reopens = False
+        self.left = self.reopens = self.touched = self.uses_small_model = False
         self.stale = True  # whether the screen has to be drawn again
-        self._watch, self._window, self._board = watch, window, board
-        self._scenes, self._outputs, self._workload = scenes, outputs, workload
+        self._watch, self._parts, self._check_files = watch, parts, check_files
+        self._keys = TABLES[parts.verb]
+        self._hud: Hud
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
             "toggle": self._toggle,
@@ -64,20 +64,32 @@ class Controller:
             "fullscreen": self._toggle,
             "model": self._change_model,
             "record": self._toggle_recording,
-            "screenshot": lambda _: screenshot(),
             "help": self._toggle_help,
             "leave": self._leave,
             "quit": self._quit,
         }
-        self._do_at_start()
+        if parts.playback:
+            self._commands |= self._of_playback(parts.playback)
 
-    def obey(self, key: Key) -> None:
+    def begin(self, hud: Hud, screenshot: Callable[[], None]) -> None:
+        """Do what settings ask for before the first frame; `screenshot` takes one. Raises TexelflowError."""
+        self._hud = hud
+        self._commands["screenshot"] = lambda _: screenshot()
+        self._set_clock()
+        for name in _OUTPUTS:
+            if getattr(self.settings, name):
+                self._begin(name)
+        if self.settings.fullscreen and not self._parts.view.fullscreen:
+            self._parts.view.toggle_fullscreen()
+
+    def press(self, key: Key) -> None:
         """Do what a key is for."""
-        if action := action_of(key, LIVE):
+        action, playback = action_of(key, self._keys), self._parts.playback
+        if action and not (key.repeated and playback and playback.busy):
+            self.touched = self.stale = True
             self._commands[action.command](action)
-            self.stale = True
 
-    def follow(self, now_ns: int) -> None:
+    def poll(self, now_ns: int) -> None:
         """Do what has come to stand in the file."""
         found = self._watch.poll(now_ns, self.settings)
         if isinstance(found, str):
@@ -103,79 +115,95 @@ class Controller:
         if names & _REOPENING:
             self.reopens = True
             return
-        self.dress()
-        if (work := work_of(settings)) != self._workload.work:
-            self._workload.work = work
-        self._workload.has_small_model = bool(settings.small_model)
-        for name in _OUTPUTS:
-            if name in names:
-                self._follow_output(name)
-        if names & _OUTPUTS.keys():
-            self.forget_ended()
-        if "fullscreen" in names and settings.fullscreen != self._window.fullscreen:
-            self._window.toggle_fullscreen()
+        self.set_look()
+        workload = self._parts.workload
+        if (work := work_of(settings)) != workload.work:
+            workload.work = work
+        workload.has_small_model = bool(settings.small_model)
+        self._follow_outputs(names)
+        if "fullscreen" in names and settings.fullscreen != self._parts.view.fullscreen:
+            self._parts.view.toggle_fullscreen()
         self._tell(names)
-
-    def _do_at_start(self) -> None:
-        """What settings ask for before the first frame. Raises TexelflowError: it cannot be had."""
-        for name in _OUTPUTS:
-            if getattr(self.settings, name):
-                self._begin(name)
-        if self.settings.fullscreen and not self._window.fullscreen:
-            self._window.toggle_fullscreen()
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
-    def dress(self) -> None:
-        """Have the scene that runs look as settings say; one that takes over was begun by those of that time."""
-        choice, scene = choice_of(self.settings), self._scenes.current
-        scene.canvas.look = choice.look
-        scene.canvas.set_background(choice.background)
-        scene.refiner.refinement = refinement_of(self.settings)
+    def set_look(self) -> None:
+        """Have the stages that run draw as settings say."""
+        self._parts.stages.set_look(choice_of(self.settings), refinement_of(self.settings))
+        self._set_clock()
+
+    def _set_clock(self) -> None:
+        clock, playback = self._parts.clock, self._parts.playback
+        clock.looks_ahead = self._parts.shared.drawn is not None and refinement_of(self.settings).delay > 0
+        if playback:
+            playback.lead = lead_of(self.settings)
 
     def _change_effect(self, action: Action) -> None:
         effect = effect_by_number(action.value, self.settings.effect)
-        if effect:
-            self.change(effect=effect)
-        else:
+        if effect is None:
             self._say(f"there are effects 1 to {len(EFFECTS)}")
+            return
+        self.change(effect=effect)
+        outputs = self._parts.outputs
+        if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
+            self._say(f"effect {effect}; the recording keeps the whole picture")
 
     def _change_model(self, _: Action) -> None:
         if not self.settings.small_model:
             self._say("no small model is set")
             return
-        self.change(model=self.settings.small_model, small_model=self.settings.model)
+        self.uses_small_model = not self.uses_small_model
 
     def do_without(self, model: str, complaint: str) -> None:
         """A model that settings name cannot be had; the one that runs goes on."""
-        settings, running = self.settings, self._scenes.name
-        if model != settings.model:  # the automatic mode has asked for it
+        self.uses_small_model = False
+        if model != self.settings.model:
             self.change(small_model="")
-        elif running == settings.small_model:  # a key has
-            self.change(model=running, small_model=model)
         else:
-            self.change(model=running)
+            self.change(model=self._parts.stages.name)
         self._complain(complaint)
+
+    # Playback -------------------------------------------------------------------------------------------------------
+
+    def _of_playback(self, playback: Playback) -> dict[Command, Callable[[Action], None]]:
+        """What keys do that are for a recording; each answers with a few words, or with nothing to say."""
+        commands: dict[Command, Callable[[int], str]] = {
+            "pause": lambda _: playback.pause(perf_counter_ns()),
+            "step": playback.step,
+            "jump": playback.jump_by,
+            "seek": playback.seek_by,
+            "go": playback.go,
+            "speed": lambda direction: playback.change_speed(direction, perf_counter_ns()),
+            "mark": playback.mark,
+            "loop": lambda _: playback.toggle_loop(),
+        }
+
+        def saying(command: Callable[[int], str]) -> Callable[[Action], None]:
+            return lambda action: self._say(command(action.value))
+
+        return {name: saying(command) for name, command in commands.items()}
 
     # Outputs --------------------------------------------------------------------------------------------------------
 
     def _toggle_recording(self, _: Action) -> None:
-        if "recording" in self._outputs.active:
-            self._outputs.end("recording")
+        outputs = self._parts.outputs
+        if "recording" in outputs.active:
+            outputs.end("recording", complete=True)
             self.forget_ended()
         else:
             with self._complaining():
-                self._outputs.begin_recording()
+                outputs.begin_recording()
 
-    def _follow_output(self, name: str) -> None:
-        """Begin or end one whose setting has changed."""
-        try:
-            if getattr(self.settings, name):
-                self._begin(name)
-            else:
-                self._outputs.end(_OUTPUTS[name][0])
-        except TexelflowError as error:
-            self._complain(str(error))
+    def _follow_outputs(self, names: set[str]) -> None:
+        """Begin or end those whose settings have changed."""
+        for name in [name for name in _OUTPUTS if name in names]:
+            with self._complaining():
+                if getattr(self.settings, name):
+                    self._begin(name)
+                else:
+                    self._parts.outputs.end(_OUTPUTS[name], complete=True)
+        if names & _OUTPUTS.keys():
+            self.forget_ended()
 
     def forget_ended(self) -> None:
         """Have settings say what is so of outputs that have ended by themselves."""
@@ -183,16 +211,24 @@ class Controller:
 
     def _begin(self, name: str) -> None:
         """Raises TexelflowError: the output cannot be had, or its file is one that is read, or written already."""
-        settings, begin = self.settings, _OUTPUTS[name][1]
-        settle(files_of(replace(settings, **self._idle(besides=name)), self._watch.path))
-        begin(self._outputs, Path(str(getattr(settings, name))))
+        settings, outputs = self.settings, self._parts.outputs
+        self._check_files(replace(settings, **self._idle(besides=name)))
+        path, replaces = Path(str(getattr(settings, name))), self._parts.clock.keeps_all
+        if name == "out":
+            outputs.begin_recording(path, replaces=replaces, alpha=settings.effect == "cutout")
+        elif name == "masks":
+            outputs.begin_masks(path, replaces=replaces)
+        elif name == "cutouts":
+            outputs.begin_cutouts(path, replaces=replaces)
+        else:
+            outputs.begin_virtual_camera()
 
     def _idle(self, besides: str = "") -> dict[str, Any]:
         """Settings without the outputs that do not run."""
-        active = self._outputs.active
+        active = self._parts.outputs.active
         return {
             name: getattr(Settings, name)
-            for name, (kind, _) in _OUTPUTS.items()
+            for name, kind in _OUTPUTS.items()
             if kind not in active and name != besides
         }
 
@@ -207,11 +243,12 @@ class Controller:
             self._say(f"{told[0].replace('_', ' ')} {shown}")
 
     def _say(self, words: str) -> None:
-        self._board.caption.say(words)
-        self.stale = True
+        if words:
+            self._hud.toast.say(words)
+            self.stale = True
 
     def _complain(self, words: str) -> None:
-        self._board.caption.add(words, _COMPLAINT_S)
+        self._hud.toast.add(words, _COMPLAINT_S)
         self.stale = True
 
     @contextlib.contextmanager
@@ -222,7 +259,7 @@ class Controller:
             self._complain(str(error))
 
     def _toggle_help(self, _: Action) -> None:
-        self._board.help = not self._board.help
+        self._hud.help = not self._hud.help
 
     def _toggle(self, action: Action) -> None:
         """A setting that is on or off; some commands have its name."""
@@ -230,7 +267,7 @@ class Controller:
         self.change(**{name: not getattr(self.settings, name)})
 
     def _leave(self, action: Action) -> None:
-        if self.settings.fullscreen:
+        if self.settings.fullscreen or self._parts.view.fullscreen:
             self.change(fullscreen=False)
         else:
             self._quit(action)

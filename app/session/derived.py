@@ -3,40 +3,62 @@
 from pathlib import Path
 
 from ..capture.source import Wanted
-from ..files import Files, Kind, Read, Write
-from ..frame.looks import Choice, LookOptions, look_of
-from ..frame.outputs import wants_folder
+from ..files import Kind, Read, Write
+from ..frame.looks import Choice, parse_color
 from ..frame.refine import Refinement
+from ..frame.render import Look
 from ..models.catalogue import place_of
+from ..models.spec import SpecOptions, parse_range
+from ..outputs.png_files import wants_folder
 from ..settings.settings import Settings, parse_size
 from .workload import Work
+
+LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake of masks that are steady from there on
 
 
 def wanted_of(settings: Settings) -> Wanted:
     """Of a source; a recording begins again at its end, as a camera has none."""
-    return Wanted(parse_size(settings.size), settings.fps, settings.pixels, settings.api, loop=True)
+    return Wanted(parse_size(settings.size), settings.fps, settings.pixels, settings.camera_api, loop=True)
 
 
 def choice_of(settings: Settings) -> Choice:
-    """Of pictures. Opens no file."""
-    return look_of(
-        LookOptions(
-            effect=settings.effect,
-            background=settings.background or None,
-            blur=settings.blur or None,
-            light_wrap=settings.light_wrap,
-            threshold=settings.threshold,
-            softness=settings.softness,
-            gamma=settings.gamma,
-            mirror=settings.mirror,
-            side_by_side=settings.side_by_side,
-        )
+    """Of pictures. What the effect does not use is kept for another one. Opens no file."""
+    color = parse_color(settings.background)
+    look = Look(
+        effect="color" if color and settings.effect == "replace" else settings.effect,
+        color=color or Look.color,
+        radius=settings.blur or None,
+        light_wrap=settings.light_wrap,
+        threshold=settings.threshold,
+        softness=settings.softness,
+        gamma=settings.gamma,
+        mirror=settings.mirror,
+        side_by_side=settings.side_by_side,
     )
+    return Choice(look, None if color or not settings.background else Path(settings.background))
 
 
 def refinement_of(settings: Settings) -> Refinement:
-    """Of masks."""
+    """Of masks; without any they are the network's own."""
+    if not settings.refine:
+        return Refinement(edges=False, smooth=0.0)
     return Refinement(settings.edges, settings.smooth, int(settings.delay_video))
+
+
+def lead_of(settings: Settings) -> int:
+    """How many frames before the first one the network sees: none where masks do not depend on those before."""
+    return LEAD_FRAMES if settings.refine and settings.smooth > 0 else 0
+
+
+def spec_of(settings: Settings, model: str) -> SpecOptions:
+    """What is said of a model's numbers: only of the one that settings name first."""
+    if model != settings.model:
+        return SpecOptions()
+    return SpecOptions(
+        parse_range(settings.input_range) if settings.input_range else None,
+        None if settings.activation == "auto" else settings.activation,
+        None if settings.channel < 0 else settings.channel,
+    )
 
 
 def work_of(settings: Settings) -> Work:
@@ -44,16 +66,23 @@ def work_of(settings: Settings) -> Work:
     return Work(settings.every, settings.skip_still, settings.still_db, settings.auto)
 
 
-def files_of(settings: Settings, config: Path) -> Files:
-    """Of the disk; `config` is the file of settings. Outputs that are there already get the next free number."""
-    reads = [Read("the file of settings", config), Read("the camera", Path(settings.camera))]
+def reads_of(settings: Settings, config: Path | None) -> tuple[Read, ...]:
+    """Of the disk, but for the source itself; `config` is the file of settings."""
+    reads = [Read("the file of settings", config)] if config else []
     reads += [Read("a model", place_of(name)) for name in (settings.model, settings.small_model) if name]
-    if background := choice_of(settings).background:
-        reads.append(Read("the background", background))
-    mattes: Kind = "pictures" if settings.mattes and wants_folder(Path(settings.mattes), "mask") else "video"
+    background = choice_of(settings).background
+    return (*reads, Read("the background", background)) if background else tuple(reads)
+
+
+def writes_of(settings: Settings) -> tuple[Write, ...]:
+    """The outputs that settings name."""
     named: list[tuple[str, str, Kind]] = [
-        ("--record", settings.record, "video"),
-        ("--mattes", settings.mattes, mattes),
+        ("--out", settings.out, _kind(settings.out)),
+        ("--masks", settings.masks, _kind(settings.masks)),
         ("--cutouts", settings.cutouts, "pictures"),
     ]
-    return Files(tuple(reads), tuple(Write(flag, Path(path), kind, "numbered") for flag, path, kind in named if path))
+    return tuple(Write(flag, Path(path), kind) for flag, path, kind in named if path)
+
+
+def _kind(path: str) -> Kind:
+    return "pictures" if path and wants_folder(Path(path), "mask") else "video"

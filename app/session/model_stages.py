@@ -1,7 +1,7 @@
-"""A model goes in; all that makes a picture of a camera's frame comes out, compiled together, a shader at a time.
+"""A model goes in; all that makes a picture of a frame comes out, compiled together, a shader at a time.
 
-A scene runs while the next one is being compiled, so that another model costs no frame; Scenes is what the pipeline
-knows of them.
+The stages of one model run while those of the next are being compiled, so that another model costs no frame;
+SwitchableStages is what the pipeline knows of them.
 """
 
 import contextlib
@@ -22,124 +22,168 @@ from ..frame.pipeline import Stage
 from ..frame.refine import Refinement, Refiner
 from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
 from ..frame.targets import OffscreenTarget
-from ..media.sources import VideoFrame
 from ..models.loading import SegmentationModel
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Fit
+from ..picture.video_frame import VideoFrame
 
-KEPT_FRAMES = 3  # on the device: with --delay-video the one before is shown, and may still be drawn while one goes up
+KEPT_FRAMES = 3  # on the device: looking ahead shows the one before, which may still be drawn while one goes up
 
 _READY = (1, 1)  # all shaders of the network
-_TURN_S = 0.004  # of compiling between two looks at the camera
+_TURN_S = 0.004  # of compiling between two looks at the source
 _OF_NETWORK = ("image_to_tensor", "network")
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What stays when the model changes."""
+class Drawn:
+    """Where pictures are drawn, and what is behind the person there."""
 
-    machine: Machine
-    format: PictureFormat  # of the camera's pictures
-    fit: Fit
-    precision: Precision
     target: OffscreenTarget  # of the frame's size
     backdrop: Backdrop
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One model and all that is drawn with it. Made by scene_in_steps."""
+class SharedParts:
+    """What stays when the model changes; `drawn` is None where nothing is drawn."""
+
+    machine: Machine
+    format: PictureFormat  # of the source's pictures
+    fit: Fit
+    precision: Precision
+    drawn: Drawn | None
+
+
+@dataclass(frozen=True)
+class ModelStages:
+    """One model and all that is drawn with it. Made by model_stages_in_steps."""
 
     segmenter: GlPath | CpuSegmenter
-    refiner: Refiner
-    canvas: Canvas
+    refiner: Refiner | None  # as the canvas None where nothing is drawn
+    canvas: Canvas | None
     stages: tuple[Stage, ...]  # of the segmenter
 
     def release(self) -> None:
-        """Free everything but the ground."""
+        """Free everything but the shared parts."""
         for part in (self.canvas, self.refiner, self.segmenter):
-            part.release()
+            if part:
+                part.release()
 
 
-Steps = Generator[tuple[int, int], None, Scene]
+Steps = Generator[tuple[int, int], None, ModelStages]
 
 
-def scene_in_steps(ground: Ground, model: SegmentationModel, choice: Choice, refinement: Refinement) -> Steps:
-    """A scene, with a pause after each shader of the network and each part: (ready, in all). Raises TexelflowError."""
-    machine, fit = ground.machine, ground.fit
-    assert machine.context is not None
+def model_stages_in_steps(
+    shared: SharedParts, model: SegmentationModel, choice: Choice, refinement: Refinement
+) -> Steps:
+    """All of one model, with a pause after each shader of the network and each part: (ready, in all).
+
+    Raises TexelflowError.
+    """
+    machine, fit, drawn = shared.machine, shared.fit, shared.drawn
+    kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
-        segmenter = yield from segmenter_in_steps(machine, model, ground.format, fit, ground.precision, KEPT_FRAMES)
+        segmenter = yield from segmenter_in_steps(machine, model, shared.format, fit, shared.precision, kept)
         made.callback(segmenter.release)
         yield _READY
-        refiner = Refiner(machine.context, segmenter, fit, refinement)
-        made.callback(refiner.release)
-        yield _READY
-        canvas = Canvas(
-            machine.context, segmenter, ground.target, fit, choice, backdrop=ground.backdrop, refiner=refiner
-        )
+        refiner = canvas = None
+        if machine.context and drawn:
+            refiner = Refiner(machine.context, segmenter, fit, refinement)
+            made.callback(refiner.release)
+            yield _READY
+            canvas = Canvas(
+                machine.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
+            )
         made.pop_all()
-    return Scene(segmenter, refiner, canvas, segmenter.stages)
+    return ModelStages(segmenter, refiner, canvas, segmenter.stages)
 
 
-class Scenes:
-    """The scene that runs, and the one that is to come. `fresh` says whether the network sees the next frame."""
+class SwitchableStages:
+    """The stages of the model that runs, and those of the one that is to come.
 
-    def __init__(self, first: Scene, name: str) -> None:
-        """Takes the first one over; its name is what a person calls its model."""
+    What the next frame needs is set before it: `fresh`, whether the network sees it; `age`, 1 if the one before it is
+    the one to be drawn, with its mask in hindsight; catches_up, if it is in the textures already, and none comes after.
+    """
+
+    def __init__(self, first: ModelStages, name: str) -> None:
+        """Takes the first ones over; the name is what a person calls their model."""
         self.current, self.name = first, name
-        self.fresh = True
+        self.fresh, self.age, self.catches_up = True, 0, False
         self._coming: tuple[Steps, str] | None = None
-        self._uploaded_bytes = 0  # by scenes that are gone
-        self.stages = (
-            *(Stage(stage.name, self._runner(place, stage.name)) for place, stage in enumerate(first.stages)),
-            Stage("refine", lambda frame: self.current.refiner.run(self.fresh)),
-            Stage("composite", self.composite),
-        )
+        self._uploaded_bytes = 0  # by models that are gone
+        mask = [Stage(stage.name, self._runner(place, stage.name)) for place, stage in enumerate(first.stages)]
+        drawing = [Stage("refine", self._refine), Stage("composite", self.composite)]
+        self.stages = tuple(mask + drawing if first.canvas else mask)
 
     @property
     def uploaded_bytes(self) -> int:
-        """Of frames and masks, so far."""
+        """Of frames, masks and backgrounds, so far."""
         current = self.current
-        return self._uploaded_bytes + current.segmenter.uploaded_bytes + current.canvas.uploaded_bytes
+        backgrounds = current.canvas.uploaded_bytes if current.canvas else 0
+        return self._uploaded_bytes + current.segmenter.uploaded_bytes + backgrounds
+
+    @property
+    def canvas(self) -> Canvas:
+        """What draws. Raises ValueError where nothing is drawn."""
+        if self.current.canvas is None:
+            raise ValueError("nothing is drawn here")
+        return self.current.canvas
 
     @property
     def target(self) -> OffscreenTarget:
         """The picture of the last frame."""
-        return self.current.canvas.target
+        return self.canvas.target
 
     def composite(self, frame: VideoFrame) -> None:
         """Draw the picture of the frame at hand; once more if its look has changed since."""
-        self.current.canvas.stage.run(frame)
+        self.canvas.stage.run(frame)
 
     def drawn(self, effect: Effect) -> OffscreenTarget:
         """The last frame with another effect."""
-        return self.current.canvas.drawn(effect)
+        return self.canvas.drawn(effect)
 
     def shown(self) -> OffscreenTarget:
         """The last picture as a screen shows it."""
-        return self.current.canvas.shown()
+        return self.canvas.shown()
+
+    def prepare(self, frame: VideoFrame, age: int) -> None:
+        """Have the network see a frame, and the refiner its mask, without drawing it."""
+        self.fresh, self.age, self.catches_up = True, age, False
+        for stage in self.stages[:-1] if self.current.canvas else self.stages:
+            stage.run(frame)
+
+    def begin_anew(self) -> None:
+        """The next frame's mask has nothing to do with those before."""
+        if self.current.refiner:
+            self.current.refiner.reset()
+
+    def set_look(self, choice: Choice, refinement: Refinement) -> None:
+        """Draw like this from now on; stages that were compiled in the meantime were begun with an earlier look."""
+        canvas, refiner = self.current.canvas, self.current.refiner
+        if canvas and refiner:
+            canvas.look = choice.look
+            canvas.set_background(choice.background)
+            refiner.refinement = refinement
 
     @property
     def changing(self) -> bool:
-        """Whether another scene is on its way."""
+        """Whether another model's are on their way."""
         return self._coming is not None
 
     def change(self, steps: Steps, name: str) -> None:
-        """Begin to compile another scene; what was begun before is given up."""
+        """Begin to compile another model's; what was begun before is given up."""
         self.give_up()
         self._coming = steps, name
 
     def give_up(self) -> None:
-        """Let the scene that runs stay."""
+        """Let those that run stay."""
         if self._coming:
             self._coming[0].close()
             self._coming = None
 
-    def advance(self) -> Scene | None:
-        """Compile for some milliseconds; the new scene in the moment when it takes over. Raises TexelflowError.
+    def advance(self) -> ModelStages | None:
+        """Compile for some milliseconds; the new stages in the moment when they take over. Raises TexelflowError.
 
-        If it raises, the scene that runs stays.
+        If it raises, those that run stay.
         """
         if self._coming is None:
             return None
@@ -160,15 +204,23 @@ class Scenes:
         return None
 
     def release(self) -> None:
-        """Free all scenes."""
+        """Free all of them."""
         self.give_up()
         self.current.release()
 
+    def _refine(self, frame: VideoFrame) -> None:
+        refiner = self.current.refiner
+        assert refiner is not None
+        if self.catches_up:
+            refiner.catch_up()
+        else:
+            refiner.run(self.fresh, self.age)
+
     def _runner(self, place: int, name: str) -> Callable[[VideoFrame], None]:
-        """What runs that stage of the network, whichever scene is the current one."""
+        """What runs that stage of the network, whichever model is the current one."""
 
         def run(frame: VideoFrame) -> None:
-            if self.fresh or name not in _OF_NETWORK:
+            if not self.catches_up and (self.fresh or name not in _OF_NETWORK):
                 self.current.stages[place].run(frame)
 
         return run

@@ -5,44 +5,58 @@ from collections.abc import Callable
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from ..models.loading import SegmentationModel, load_segmentation
-from .model_stages import Scene, Scenes, Steps
+from ..models.loading import SegmentationModel
+from ..models.spec import SpecOptions
+from .model_stages import ModelStages, Steps, SwitchableStages
 
 
 class ModelSwitch:
     """Brings the model that is wanted onto the screen. Belongs to the context's thread; files are read on another."""
 
-    def __init__(self, scenes: Scenes, steps_of: Callable[[SegmentationModel], Steps]) -> None:
-        """`steps_of` makes the scene of a model."""
-        self.wanted = scenes.name
-        self._scenes, self._steps_of = scenes, steps_of
+    def __init__(
+        self,
+        stages: SwitchableStages,
+        spec: SpecOptions,
+        load: Callable[[str, SpecOptions], SegmentationModel],
+        steps_of: Callable[[SegmentationModel], Steps],
+    ) -> None:
+        """`spec` is what was said of the model that runs; `steps_of` makes the stages of one that `load` has read."""
+        self._running = self._wanted = stages.name, spec
+        self._stages, self._load, self._steps_of = stages, load, steps_of
         self._loading: _Loading | None = None
+
+    @property
+    def wanted(self) -> str:
+        """The name of the model that was asked for last."""
+        return self._wanted[0]
 
     @property
     def busy(self) -> bool:
         """Whether another model is on its way."""
-        return self._loading is not None or self._scenes.changing
+        return self._loading is not None or self._stages.changing
 
-    def want(self, name: str) -> None:
+    def want(self, name: str, spec: SpecOptions = SpecOptions()) -> None:
         """Have a model by its name or path; it comes later, and what was wanted before does not."""
-        if name == self.wanted:
+        if (name, spec) == self._wanted:
             return
-        self.wanted = name
-        self._scenes.give_up()
-        is_there = name == self._scenes.name
-        self._loading = None if is_there else _Loading(name)
+        self._wanted = name, spec
+        self._stages.give_up()
+        is_there = self._wanted == self._running
+        self._loading = None if is_there else _Loading(lambda: self._load(name, spec))
 
-    def advance(self) -> Scene | None:
-        """Work on it for some milliseconds; the new scene in the moment when it takes over.
+    def advance(self) -> ModelStages | None:
+        """Work on it for some milliseconds; the new stages in the moment when they take over.
 
         Raises TexelflowError if there is no such model, or it does not run here: the one that runs stays until
         another is wanted.
         """
         try:
             if self._loading and (model := self._loading.model()):
-                self._scenes.change(self._steps_of(model), self.wanted)
+                self._stages.change(self._steps_of(model), self.wanted)
                 self._loading = None
-            return self._scenes.advance()
+            if stages := self._stages.advance():
+                self._running = self._wanted
+            return stages
         except TexelflowError:
             self._loading = None
             raise
@@ -51,8 +65,8 @@ class ModelSwitch:
 class _Loading:
     """A model that is read, or fetched, on a thread of its own."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, load: Callable[[], SegmentationModel]) -> None:
+        self._load_model = load
         self._model: SegmentationModel | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._load, name="model", daemon=True)
@@ -68,6 +82,6 @@ class _Loading:
 
     def _load(self) -> None:
         try:
-            self._model = load_segmentation(self._name)
+            self._model = self._load_model()
         except BaseException as error:
             self._error = error

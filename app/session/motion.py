@@ -21,7 +21,7 @@ _PEAK = 255.0
 _LUMA: dict[Layout, int] = {"rgba": 1, "yuyv": 0, "uyvy": 1}  # the channel of the first plane; of colours it is green
 
 
-class Still:
+class MotionCheck:
     """Remembers one picture, and compares others with it. Takes no longer for larger ones."""
 
     def __init__(self) -> None:

@@ -1,110 +1,205 @@
-"""A window, a source and settings go in; a session comes out, with everything compiled in the window's sight."""
+"""A source, settings and a window or none go in; a session comes out, with everything compiled, and is closed in order."""
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from ..capture.capture import Capture
 from ..console import Console
 from ..frame.backdrop import Backdrop
-from ..frame.machine import Machine, machine_in
-from ..frame.pipeline import FrameRecord, Pipeline
+from ..frame.figures import Figures
+from ..frame.machine import Machine, machine_in, open_machine
+from ..frame.pipeline import FrameRecord, Pipeline, Stage
+from ..frame.run_stats import RunStats
+from ..frame.segmenter import CpuSegmenter
 from ..frame.targets import OffscreenTarget
-from ..live.outputs import STEM, LiveOutputs
-from ..live.sourcing import OpenSource, Waker
 from ..models.loading import SegmentationModel
+from ..outputs.file_sinks import Timing
+from ..outputs.outputs import Outputs
+from ..outputs.readers import RamMasks, look_at_mask
+from ..outputs.screenshots import Screenshots
 from ..overlay.gui import Gui
-from ..settings.settings import Settings
+from ..overlay.overlay import Overlay
+from ..picture.picture import PictureFormat
+from ..picture.video_frame import VideoFrame
+from ..settings.settings import Settings, Verb
 from ..settings.watch import Watch
 from ..window.loading_screen import LoadingScreen
 from ..window.opening import open_window
 from ..window.screen import Screen
-from ..window.screenshots import Screenshots
 from ..window.window import Window
+from .clock import Clock
+from .controller import Controller
 from .derived import choice_of, refinement_of, work_of
-from .model_stages import Ground, Scenes, scene_in_steps
-from .session import Parts, Session
+from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, model_stages_in_steps
+from .session import Session, SessionParts, facts_of
+from .view import NoView, View, WindowView
 from .workload import Workload
 
 
 @dataclass(frozen=True)
-class Place:
-    """What is there before any session, and after it."""
+class SessionSource:
+    """What a session is about: the clock of its frames, their format, and what files made of them are called after.
 
-    window: Window
-    gui: Gui
+    `peek` tells the first frame, to be shown meanwhile, once there is one.
+    """
+
+    clock: Clock
+    format: PictureFormat
+    timing: Timing
+    title: str
+    stem: Path
+    peek: Callable[[], VideoFrame | None]
+
+    @property
+    def aspect(self) -> Fraction:
+        """Width divided by height of the whole frame as displayed."""
+        return Fraction(*self.format.upright_size) * self.timing.sample_aspect_ratio
+
+
+@dataclass(frozen=True)
+class SessionHost:
+    """What is there before any session, and after it. Without a window there is no Dear ImGui, and `no_view`."""
+
+    verb: Verb
     machine: Machine
     watch: Watch
     console: Console
-    observe: Callable[[FrameRecord], None]  # gets the record of each frame
+    stats: RunStats
+    window: Window | None = None
+    gui: Gui | None = None
+    no_view: NoView = field(default_factory=NoView)
+    observers: list[Callable[[FrameRecord], None]] = field(default_factory=list)  # get the record of each frame
+
+    def observe(self, record: FrameRecord) -> None:
+        """Hand the record of a frame on. Raises what observers raise."""
+        for observer in self.observers:
+            observer(record)
+
+    def wake(self) -> None:
+        """Have the session look what has happened, from any thread."""
+        (self.window or self.no_view).wake()
 
 
 @contextlib.contextmanager
-def open_place(
-    source: OpenSource, title: str, watch: Watch, wake: Waker, console: Console, observe: Callable[[FrameRecord], None]
-) -> Iterator[Place]:
-    """A window for pictures of that size, which the source wakes from now on. Raises DeviceError."""
-    size = source.first.picture.format.upright_size
-    with open_window(size, title, watch.settings.backend) as window, contextlib.ExitStack() as stack:
-        wake.window = window
+def open_host_with_window(
+    source: SessionSource, verb: Verb, watch: Watch, console: Console
+) -> Iterator[SessionHost]:
+    """A window for the source's pictures. Raises DeviceError."""
+    size, aspect, backend = source.format.upright_size, source.timing.sample_aspect_ratio, watch.settings.backend
+    with open_window(size, source.title, backend, aspect) as window, contextlib.ExitStack() as stack:
         gui = Gui(window.context)
         stack.callback(gui.release)
-        machine = machine_in(window.context, watch.settings.backend, console)
-        yield Place(window, gui, machine, watch, console, observe)
+        machine = machine_in(window.context, backend, console)
+        yield SessionHost(verb, machine, watch, console, RunStats(), window, gui)
 
 
 @contextlib.contextmanager
-def open_session(place: Place, source: OpenSource, model: SegmentationModel, settings: Settings) -> Iterator[Session]:
+def open_host_without_window(
+    needs_picture: bool, verb: Verb, watch: Watch, console: Console
+) -> Iterator[SessionHost]:
+    """A context without a window, or none where nothing is drawn. Raises UsageError, DeviceError."""
+    with open_machine(watch.settings.backend, needs_picture, console) as machine:
+        yield SessionHost(verb, machine, watch, console, RunStats())
+
+
+@contextlib.contextmanager
+def open_session(
+    host: SessionHost,
+    source: SessionSource,
+    model: SegmentationModel,
+    settings: Settings,
+    check_files: Callable[[Settings], None],
+) -> Iterator[Session]:
     """Compile the model, which is that of the settings, and be ready to run; outputs are finished at the end.
 
-    Raises WindowClosedError if the person closes the window before that is done, TexelflowError.
+    check_files raises for outputs that may not be written. Raises WindowClosedError if the person closes the window
+    before that is done, TexelflowError.
     """
     with contextlib.ExitStack() as stack:
-        ground = _ground(place, source, settings, stack)
-        scenes = _first_scene(place, source, ground, model, settings)
-        stack.callback(scenes.release)
-        parts = _parts(place, source.capture, ground, scenes, settings, stack)
-        yield Session(parts, settings, place.watch, source.first, place.observe, place.console.note)
-        parts.outputs.finish()
-        for line in parts.outputs.lines():
-            place.console.note(line)
+        shared = _shared_parts(host, source, settings, stack)
+        stages = _first_stages(host, source, shared, model, settings)
+        stack.callback(stages.release)
+        parts = _parts(host, source, shared, stages, settings, stack)
+        controller = Controller(settings, host.watch, parts, check_files)
+        session = Session(parts, controller, host.stats, host.observe, host.console.note)
+        yield session
+        session.finish()
 
 
-def _ground(place: Place, source: OpenSource, settings: Settings, stack: contextlib.ExitStack) -> Ground:
-    context, format = place.window.context, source.first.picture.format
-    target = OffscreenTarget(context, format.upright_size)
-    stack.callback(target.release)
-    backdrop = Backdrop(context, format.upright_size, choice_of(settings).background, waits=False)
-    stack.callback(backdrop.release)
-    return Ground(place.machine, format, settings.fit, settings.precision, target, backdrop)
+def _shared_parts(
+    host: SessionHost, source: SessionSource, settings: Settings, stack: contextlib.ExitStack
+) -> SharedParts:
+    context, size, drawn = host.machine.context, source.format.upright_size, None
+    if context:
+        target = OffscreenTarget(context, size)
+        stack.callback(target.release)
+        backdrop = Backdrop(context, size, choice_of(settings).background, waits=source.clock.keeps_all)
+        stack.callback(backdrop.release)
+        drawn = Drawn(target, backdrop)
+    return SharedParts(host.machine, source.format, settings.fit, settings.precision, drawn)
 
 
-def _first_scene(
-    place: Place, source: OpenSource, ground: Ground, model: SegmentationModel, settings: Settings
-) -> Scenes:
-    """Compiled while the window shows how far that is."""
-    steps = scene_in_steps(ground, model, choice_of(settings), refinement_of(settings))
-    with LoadingScreen(place.window, place.gui, lambda: source.first, _aspect(ground)) as start:
-        return Scenes(start.run(steps, f"compiling shaders for {model.name}"), settings.model)
+def _first_stages(
+    host: SessionHost, source: SessionSource, shared: SharedParts, model: SegmentationModel, settings: Settings
+) -> SwitchableStages:
+    """Compiled while a window, or a terminal, shows how far that is."""
+    steps = model_stages_in_steps(shared, model, choice_of(settings), refinement_of(settings))
+    if host.window and host.gui:
+        with LoadingScreen(host.window, host.gui, source.peek, source.aspect) as screen:
+            return SwitchableStages(screen.run(steps, f"compiling shaders for {model.name}"), settings.model)
+    return SwitchableStages(_compiled(steps, host.console), settings.model)
+
+
+def _compiled(steps: Steps, console: Console) -> ModelStages:
+    with console.compilation() as progress:
+        while True:
+            try:
+                progress(*next(steps))
+            except StopIteration as finished:
+                stages: ModelStages = finished.value
+                return stages
 
 
 def _parts(
-    place: Place, capture: Capture, ground: Ground, scenes: Scenes, settings: Settings, stack: contextlib.ExitStack
-) -> Parts:
-    context = place.window.context
-    outputs = LiveOutputs(context, scenes, capture.nominal_fps or capture.fps)
-    stack.callback(outputs.release)
-    screen = Screen(place.window, place.gui, scenes, _aspect(ground))
-    stages = [*scenes.stages, outputs.stage, *screen.stages]
-    pipeline = Pipeline(stages, context, lambda: scenes.uploaded_bytes)
-    stack.callback(pipeline.release)
-    screenshots = stack.enter_context(contextlib.closing(Screenshots(context, ground.target, Path(STEM), Path())))
+    host: SessionHost,
+    source: SessionSource,
+    shared: SharedParts,
+    stages: SwitchableStages,
+    settings: Settings,
+    stack: contextlib.ExitStack,
+) -> SessionParts:
+    context, clock = host.machine.context, source.clock
     workload = Workload(work_of(settings), bool(settings.small_model))
-    return Parts(place.window, screen, capture, ground, scenes, outputs, pipeline, screenshots, workload)
+    figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
+    pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
+    outputs = Outputs(context, pictures, source.timing, clock.keeps_all)
+    stack.callback(outputs.release)
+    view: View = host.no_view
+    drawing: tuple[Stage, ...] = ()
+    if host.window and host.gui:
+        view = WindowView(host.window, Screen(host.window, host.gui, stages, source.aspect))
+    elif settings.overlay and context and shared.drawn:
+        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts))
+        stack.callback(overlay.release)
+        drawing = (overlay.stage,)
+    pipeline = Pipeline(
+        [*stages.stages, *drawing, outputs.stage, *view.stages], context, lambda: stages.uploaded_bytes
+    )
+    stack.callback(pipeline.release)
+    screenshots = None
+    if host.window and shared.drawn:
+        shots = Screenshots(host.window.context, shared.drawn.target, source.stem, Path())
+        screenshots = stack.enter_context(contextlib.closing(shots))
+    parts = SessionParts(
+        host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures
+    )
+    return parts
 
 
-def _aspect(ground: Ground) -> Fraction:
-    """Cameras' pixels are square."""
-    return Fraction(*ground.format.upright_size)
+def _masks_in_ram(stages: SwitchableStages, source: SessionSource, settings: Settings) -> RamMasks:
+    """Of a network on the CPU, where nothing is drawn."""
+    segmenter, look = stages.current.segmenter, choice_of(settings).look
+    assert isinstance(segmenter, CpuSegmenter)
+    return RamMasks(source.format.upright_size, lambda: look_at_mask(segmenter.frame_mask(), look))

@@ -1,6 +1,7 @@
-"""A source's pictures go in as they come; the newest one is on the screen, until the person has seen enough.
+"""A source's frames go in as its clock gives them; each runs through the stages to the view and the outputs.
 
-Everything happens in the thread of the window's context but capturing, encoding and reading files.
+The one loop of live and replay. Everything happens in the thread of the context but capturing, decoding, encoding and
+reading files.
 """
 
 from collections.abc import Callable
@@ -9,27 +10,26 @@ from time import perf_counter_ns
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from ..capture.capture import Capture
 from ..capture.supervise import CaptureState, Phase
-from ..frame.figures import CameraFigures, Figures
-from ..frame.gpu_timer import timer_health
+from ..frame.figures import Figures
 from ..frame.pipeline import FrameRecord, Pipeline
-from ..live.outputs import LiveOutputs
-from ..media.sources import VideoFrame
-from ..models.loading import SegmentationModel
+from ..frame.run_stats import RunStats
+from ..models.loading import SegmentationModel, load_segmentation
+from ..outputs.outputs import Outputs
+from ..outputs.screenshots import Screenshots
 from ..overlay.controls import controls
 from ..overlay.panel import Facts
-from ..settings.settings import Settings
-from ..settings.watch import Watch
-from ..window.screen import Screen
-from ..window.screenshots import Screenshots
-from ..window.window import Window
+from ..picture.video_frame import VideoFrame
+from .playback import Playback
+from ..settings.settings import Settings, Verb
+from .clock import LIVE, Clock, Due, NewestWins
 from .controller import Controller
-from .derived import choice_of, refinement_of
+from .derived import choice_of, refinement_of, spec_of
 from .hud import Hud
-from .model_stages import Ground, Scenes, Steps, scene_in_steps
+from .model_stages import SharedParts, Steps, SwitchableStages, model_stages_in_steps
 from .model_switch import ModelSwitch
-from .motion import Still
+from .motion import MotionCheck
+from .view import View
 from .workload import Workload, busy_ms
 
 _IDLE_S = 0.25  # how long a signal may go unheard while nothing moves
@@ -38,61 +38,51 @@ _SHOT_S = 0.02  # between two looks at what other threads do
 
 
 @dataclass(frozen=True)
-class Parts:
+class SessionParts:
     """What a session is made of; whoever opened it frees it."""
 
-    window: Window
-    screen: Screen
-    capture: Capture
-    ground: Ground
-    scenes: Scenes
-    outputs: LiveOutputs
+    verb: Verb
+    view: View
+    clock: Clock
+    shared: SharedParts
+    stages: SwitchableStages
+    outputs: Outputs
     pipeline: Pipeline
-    screenshots: Screenshots
+    screenshots: Screenshots | None  # None without a window
     workload: Workload
+    figures: Figures
+
+    @property
+    def playback(self) -> Playback | None:
+        """The clock, where a person has it in hand."""
+        return self.clock if isinstance(self.clock, Playback) else None
 
 
 class Session:
-    """One source in the window. run() it once."""
+    """One source, from its first frame to the last one that somebody wants. run() it once."""
 
     def __init__(
-        self,
-        parts: Parts,
-        settings: Settings,
-        watch: Watch,
-        first: VideoFrame,
-        observe: Callable[[FrameRecord], None],
+        self, parts: SessionParts, controller: Controller, stats: RunStats, observe: Callable[[FrameRecord], None],
         note: Callable[[str], None],
-    ) -> None:
-        """`first` has been taken from the capture; `observe` gets the record of each frame.
-
-        `note` gets what is still to be read when the window is gone: lines on what was recorded.
+    ) -> None:  # fmt: skip
+        """`observe` gets the record of each frame, as `stats` do; `note` what is to be read outside of a window.
 
         Raises TexelflowError for outputs that cannot be had.
         """
-        self._parts, self._observe, self._note = parts, observe, note
-        self._figures = Figures(camera=self._camera)
-        self._board = Hud(self._figures, self._facts)
-        self.desk = Controller(
-            settings,
-            watch,
-            parts.window,
-            self._board,
-            parts.scenes,
-            parts.outputs,
-            parts.workload,
-            self._take_screenshot,
-        )
-        self._switch = ModelSwitch(parts.scenes, self._steps_of)
-        self._timer_note = timer_health(parts.window.context)
-        self._waiting: VideoFrame | None = first
-        self._drawn: VideoFrame | None = None  # what the screen shows
-        self._laid_out_ns = 0  # when the screen was drawn last
+        self.parts, self.controller = parts, controller
+        self._stats, self._observe, self._note = stats, observe, note
+        self._finished = False
+        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb)
+        spec = spec_of(controller.settings, parts.stages.name)
+        self._switch = ModelSwitch(parts.stages, spec, load_segmentation, self._steps_of)
+        self._drawn: VideoFrame | None = None  # what the view shows
+        self._seen: int | None = None  # the number of the frame that the network saw last
+        self._laid_out_ns = 0  # when the view was drawn last
         self._masked = True  # whether the last frame needed a mask
-        self._before: VideoFrame | None = None  # the newest frame, which is shown next if pictures wait for masks
-        self._still = Still()
-        self._state = CaptureState("live")
+        self._motion = MotionCheck()
+        self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
+        controller.begin(self._hud, self._take_screenshot)
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Until the person quits, other settings need another session, the source ends, or `stopped` says so.
@@ -101,34 +91,57 @@ class Session:
         """
         while not (self._over or stopped()):
             self.step()
-        for record in self._parts.pipeline.drain():
+        for record in self.parts.pipeline.drain():
             self._take_record(record)
 
     def step(self) -> None:
         """Wait for something to happen, and do what is due."""
-        parts = self._parts
-        for key in parts.screen.keys(self._patience_s()):
-            self.desk.obey(key)
-        self.desk.follow(perf_counter_ns())
+        parts, playback = self.parts, self.parts.playback
+        for key in parts.view.keys(self._patience_s()):
+            self.controller.press(key)
+        self.controller.poll(perf_counter_ns())
         self._switch_models()
         self._watch_source()
-        frame, self._waiting = self._waiting or parts.capture.take(), None
-        if frame:
-            self._show(frame)
+        was_paused = playback is not None and playback.paused
+        if due := parts.clock.due(perf_counter_ns()):
+            self._take(due)
         elif self._to_be_redrawn:
             self._redraw()
+        if playback and playback.paused and not was_paused and playback.at_end:
+            self.say("the end")
         for line in parts.outputs.lines():
             self.say(line)
             self._note(line)
-            self.desk.forget_ended()
-        for line in (*parts.screenshots.collect(), self._news_of_background()):
+            self.controller.forget_ended()
+        for line in (*(parts.screenshots.collect() if parts.screenshots else ()), self._news_of_background()):
             self.say(line)
-        self.desk.stale |= self._board.caption.expired()
+        self.controller.stale |= self._hud.toast.expired()
+
+    def finish(self) -> None:
+        """End outputs, and tell what was written; harmless when repeated.
+
+        Raises what went wrong where every frame counts, MediaError or DeviceError.
+        """
+        if self._finished:
+            return
+        self._finished, parts = True, self.parts
+        before = parts.pipeline.readback_bytes
+        try:
+            parts.outputs.finish(complete=parts.clock.complete)
+        finally:
+            self._stats.add_readback(parts.outputs.stage.name, parts.pipeline.readback_bytes - before)
+            for line in parts.outputs.lines():
+                self._note(line)
+
+    @property
+    def dispatches(self) -> int:
+        """Of one frame."""
+        return self.parts.stages.current.segmenter.dispatches
 
     @property
     def model(self) -> str:
         """The name of the model that runs."""
-        return self._parts.scenes.name
+        return self.parts.stages.name
 
     @property
     def phase(self) -> Phase:
@@ -137,189 +150,210 @@ class Session:
 
     @property
     def _over(self) -> bool:
-        desk, parts = self.desk, self._parts
-        return desk.left or desk.reopens or parts.window.closed or parts.capture.state.phase == "ended"
+        controller, parts = self.controller, self.parts
+        return controller.left or controller.reopens or parts.view.closed or parts.clock.ended
 
     @property
     def _to_be_redrawn(self) -> bool:
-        window, desk = self._parts.window, self.desk
-        return (
-            self._drawn is not None
-            and not window.minimised
-            and (desk.stale or window.damaged or self._panel_wait_s == 0)
-        )
+        view = self.parts.view
+        waits = self.controller.stale or view.damaged or self._panel_wait_s == 0
+        return self._shown is not None and view.seen and waits
+
+    @property
+    def _shown(self) -> VideoFrame | None:
+        """The frame that the view is to show: playback may have gone on while nobody saw it."""
+        playback = self.parts.playback
+        return (playback.frame if playback else None) or self._drawn
 
     def _patience_s(self) -> float:
         """How long nothing but events can happen; a picture that comes is one."""
-        parts = self._parts
-        if self._waiting or self._to_be_redrawn or parts.scenes.changing:
+        parts = self.parts
+        if self._to_be_redrawn or parts.stages.changing:
             return 0.0
-        shot_s = _SHOT_S if parts.screenshots.pending or self._switch.busy else None
-        waits = shot_s, self._panel_wait_s, self._board.caption.left_s
+        busy = self._switch.busy or (parts.screenshots is not None and parts.screenshots.pending)
+        clock_s = parts.clock.wait_s(perf_counter_ns())
+        waits = clock_s, _SHOT_S if busy else None, self._panel_wait_s, self._hud.toast.left_s
         return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
 
     @property
     def _panel_wait_s(self) -> float | None:
         """How long the panel stays as it is, however the mouse moves; None where nobody sees one."""
-        if self._parts.window.minimised or self._drawn is None or not self.desk.settings.panel:
+        if not self.parts.view.seen or self._drawn is None or not self.controller.settings.panel:
             return None
         return max(0.0, _PANEL_S - (perf_counter_ns() - self._laid_out_ns) / 1e9)
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
-    def _show(self, frame: VideoFrame) -> None:
-        """A new frame through the pipeline; in a window that nobody sees only if an output takes it."""
-        parts = self._parts
-        counts = parts.capture.take_counts()
-        if parts.window.minimised and not parts.outputs.active:
-            self._begin_afresh()
+    def _take(self, due: Due) -> None:
+        """A new frame through the pipeline, unless nobody would see it."""
+        parts = self.parts
+        if not (parts.view.seen or parts.outputs.active or parts.clock.keeps_all):
+            self._begin_anew()
             return
-        shown = self._in_time(frame)
-        parts.scenes.fresh = self._runs_network(frame)
+        if due.cut:
+            self._begin_anew()
+        ahead = self._prepare(due)
+        if due.lead:
+            return
+        stages, frame = parts.stages, due.frame
+        newest = ahead or frame
+        stages.age, stages.catches_up = int(ahead is not None), ahead is None and self._seen == frame.index
+        stages.fresh = self._runs_network(newest)
         self._lay_out()
-        parts.pipeline.submit(shown, counts.dropped, counts.repeated)
-        self._drawn, self.desk.stale = shown, False
+        shown = replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
+        parts.pipeline.submit(shown, due.dropped, due.repeated)
+        self._drawn, self._seen, self.controller.stale = shown, newest.index, False
         for record in parts.pipeline.completed():
             self._take_record(record)
 
-    def _in_time(self, frame: VideoFrame) -> VideoFrame:
-        """The frame that is shown when this one goes up: itself, or the one before, which had to wait for its mask."""
-        before, self._before = self._before, frame
-        if before is None or not self.desk.settings.delay_video:
-            return frame
-        return replace(before, picture=frame.picture, convert=frame.convert)
+    def _prepare(self, due: Due) -> VideoFrame | None:
+        """Make the mask of a frame that needs one before the frame ahead of it, which comes out: None without one.
+
+        A machine that is too slow for every frame is spared that.
+        """
+        frame, ahead, stages = due.frame, due.ahead, self.parts.stages
+        if ahead and self._seen != frame.index:
+            if due.dropped:
+                return None
+            stages.prepare(frame, age=0)
+            self._seen = frame.index
+        if due.lead and (ahead or self._seen != frame.index):
+            newest = ahead or frame
+            stages.prepare(newest, age=int(ahead is not None))
+            self._seen = newest.index
+        return ahead
 
     def _runs_network(self, frame: VideoFrame) -> bool:
         """Whether the network sees the frame."""
-        parts, settings = self._parts, self.desk.settings
+        parts, settings = self.parts, self.controller.settings
         masked_before = self._masked
-        self._masked = parts.scenes.current.canvas.look.needs_mask or parts.outputs.need_mask
+        canvas = parts.stages.current.canvas
+        self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
         if not self._masked:
             parts.workload.reset()
             return False
         if not masked_before:
-            parts.scenes.current.refiner.reset()
-        similarity = self._still.similarity_db(frame.picture) if parts.workload.compares else None
-        small = parts.scenes.name != settings.model
+            parts.stages.begin_anew()
+            parts.stages.age = 0
+        similarity = self._motion.similarity_db(frame.picture) if parts.workload.compares else None
+        small = parts.stages.name != settings.model
         fresh = parts.workload.decide(frame.index, frame.time_ms, similarity, small) == "fresh"
         if fresh and parts.workload.compares:
-            self._still.keep(frame.picture)
+            self._motion.keep(frame.picture)
         return fresh
 
     def _redraw(self) -> None:
-        """The frame at hand again, which counts for nothing."""
-        parts = self._parts
-        assert self._drawn is not None
+        """The frame at hand again, which counts for nothing; or one that came while nobody saw it."""
+        parts, shown = self.parts, self._shown
+        assert shown is not None
+        if self._drawn is None or shown.index != self._drawn.index:
+            self._take(Due(shown))
+            return
         self._lay_out()
-        stale, self.desk.stale = self.desk.stale, False  # the panel may say so again while it is drawn
+        stale, self.controller.stale = self.controller.stale, False  # the panel may say so again while it is drawn
         if stale:
-            parts.scenes.composite(self._drawn)
-        parts.screen.redraw()
+            parts.stages.composite(self._drawn)
+        parts.view.redraw()
 
     def _lay_out(self) -> None:
-        settings = self.desk.settings
+        settings, parts = self.controller.settings, self.parts
+        if not parts.view.seen:
+            return
         self._laid_out_ns = perf_counter_ns()
-        self._board.recording = self._parts.outputs.status
-        self._parts.screen.parts = self._board.parts(settings.overlay, self._panel if settings.panel else None)
+        self._hud.recording = parts.outputs.status
+        self._hud.status = parts.playback.describe(settings.effect) if parts.playback else ""
+        parts.view.lay_out(self._hud.parts(settings.overlay, self._panel if settings.panel else None))
 
     def _panel(self) -> None:
         """Drawn with Dear ImGui; what the person changes there is done."""
-        self.desk.adopt(controls(self.desk.settings))
+        self.controller.adopt(controls(self.controller.settings, self.parts.verb))
 
     def _take_screenshot(self) -> None:
         """Take one of what is on the screen."""
-        if self._drawn is not None:
-            alpha = self.desk.settings.effect == "cutout"
-            self._parts.scenes.composite(self._drawn)  # the look may have changed since it was drawn
-            self._parts.screenshots.take(self._drawn.index, alpha)
+        if self._drawn is not None and self.parts.screenshots:
+            alpha = self.controller.settings.effect == "cutout"
+            self.parts.stages.composite(self._drawn)  # the look may have changed since it was drawn
+            self.parts.screenshots.take(self._drawn.index, alpha)
 
     # What goes on beside --------------------------------------------------------------------------------------------
 
     def _switch_models(self) -> None:
-        """Have the model that settings, or the automatic mode, ask for."""
-        parts, settings = self._parts, self.desk.settings
-        small = parts.workload.level.small_model and bool(settings.small_model)
+        """Have the model that settings, a key, or the automatic mode ask for."""
+        parts, settings = self.parts, self.controller.settings
+        small = (parts.workload.level.small_model or self.controller.uses_small_model) and bool(settings.small_model)
         wanted = settings.small_model if small else settings.model
-        if wanted not in (self._switch.wanted, parts.scenes.name):
+        if wanted not in (self._switch.wanted, parts.stages.name):
             self.say(f"loading model {wanted}")
-        self._switch.want(wanted)
+        self._switch.want(wanted, spec_of(settings, wanted))
         try:
             if self._switch.advance():
-                self._begin_scene()
-                self.say(f"model {parts.scenes.name}")
+                self._begin_model()
+                self.say(f"model {parts.stages.name}")
         except TexelflowError as error:
-            self.desk.do_without(wanted, str(error))
+            self.controller.do_without(wanted, str(error))
 
-    def _begin_scene(self) -> None:
-        """Show a new scene the frame at hand, which may have to be drawn again before the next one comes."""
-        scenes = self._parts.scenes
-        self.desk.dress()
-        self._before = None
-        self._still.forget()
-        self._parts.workload.reset()
+    def _begin_model(self) -> None:
+        """Show the frame at hand by a new model; it may have to be drawn again before the next one comes."""
+        self.controller.set_look()
+        self._motion.forget()
         if self._drawn is not None:
-            scenes.fresh = True
-            for stage in scenes.stages:
-                stage.run(self._drawn)
-            scenes.current.refiner.reset()
+            self.parts.stages.prepare(self._drawn, age=0)
+            self.controller.stale = True
+        self._begin_anew()
 
     def _news_of_background(self) -> str:
         """What is wrong with it, once; '' if there is nothing new to say."""
-        message, before = self._parts.scenes.current.canvas.message, self._of_background
-        self._of_background = message
+        canvas, before = self.parts.stages.current.canvas, self._of_background
+        self._of_background = message = canvas.message if canvas else ""
         return message if message != before else ""
 
     def _watch_source(self) -> None:
-        """Tell what is wrong with the camera, and begin afresh when it is back."""
-        parts, before = self._parts, self._state
-        state = self._state = parts.capture.state
+        """Tell what is wrong with the camera, and begin anew when it is back."""
+        before, state = self._state, self.parts.clock.state
+        self._state = state
         if state == before:
             return
-        self.desk.stale = True
-        self._board.signal = "" if state.phase == "live" else state.message
+        self.controller.stale = True
+        self._hud.signal = "" if state.phase == "live" else state.message
         if state.phase == "live":
             self.say(state.message)
             if before.phase != "live":
-                self._begin_afresh()
+                self._begin_anew()
+        elif not self.parts.view.seen:
+            self._note(state.message)
 
-    def _begin_afresh(self) -> None:
+    def _begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
-        self._before = None
-        self._parts.scenes.current.refiner.reset()
-        self._parts.workload.reset()
+        parts = self.parts
+        if isinstance(parts.clock, NewestWins):
+            parts.clock.begin_anew()
+        self._seen = None
+        parts.stages.begin_anew()
+        parts.workload.reset()
 
     def _take_record(self, record: FrameRecord) -> None:
-        parts = self._parts
+        parts = self.parts
         if parts.workload.work.auto:
-            fps = parts.capture.fps
-            parts.workload.observe(record.index, busy_ms(record), 1000 / fps if fps else 0.0, record.dropped)
-        self._figures.add(record)
+            parts.workload.observe(record.index, busy_ms(record), parts.clock.budget_ms, record.dropped)
+        parts.figures.add(record)
+        self._stats.add(record)
         self._observe(record)
 
     def say(self, words: str) -> None:
         """Show a few words for a while, below those that are there."""
         if words:
-            self._board.caption.add(words)
-            self.desk.stale = True
-
-    def _camera(self) -> CameraFigures:
-        """What the overlay tells of the camera."""
-        capture, counts = self._parts.capture, self._parts.capture.counts
-        return CameraFigures(
-            capture.description, capture.stamps, capture.fps, counts.used, counts.dropped, counts.repeated,
-            counts.lost, str(self._parts.workload.counts),
-        )  # fmt: skip
-
-    def _facts(self) -> Facts:
-        """What it tells besides figures."""
-        machine, scenes, capture = self._parts.ground.machine, self._parts.scenes, self._parts.capture
-        segmenter, fps = scenes.current.segmenter, capture.nominal_fps or round(capture.fps)
-        budget_ms = 1000 / fps if fps else 0.0
-        return Facts(
-            machine.renderer, machine.backend, scenes.name, segmenter.precision, segmenter.dispatches, budget_ms,
-            self._timer_note,
-        )  # fmt: skip
+            self._hud.toast.add(words)
+            self.controller.stale = True
 
     def _steps_of(self, model: SegmentationModel) -> Steps:
-        settings = self.desk.settings
-        return scene_in_steps(self._parts.ground, model, choice_of(settings), refinement_of(settings))
+        settings = self.controller.settings
+        return model_stages_in_steps(self.parts.shared, model, choice_of(settings), refinement_of(settings))
+
+
+def facts_of(parts: SessionParts) -> Facts:
+    """What the overlay tells besides figures."""
+    machine, segmenter = parts.shared.machine, parts.stages.current.segmenter
+    return Facts(
+        machine.renderer, machine.backend, parts.stages.name, segmenter.precision, segmenter.dispatches,
+        parts.clock.budget_ms, parts.pipeline.timer_note,
+    )  # fmt: skip

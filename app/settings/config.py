@@ -47,10 +47,10 @@ def default_path() -> Path:
     return platformdirs.user_config_path("texelflow", appauthor=False) / "live.toml"
 
 
-def read_config(path: Path, name: str = "") -> Settings:
+def read_config(path: Path, name: str = "", defaults: Settings = Settings()) -> Settings:
     """The settings that a file makes. Raises UsageError: no such file, no TOML, no such setting, a wrong value.
 
-    `name` is what complaints call it; the whole path otherwise.
+    `name` is what complaints call it; the whole path otherwise. `defaults` hold where it says nothing.
     """
     called = name or str(path)
     text = _read(path, called)
@@ -63,12 +63,12 @@ def read_config(path: Path, name: str = "") -> Settings:
         if wrong or key is None:
             raise UsageError(f"{place} {wrong}")
         values[key], places[key] = value, f"{place} [{section}] {key} ="
-    return with_values(Settings(), values, places.__getitem__)
+    return with_values(defaults, values, places.__getitem__)
 
 
 def dump(settings: Settings) -> str:
     """A file that sets every setting, with what each means; it reads back to equal settings."""
-    lines, section = ["# Settings of texelflow live. Saved while it runs, the file is read again at once."], ""
+    lines, section = ["# Settings of texelflow. Saved while a window runs by it, the file is read again at once."], ""
     for spec in specs():
         if spec.section != section:
             section = spec.section
@@ -161,7 +161,7 @@ def _entries(tables: Mapping[str, object]) -> Iterator[tuple[str, str | None, ob
 
 def _misplaced(section: str, name: str | None) -> str:
     """What is wrong with a setting of that name there; '' if nothing is."""
-    known = {spec.name: spec for spec in specs()}
+    known = {name: spec for spec in specs() for name in (spec.name, spec.was) if name}
     sections = {spec.section: spec for spec in specs()}
     if name is None and section in sections:
         return f"{section} has to be a section: [{section}]"

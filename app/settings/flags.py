@@ -1,6 +1,6 @@
-"""A verb's function goes in; the same with an option of the command line for every setting comes out.
+"""A verb's function goes in; the same with an option of the command line for each of its settings comes out.
 
-Verbs that have only some of the settings take their options one by one, so that both are called and explained alike.
+Verbs that have only a few settings take their options one by one, so that all are named and explained alike.
 """
 
 import inspect
@@ -9,54 +9,66 @@ from typing import Any
 
 import typer
 
-from .settings import Kind, Spec, meaning, specs
+from .settings import Kind, Spec, Verb, meaning, specs
 
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[Kind, str] = {
-    "int": "N", "float": "NUMBER", "size": "WxH", "path": "PATH", "background": "PATH|#rrggbb", "text": "NAME",
+    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|#rrggbb", "text": "NAME",
 }  # fmt: skip
 _TYPES: dict[Kind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
 
 
-def with_settings(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a verb all settings as options, beside its own.
+def with_settings(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Gives a verb's function all its settings as options, beside its own; those of earlier names are not shown.
 
     Its first parameter gets those that were given, values by name, for a Watch to put above the file's.
     """
-    names = [spec.name for spec in specs()]
+    options = [_option(spec) for spec in specs(verb)]
+    options += [_earlier_option(spec) for spec in specs(verb) if spec.was and verb == "live"]
 
-    def run(**given: Any) -> Any:
-        values = {name: given.pop(name) for name in names}
-        return verb({name: value for name, value in values.items() if value is not None}, **given)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(**given: Any) -> Any:
+            values = {option.name: given.pop(option.name) for option in options}
+            return function({name: value for name, value in values.items() if value is not None}, **given)
 
-    own = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
-    options = [_option(spec) for spec in specs()]
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *options)]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads both
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__name__, run.__doc__ = verb.__name__, verb.__doc__
-    return run
+        own = list(inspect.signature(function, eval_str=True).parameters.values())
+        positional = [each for each in own[1:] if each.default is inspect.Parameter.empty]
+        rest = [each for each in own[1:] if each.default is not inspect.Parameter.empty]
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*positional, *rest, *options)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads both
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        return run
+
+    return decorate
 
 
-def as_in_live(name: str, values: str = "") -> Any:
-    """The option of a setting, to annotate another verb's parameter with; `values` are its own range and default."""
+def as_in_settings(name: str) -> Any:
+    """The option of a setting, to annotate another verb's parameter with."""
     spec = _spec_of(name)
-    return _made(spec, values or meaning(spec))
+    return _made(spec, meaning(spec))
 
 
 def flag_of(name: str) -> str:
     """light_wrap as it is given on the command line."""
-    return _spec_of(name).flag
+    spec = _spec_of(name)
+    return spec.flag if spec.name == name else f"--{name}"
 
 
 def _spec_of(name: str) -> Spec:
-    return next(spec for spec in specs() if spec.name == name)
+    return next(spec for spec in specs() if name in (spec.name, spec.was))
 
 
 def _option(spec: Spec) -> inspect.Parameter:
     """The option of one setting; it is None where it is not given, so that the file's value counts."""
     option, annotation = _made(spec, meaning(spec), None), _TYPES.get(spec.kind, str | None)
     return inspect.Parameter(spec.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=annotation)
+
+
+def _earlier_option(spec: Spec) -> inspect.Parameter:
+    """The option by the name that it had in earlier versions."""
+    option = typer.Option(None, f"--{spec.was}", hidden=True)
+    return inspect.Parameter(spec.was, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=str | None)
 
 
 def _made(spec: Spec, values: str, *default: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Values as they were written go in; settings that are all valid come out. The one list of what live can be told.
+"""Values as they were written go in; settings that are all valid come out. The one table of what live and replay are told.
 
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """
@@ -22,12 +22,16 @@ if TYPE_CHECKING:  # help comes at once without them
     from ..picture.preprocess import Fit
 
 Value = bool | int | float | str
-Kind = Literal["bool", "int", "float", "text", "choice", "size", "path", "background"]
+Kind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
+Verb = Literal["live", "replay"]
 
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
+_MOST_CLASSES = 1 << 16
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+_NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
+_RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Spec:
     """All about one setting. A text with choices may be anything else, too: they are but proposed.
 
     low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
+    `in_replay` is replay's default where it is another one. `was` is a name that it had in earlier versions.
     """
 
     name: str
@@ -47,6 +52,9 @@ class Spec:
     high: float = 0
     zero: str = ""
     changes: Changes = "running"
+    verbs: tuple[Verb, ...] = ("live", "replay")
+    in_replay: Value | None = None
+    was: str = ""
 
     @property
     def flag(self) -> str:
@@ -64,6 +72,7 @@ class Spec:
         others: dict[Kind, str] = {
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
+            "range": "two numbers with a comma, such as 0,1 or -1,1,",
             "background": "a file, or a colour such as #3366cc",
         }
         return others.get(self.kind, "text on one line")
@@ -71,7 +80,10 @@ class Spec:
     @property
     def takes(self) -> str:
         """What another value takes while live runs, to go on with in a sentence about the setting; '' if nothing."""
-        words: dict[Changes, str] = {"reopens camera": "reopens the camera", "restart": "counts from the next start on"}
+        words: dict[Changes, str] = {
+            "reopens camera": "reopens the camera",
+            "restart": "takes effect at the next start",
+        }
         return words.get(self.changes, "")
 
 
@@ -82,9 +94,11 @@ def _setting(section: str, default: Value, help: str, kind: Kind | None = None, 
     return field(default=default, metadata=said | more)
 
 
-_camera = partial(_setting, "camera", changes="reopens camera")
-_model, _picture, _mask, _work, _output, _window = (
-    partial(_setting, section) for section in ("model", "picture", "mask", "work", "output", "window")
+_live: tuple[Verb, ...] = ("live",)
+_camera = partial(_setting, "camera", changes="reopens camera", verbs=_live)
+_work = partial(_setting, "work", verbs=_live)
+_model, _picture, _mask, _output, _window = (
+    partial(_setting, section) for section in ("model", "picture", "mask", "output", "window")
 )
 _share: dict[str, Any] = {"low": 0, "high": 1}
 _once: Changes = "restart"
@@ -92,14 +106,14 @@ _once: Changes = "restart"
 
 @dataclass(frozen=True)
 class Settings:
-    """What live is told. Make others with with_values, which lets nothing wrong in."""
+    """What live and replay are told. Make others with with_values, which lets nothing wrong in."""
 
     camera: str = _camera("0", "A number or device, a stream's address, a recording, which loops, or pattern.")
     size: str = _camera("640x480", "Width and height to ask a camera for.", "size")
     fps: float = _camera(30.0, "Frames per second to ask a camera for.", low=1, high=1000, zero="any")
     pixels: str = _camera("auto", "Format to ask a camera for.", choices=("auto", "yuyv", "nv12", "mjpg"))
-    api: str = _camera(
-        "auto", "System interface to a camera.", choices=("auto", "v4l2", "dshow", "msmf", "avfoundation")
+    camera_api: str = _camera(
+        "auto", "System interface to a camera.", choices=("auto", "v4l2", "dshow", "msmf", "avfoundation"), was="api"
     )
 
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=tuple(CATALOGUE))
@@ -110,22 +124,30 @@ class Settings:
     fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
+    input_range: str = _model("", "What black and white are for a model that does not say it: LO,HI.", "range")
+    activation: str = _model(
+        "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
+    )
+    channel: int = _model(
+        -1, "The class of such a model to show; -1: the one that it names.", low=-1, high=_MOST_CLASSES
+    )
 
-    effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS)
+    effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture("", "Behind the person: image, video or #rrggbb; else a built-in picture.", "background")
     blur: float = _picture(
         0.0, "Radius of the blur, in pixels of the frame.", low=LEAST_RADIUS, high=MOST_RADIUS, zero="by the height"
     )
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
-    mirror: bool = _picture(False, "Left is right, as in a mirror.")
-    side_by_side: bool = _picture(False, "The camera's picture beside the result, in the window only.")
+    mirror: bool = _picture(False, "Flip the picture left to right, as in a mirror.")
+    side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.")
 
+    refine: bool = _mask(True, "Refine the network's mask: edges, smooth and delay-video count; off: as it is.")
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
     smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", **_share)
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
     softness: float = _mask(1.0, "Width of the mask's edge; 0 is hard.", **_share)
     gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=LEAST_GAMMA, high=MOST_GAMMA)
-    delay_video: bool = _mask(False, "Show each frame with its own mask, a frame later.")
+    delay_video: bool = _mask(False, "Look one frame ahead: in live the picture comes a frame later.", in_replay=True)
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60)
     skip_still: bool = _work(False, "No new mask while the picture stands still.")
@@ -136,20 +158,34 @@ class Settings:
     )  # fmt: skip
     auto: bool = _work(False, "Work less, as far as is needed to keep the camera's frame rate.")
 
-    record: str = _output("", "Record the picture: .mp4, .mov or .mkv; a name that is taken gets a number.", "path")
-    mattes: str = _output("", "Record the masks: a grey video, or a folder for PNG files.", "path")
+    out: str = _output("", "Record the picture: a video, or a folder for PNG files.", "path", was="record")
+    masks: str = _output("", "Record the masks: a grey video, or a folder for PNG files.", "path", was="mattes")
     cutouts: str = _output("", "Record the person alone: a folder for PNG files with transparency.", "path")
-    virtual_camera: bool = _output(False, "Be a camera to other programs.")
+    virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 
     overlay: bool = _window(False, "Figures on the picture.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.")
 
 
-@lru_cache(maxsize=1)
-def specs() -> tuple[Spec, ...]:
-    """All settings, in their order, section by section."""
-    return tuple(Spec(each.name, getattr(Settings, each.name), **each.metadata) for each in fields(Settings))
+@lru_cache(maxsize=4)
+def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
+    """All settings, or those of one verb, in their order, section by section; defaults are that verb's."""
+    every = tuple(Spec(each.name, getattr(Settings, each.name), **each.metadata) for each in fields(Settings))
+    if verb == "replay":
+        every = tuple(spec if spec.in_replay is None else replace(spec, default=spec.in_replay) for spec in every)
+    return tuple(spec for spec in every if verb is None or verb in spec.verbs)
+
+
+def defaults(verb: Verb) -> Settings:
+    """What holds where nobody says anything."""
+    return replace(Settings(), **{spec.name: spec.default for spec in specs(verb)})  # type: ignore[arg-type]
+
+
+def current_names(values: Mapping[str, object]) -> dict[str, object]:
+    """The values under the names that settings have now."""
+    renamed = {spec.was: spec.name for spec in specs() if spec.was}
+    return {renamed.get(name, name): value for name, value in values.items()}
 
 
 def with_values(settings: Settings, values: Mapping[str, object], where: Callable[[str], str] = str) -> Settings:
@@ -158,11 +194,12 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
     Raises UsageError for unknown names and for values of a wrong type, out of range or not among the choices.
     """
     known, found = {spec.name: spec for spec in specs()}, dict[str, Any]()
+    known |= {spec.was: spec for spec in specs() if spec.was}
     for name, raw in values.items():
         if name not in known:
             raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
-        found[name] = value_of(known[name], raw)
-        if found[name] is None:
+        value = found[known[name].name] = value_of(known[name], raw)
+        if value is None:
             raise UsageError(f"{where(name)} {shown(raw)}: {known[name].needed} is needed")
     return replace(settings, **found)
 
@@ -225,6 +262,8 @@ def value_of(spec: Spec, raw: object) -> Value | None:
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
     if (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices):
+        return None
+    if spec.kind == "range" and text and not _RANGE.fullmatch(text):
         return None
     if spec.kind == "background" and text.startswith("#") and not COLOUR.fullmatch(text):
         return None

@@ -11,7 +11,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from .config import default_path, read_config
 from .flags import flag_of
-from .settings import Settings, changed, with_values
+from .settings import Settings, Value, Verb, changed, current_names, defaults, with_values
 
 _INTERVAL_NS = 500_000_000
 
@@ -19,26 +19,38 @@ Stamp = tuple[int, int, int]  # when it was written, its size, which file it is
 
 
 class Watch:
-    """Looks after one file: the one named, or the user's own, which need not be there yet.
+    """Looks after one file: the one named, or for live the user's own, which need not be there yet.
 
     `settings` are those to begin with.
     """
 
-    def __init__(self, path: Path | None = None, flags: Mapping[str, object] | None = None) -> None:
-        """`flags` are the values by name that were given. Raises UsageError for wrong values in either."""
-        self.path = path or default_path()
-        self._flags = dict(flags or {})
+    def __init__(
+        self,
+        path: Path | None = None,
+        flags: Mapping[str, object] | None = None,
+        verb: Verb = "live",
+        **unless_said: Value,
+    ) -> None:
+        """`flags` are the values by name that were given; unless_said are defaults besides the verb's own.
+
+        Raises UsageError for wrong values in either.
+        """
+        self.path = path or (default_path() if verb == "live" else None)
+        self._defaults = with_values(defaults(verb), unless_said)
         self._seen = self._read = _stamp(self.path)
-        self._file = read_config(self.path) if path or self._seen else Settings()
+        is_there = path is not None or self._seen is not None
+        self._file = read_config(self.path, defaults=self._defaults) if self.path and is_there else self._defaults
         self._next_ns = 0
-        self.settings = with_values(self._file, self._flags, flag_of)
+        given = dict(flags or {})
+        self.settings = with_values(self._file, {**_implied(given), **given}, flag_of)
+        self._flags = current_names(given)
 
     def poll(self, now_ns: int, current: Settings) -> Settings | str | None:
         """What has become of the current settings, or one line that complains of the file; None: nothing is new.
 
         Looks twice a second at most, at a file that nobody has written to in between, and that is there.
         """
-        if now_ns < self._next_ns:
+        if now_ns < self._next_ns or self.path is None:
             return None
         self._next_ns = now_ns + _INTERVAL_NS
         last, self._seen = self._seen, _stamp(self.path)
@@ -46,7 +58,7 @@ class Watch:
             return None
         self._read = self._seen
         try:
-            before, self._file = self._file, read_config(self.path, self.path.name)
+            before, self._file = self._file, read_config(self.path, self.path.name, self._defaults)
         except UsageError as error:
             return str(error)
         names = set(changed(before, self._file)) - self._flags.keys()
@@ -54,8 +66,17 @@ class Watch:
         return None if settings == current else settings
 
 
-def _stamp(path: Path) -> Stamp | None:
+def _implied(flags: Mapping[str, object]) -> dict[str, object]:
+    """The effect that is meant where flags name none: that to which alone one of them belongs."""
+    if "effect" in flags:
+        return {}
+    return {"effect": "replace"} if flags.get("background") else {"effect": "blur"} if flags.get("blur") else {}
+
+
+def _stamp(path: Path | None) -> Stamp | None:
     """What changes whenever the file does; None where there is none."""
+    if path is None:
+        return None
     try:
         found = path.stat()
     except (OSError, ValueError):

@@ -20,7 +20,6 @@ from ..console import Console
 from ..files import Files, Read, Write, settle
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import GlFrameJob
-from ..frame.looks import LookOptions
 from ..frame.masks import MaskDifference, compare_masks
 from ..frame.outputs import make_folder
 from ..media.recorder import write_png
@@ -30,7 +29,7 @@ from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.convert import Rgba
 from ..picture.preprocess import Floats
 from ..replay.replay import replay
-from ..replay.replay_options import ReplayOptions
+from ..replay.options import ReplayOptions
 from .report import show_replay
 
 CHECK_EVERY = 10  # frames
@@ -52,10 +51,8 @@ def demo(given: Path | None, model_name: str, console: Console, force: bool = Fa
         with console.download() as progress:
             model = load_segmentation(model_name, progress=progress)
         video = folder / "demo.mp4"
-        options = ReplayOptions(
-            clip, video, look=LookOptions("replace"), log=folder / "demo.json", model=model_name, backend="gl",
-            force=True,
-        )  # fmt: skip
+        flags = {"out": str(video), "effect": "replace", "model": model_name, "backend": "gl"}
+        options = ReplayOptions(clip, flags, log=folder / "demo.json", force=True)
         summary, code = replay(options, console)
         if code:
             return summary, code
@@ -80,7 +77,8 @@ def watch_demo(model_name: str, console: Console) -> int:
     """
     console.note("the clip in a window: ? lists its keys, q closes it")
     with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:
-        options = ReplayOptions(clip, look=LookOptions("replace"), model=model_name, window=True, closes=True)
+        flags = {"effect": "replace", "model": model_name}
+        options = ReplayOptions(clip, flags, window=True, closes=True)
         try:
             _, code = replay(options, console)
         except DeviceError as error:

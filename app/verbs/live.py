@@ -1,60 +1,77 @@
-"""Settings go in; a window shows the camera until the person has seen enough, and what that came to comes out."""
+"""Settings go in; a window, recordings or a virtual camera show the camera until the person has seen enough.
+
+What that came to comes out.
+"""
 
 import contextlib
 import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 
 from ..console import Console
-from ..files import settle
+from ..files import Files, Read, settle
 from ..frame.moving_background import check_background
 from ..live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
-from ..models.loading import load_segmentation
-from ..session.derived import choice_of, files_of
-from ..session.opening import Place, open_place, open_session
-from ..session.run_stats import Tally
+from ..models.loading import SegmentationModel, load_segmentation
+from ..picture.video_frame import VideoFrame
+from ..session.derived import choice_of, reads_of, spec_of, writes_of
+from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..settings.settings import Settings
 from ..settings.watch import Watch
 from ..signals import exit_code, stop_flag
 from ..window.loading_screen import WindowClosedError
 
 
-def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
+def live(watch: Watch, console: Console, window: bool = True) -> tuple[dict[str, Any], int]:
     """Run it: what it came to, and the exit code, 0, or 130 or 143 if it was interrupted.
 
-    Raises TexelflowError: no camera, no display, a file that is not there; one without an exit code for a window that
-    was closed before the first picture.
+    Without a window outputs alone take pictures. Raises TexelflowError: no camera, no display, a file that is not
+    there; one without an exit code for a window that was closed before the first picture.
     """
-    tally, wake = Tally(), Waker()
+    wake = Waker()
     check(watch.settings, watch.path)
+    if not window:
+        _check_without_window(watch.settings)
     with console.download() as progress:  # fetched before anything is opened; each session reads it
-        load_segmentation(watch.settings.model, progress=progress)
+        load_segmentation(watch.settings.model, spec_of(watch.settings, watch.settings.model), progress=progress)
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)
         stack.callback(source.capture.close)
-        place = stack.enter_context(open_place(source, _title(source), watch, wake, console, tally.take))
-        signal = _run(place, source, wake)
-    return tally.summary(), exit_code(signal)
+        host = stack.enter_context(_open_host(source, watch, console, window))
+        wake.loop = host.wake
+        signal = _run(host, source, wake)
+    return host.stats.summary(), exit_code(signal)
 
 
-def _run(place: Place, source: OpenSource, wake: Waker) -> int | None:
+def _open_host(
+    source: OpenSource, watch: Watch, console: Console, window: bool
+) -> contextlib.AbstractContextManager[SessionHost]:
+    if window:
+        return open_host_with_window(source.for_session(), "live", watch, console)
+    console.note(f"{source.capture.description}: Ctrl-C ends it")
+    return open_host_without_window(True, "live", watch, console)
+
+
+def _run(host: SessionHost, source: OpenSource, wake: Waker) -> int | None:
     """One session after the other, each as the one before asked for; the signal that ended it, if any.
 
     Where none can be had by some settings, those before count again, and a line says why. Raises TexelflowError.
     """
-    settings, notice, last = place.watch.settings, "", source.first
+    settings, notice, last = host.watch.settings, "", source.first
     before: Settings | None = None
     reopened: OpenSource | None = source
     while True:
         with contextlib.ExitStack() as stack:
             try:
-                reopened = reopened or open_source_in_sight(settings, wake, place.window, place.gui, last)
+                reopened = reopened or _reopened(host, settings, wake, last)
                 stack.callback(reopened.capture.close)
-                place.window.rename(_title(reopened))
-                model = load_segmentation(settings.model)
-                session = stack.enter_context(open_session(place, reopened, model, settings))
+                if host.window:
+                    host.window.rename(reopened.title)
+                opened = open_session(host, reopened.for_session(), _model(settings), settings, _checking(host))
+                session = stack.enter_context(opened)
             except TexelflowError as error:
                 if before is None or isinstance(error, WindowClosedError):
                     raise
@@ -63,23 +80,45 @@ def _run(place: Place, source: OpenSource, wake: Waker) -> int | None:
             with stop_flag() as stopped:
                 session.say(notice)
                 session.run(lambda: bool(stopped))
-        if not session.desk.reopens:
+        if not session.controller.reopens:
             return stopped.number
-        before, settings, reopened, notice = settings, session.desk.settings, None, ""
+        before, settings, reopened, notice = settings, session.controller.settings, None, ""
         del session
         gc.collect()  # its parts refer to each other, and some hold much memory
 
 
-def _title(source: OpenSource) -> str:
-    return f"{source.capture.description} - texelflow"
+def _reopened(host: SessionHost, settings: Settings, wake: Waker, last: VideoFrame) -> OpenSource:
+    if host.window and host.gui:
+        return open_source_in_sight(settings, wake, host.window, host.gui, last)
+    return open_source(settings, wake)
 
 
-def check(settings: Settings, config: Path) -> None:
+def _model(settings: Settings) -> SegmentationModel:
+    return load_segmentation(settings.model, spec_of(settings, settings.model))
+
+
+def _checking(host: SessionHost) -> Callable[[Settings], None]:
+    return lambda settings: check_files(settings, host.watch.path)
+
+
+def check(settings: Settings, config: Path | None) -> None:
     """Raise TexelflowError for files that are not there, or cannot be written, before anything is opened.
 
     `config` is the file of these settings.
     """
-    choice = choice_of(settings)
-    if choice.background:
-        check_background(choice.background)
-    settle(files_of(settings, config))
+    background = choice_of(settings).background
+    if background:
+        check_background(background)
+    check_files(settings, config)
+
+
+def check_files(settings: Settings, config: Path | None) -> None:
+    """Raise UsageError for outputs that are read, too, or cannot be written; those there get the next free number."""
+    reads = (Read("the camera", Path(settings.camera)), *reads_of(settings, config))
+    settle(Files(reads, tuple(write.numbered() for write in writes_of(settings))))
+
+
+def _check_without_window(settings: Settings) -> None:
+    """Raise UsageError where nobody would get any picture."""
+    if not (settings.virtual_camera or writes_of(settings)):
+        raise UsageError("--no-window needs --out, --masks, --cutouts or --virtual-camera: nobody would see a picture")

@@ -7,6 +7,7 @@ on a Cyrillic keyboard, or for digits that want Shift, the place of the key on a
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 Command = Literal[
@@ -70,6 +71,14 @@ _COMMON: Table = (
     Binding("q", {"q": Action("quit")}, "quit"),
 )
 
+_PICTURE: Table = (
+    Binding("p", {"p": Action("toggle", name="panel")}, "all settings"),
+    Binding("m", {"m": Action("toggle", name="mirror")}, "as in a mirror, or not"),
+    Binding("v", {"v": Action("toggle", name="side_by_side")}, "the picture as it came beside the result"),
+    Binding("g", {"g": Action("toggle", name="edges")}, "edges guided by the picture, on and off"),
+    Binding("d", {"d": Action("toggle", name="delay_video")}, "look one frame ahead, or not"),
+)
+
 REPLAY: Table = (
     Binding("Space", {"space": Action("pause")}, "pause and play; at the end, play again from the start"),
     Binding(", .", {",": Action("step", -1), ".": Action("step", 1)}, "a frame back, forward", True),
@@ -90,21 +99,21 @@ REPLAY: Table = (
     Binding("Backspace", {"backspace": Action("speed", 0)}, "speed 1"),
     Binding("a b", {"a": Action("mark", 0), "b": Action("mark", 1)}, "repeat from here, to here; again: no more"),
     Binding("l", {"l": Action("loop")}, "repeat the whole file, or no more"),
+    *_PICTURE,
     *_COMMON,
 )
 
 LIVE: Table = (
     Binding("r", {"r": Action("record")}, "record the picture into the current folder, or end that"),
     Binding("c", {"c": Action("toggle", name="virtual_camera")}, "the virtual camera, on and off"),
-    Binding("p", {"p": Action("toggle", name="panel")}, "all settings"),
+    *_PICTURE,
     Binding("n", {"n": Action("model")}, "the small model, or the usual one again"),
-    Binding("m", {"m": Action("toggle", name="mirror")}, "as in a mirror, or not"),
-    Binding("v", {"v": Action("toggle", name="side_by_side")}, "camera and result side by side"),
-    Binding("g", {"g": Action("toggle", name="edges")}, "edges guided by the picture, on and off"),
-    Binding("d", {"d": Action("toggle", name="delay_video")}, "the picture waits for its mask, or not"),
     Binding("a", {"a": Action("toggle", name="auto")}, "work less to hold the frame rate, on and off"),
     *_COMMON,
 )
+
+
+TABLES: Mapping[str, Table] = MappingProxyType({"replay": REPLAY, "live": LIVE})  # by verb
 
 
 def action_of(key: Key, bindings: Table = REPLAY) -> Action | None:

@@ -1,12 +1,16 @@
 """What a person asks for and the time go in; which frame is to be shown now, and how long until then, comes out.
 
-Nothing is drawn here. Each command answers with a few words for the screen, or with nothing to say.
+Nothing is drawn here. It is the clock of a session (app/session/clock.py). Each command answers with a few words for
+the screen, or with nothing to say. After a seek `lead` frames before the one that was asked for come first.
 """
+
+from dataclasses import replace
 
 from ..media.feed import Feed
 from ..media.seeking import SeekableSource
-from ..media.sources import VideoFrame
-from .pacing import Pacer, Shown, next_speed
+from ..picture.video_frame import VideoFrame
+from .clock import LIVE, Due
+from .pacing import Pacer, next_speed
 
 _POLL_S = 0.004  # while a frame is being decoded
 _WHILE_RECORDING = "not while recording"
@@ -16,9 +20,13 @@ _UNKNOWN = "not known yet: the file is still being read"
 class Playback:
     """One recording being played: paused or not, at which speed, what is repeated, and what was sought."""
 
+    ended = False  # a person may always go back
+    state = LIVE
+
     def __init__(self, source: SeekableSource, feed: Feed, pacer: Pacer, loop: bool = False) -> None:
         """`pacer.keeps_all` says that it is being recorded: then there is no seeking. `loop`: the whole file, again."""
         self._source, self._feed, self.pacer = source, feed, pacer
+        self.looks_ahead, self.lead = False, 0
         self.paused = False
         self.frame: VideoFrame | None = None  # the one on the screen
         self.marks: tuple[int | None, int | None] = (None, None)
@@ -27,16 +35,41 @@ class Playback:
         self._sought_ms: float | None = None  # the time that was asked for, if it was one
         self._steps = 0  # frames to show at once, paused or not
         self._first: int | None = None  # the number of the first frame of all, once it has come
+        self._from = 0  # where decoding began for what was sought
+        self._last: int | None = None  # the number of the frame that the feed gave last
+        self._cut = True  # whether the next frame has nothing to do with the one that was given before
 
     # What is to be shown --------------------------------------------------------------------------------------------
 
-    def due(self, now_ns: int) -> tuple[VideoFrame, Shown] | None:
+    @property
+    def keeps_all(self) -> bool:
+        """Whether it is being recorded."""
+        return self.pacer.keeps_all
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was shown to its end."""
+        return self.at_end
+
+    @property
+    def budget_ms(self) -> float:
+        """Between two frames at this speed."""
+        return float(1000 / self._source.info.average_rate) / self.pacer.speed
+
+    def camera(self, work: str) -> None:
+        """There is none."""
+
+    def due(self, now_ns: int) -> Due | None:
         """The frame that is to be shown now, if there is one. Raises what decoding raised."""
         while (frame := self._feed.peek()) is not None:
-            shown = self._take(frame, now_ns)
-            if shown is not None:
-                self._arrive(frame)
-                return frame, shown
+            if self.looks_ahead and not self._feed.knows_following:
+                return None
+            due = self._take(frame, now_ns)
+            if due is not None:
+                self._cut = False
+                if not due.lead:
+                    self._arrive(frame)
+                return due
             if self._feed.peek() is frame:  # neither shown nor dropped: not yet due
                 return None
         if self.at_end:
@@ -49,6 +82,8 @@ class Playback:
         frame = self._feed.peek()
         if frame is None:
             return None if self.at_end or (self.paused and not self.busy) else _POLL_S
+        if self.looks_ahead and not self._feed.knows_following:
+            return None if self.paused and not self.busy else _POLL_S
         if self.busy:
             return 0.0
         return None if self.paused else self.pacer.wait_ns(frame.time_ms, now_ns) / 1e9
@@ -70,17 +105,30 @@ class Playback:
             if self.looped:
                 self._set_loop()
 
-    def _take(self, frame: VideoFrame, now_ns: int) -> Shown | None:
+    def _take(self, frame: VideoFrame, now_ns: int) -> Due | None:
+        """What becomes of the next frame; None if it is dropped, or not yet due and still the next one."""
+        if self._sought is not None and self._from <= frame.index < self._sought:
+            return self._given(frame, 0, 0, lead=True)
         if self.busy:
             self._sought = self._sought_ms = None
             self._steps = max(0, self._steps - 1)
-            self._feed.pop()
-            return self.pacer.show_now(frame.time_ms, now_ns)
+            shown = self.pacer.show_now(frame.time_ms, now_ns)
+            return self._given(frame, shown.dropped, shown.repeated)
         if self.paused or self.pacer.wait_ns(frame.time_ms, now_ns) > 0:
             return None
-        self._feed.pop()
+        due = self._given(frame, 0, 0)
         following = self._feed.peek()
-        return self.pacer.take(frame.time_ms, None if following is None else following.time_ms, now_ns)
+        taken = self.pacer.take(frame.time_ms, None if following is None else following.time_ms, now_ns)
+        return None if taken is None else replace(due, dropped=taken.dropped, repeated=taken.repeated)
+
+    def _given(self, frame: VideoFrame, dropped: int, repeated: int, lead: bool = False) -> Due:
+        """Take the next frame out of the feed."""
+        self._feed.pop()
+        self._cut |= self._last is None or frame.index != self._last + 1
+        self._last = frame.index
+        following = self._feed.peek() if self.looks_ahead else None
+        ahead = following if following and following.index == frame.index + 1 else None
+        return Due(frame, ahead, dropped, repeated, self._cut, lead)
 
     # What the person asks for ---------------------------------------------------------------------------------------
 
@@ -189,7 +237,13 @@ class Playback:
 
     def _seek(self, index: int) -> None:
         self._sought, self._sought_ms, self._steps = index, None, 0
-        self._feed.seek(index)
+        self._from = self._lead_of(index)
+        self._feed.seek(self._from)
+
+    def _lead_of(self, index: int) -> int:
+        """Where to begin to decode for the sake of a frame: some before it, unless the end of a loop lies between."""
+        begin, end = max(self._first or 0, index - self.lead), self._feed.loop[1] if self._feed.loop else None
+        return index if end is not None and begin <= end < index else min(begin, index)
 
     def _set_loop(self) -> None:
         """Between the marks if both are set, in whichever order; else over the whole file, if that is wanted."""
@@ -199,4 +253,5 @@ class Playback:
         else:
             self._feed.loop = (self._first or 0, None) if self.looped else None
         if self._sought is not None:
-            self._feed.seek(self._sought)
+            self._from = self._lead_of(self._sought)
+            self._feed.seek(self._from)

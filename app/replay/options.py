@@ -1,0 +1,97 @@
+"""What `replay` is asked to do goes in; its settings, what can be said against it, and its files come out.
+
+All of that before any work begins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from texelflow.gpu_delegate.errors import UsageError
+
+from ..files import Files, Read, Write
+from ..frame.moving_background import check_background
+from ..media.sources import Position
+from ..outputs.png_files import wants_folder
+from ..session.derived import choice_of, reads_of, writes_of
+from ..session.pacing import FASTEST, SLOWEST
+from ..settings.settings import Settings
+from ..settings.watch import Watch
+
+_OF_WINDOWS = ("fullscreen", "panel", "side_by_side")
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """One replay: what of a file, by which settings, to where. `speed` is for a window.
+
+    `flags` are the settings that were given, values by name, which count above those of the file `config`.
+    """
+
+    file: Path
+    flags: Mapping[str, object] = field(default_factory=dict)
+    first: Position = 0
+    last: Position | None = None
+    log: Path | None = None
+    trace: Path | None = None
+    window: bool = False
+    speed: float | None = None
+    loop: bool = False
+    closes: bool = False  # a window that nobody has touched closes at the end
+    force: bool = False  # what is there may be written over
+    config: Path | None = None
+
+    def watch(self) -> Watch:
+        """The settings, and what looks after their file. Raises UsageError."""
+        return Watch(self.config, self.flags, "replay", overlay=self.window)
+
+
+def check_options(options: ReplayOptions, settings: Settings) -> None:
+    """Raise UsageError for what does not go together, MediaError for a background that is no good."""
+    keeps_all = bool(writes_of(settings))
+    if settings.backend == "cpu" and settings.precision != "fp32":
+        raise UsageError(f"--precision {settings.precision} is for the GPU: leave it or --backend cpu out")
+    if not options.window:
+        _check_without_window(options, settings)
+    if options.speed is not None and not SLOWEST <= options.speed <= FASTEST:
+        raise UsageError(f"--speed {options.speed:g}: a factor from {SLOWEST:g} to {FASTEST:g} is needed")
+    if options.loop and keeps_all:
+        raise UsageError("--loop does not go with --out, --masks or --cutouts: there would be no end to them")
+    _check_look(options.flags, settings)
+    if settings.out:
+        wants_folder(Path(settings.out), settings.effect)
+
+
+def files_of(options: ReplayOptions, settings: Settings) -> Files:
+    """What a replay reads and writes."""
+    named = ("--log", options.log), ("--trace", options.trace)
+    kinds = {"--log": "log", "--trace": "trace"}
+    reports = [Write(flag, path, kinds[flag]) for flag, path in named if path]  # type: ignore[arg-type]
+    return Files(
+        (Read("the input itself", options.file), *reads_of(settings, options.config)),
+        (*writes_of(settings), *reports),
+    )
+
+
+def _check_look(flags: Mapping[str, object], settings: Settings) -> None:
+    """What was given for one effect alone goes with that effect; in a file it may wait for its effect."""
+    effect, choice = settings.effect, choice_of(settings)
+    if flags.get("blur") and effect != "blur":
+        raise UsageError(f"--blur goes with --effect blur, not with {effect}")
+    if flags.get("background") and effect not in ("replace", "color"):
+        raise UsageError(f"--background goes with --effect replace or color, not with {effect}")
+    if flags.get("background") and effect == "color" and choice.background:
+        raise UsageError(f"--background {choice.background}: the effect color takes a colour such as #20c070")
+    if choice.background and effect == "replace":
+        check_background(choice.background)
+
+
+def _check_without_window(options: ReplayOptions, settings: Settings) -> None:
+    for name, given in (("--speed", options.speed is not None), ("--loop", options.loop)):
+        if given:
+            raise UsageError(f"{name} needs --window: without one every frame runs as fast as it can, once")
+    for name in _OF_WINDOWS:
+        if options.flags.get(name):
+            raise UsageError(f"--{name.replace('_', '-')} needs --window")
+    if options.flags.get("overlay") and not settings.out:
+        raise UsageError("--overlay needs --out or --window: it is drawn into the picture")

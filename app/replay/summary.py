@@ -1,0 +1,53 @@
+"""A replay that has come to its end goes in; the figures of the whole run come out, by name, for JSON."""
+
+from typing import Any
+
+from ..console import counted
+from ..frame.run_stats import RunStats
+from ..media.seeking import SeekableSource
+from ..media.sources import FileSource
+from ..session.session import SessionParts
+from ..settings.settings import Settings
+from .options import ReplayOptions
+
+Opened = FileSource | SeekableSource
+
+
+def summarize_replay(
+    options: ReplayOptions, settings: Settings, source: Opened, parts: SessionParts, stats: RunStats, interrupted: bool
+) -> dict[str, Any]:
+    """Figures of the whole run; times are milliseconds per frame by stage."""
+    info, machine, segmenter = source.info, parts.shared.machine, parts.stages.current.segmenter
+    return {
+        "file": str(options.file),
+        "size": [info.width, info.height],
+        "model": parts.stages.name,
+        "backend": machine.backend,
+        "precision": segmenter.precision,
+        "renderer": machine.renderer,
+        **stats.summary(),
+        "dispatches": segmenter.dispatches,
+        "timer_note": parts.pipeline.timer_note,
+        "interrupted": interrupted,
+        "cut_off": source.truncated is not None,
+        "warnings": _warnings(options, settings, source, parts),
+    }
+
+
+def _warnings(options: ReplayOptions, settings: Settings, source: Opened, parts: SessionParts) -> list[str]:
+    canvas, name = parts.stages.current.canvas, options.file
+    lines = list(parts.outputs.warnings)
+    if canvas and canvas.message:
+        lines.append(canvas.message)
+    if parts.stages.current.segmenter.precision != settings.precision:
+        lines.append(f"--precision {settings.precision} is for the GPU: the CPU computed in fp32")
+    if settings.refine and parts.stages.current.refiner is None:
+        lines.append("masks are the network's own: refinement needs OpenGL, which nothing else here does")
+    if isinstance(source, FileSource):  # what is watched in any order has no such numbers
+        if source.damaged_frames:
+            lines.append(f"{name}: {counted(source.damaged_frames, 'damaged frame')}")
+        if source.rescaled_frames:
+            lines.append(f"{name}: {source.rescaled_frames} frames changed size and were scaled to the first")
+    if source.truncated:
+        lines.append(f"{name} is cut off: {source.truncated}")
+    return lines

@@ -1,0 +1,114 @@
+"""A window or none goes in; what a session shows there and hears from there comes out, the same either way."""
+
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..frame.pipeline import Stage
+from ..window.keys import Key
+from ..window.screen import Part, Screen
+from ..window.window import Window
+
+
+class View(Protocol):
+    """Where a person may be. `seen`: whether anybody could see a picture now."""
+
+    @property
+    def stages(self) -> Sequence[Stage]: ...
+    @property
+    def seen(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def damaged(self) -> bool: ...
+    @property
+    def fullscreen(self) -> bool: ...
+
+    def keys(self, timeout_s: float) -> list[Key]:
+        """The keys pressed since the last call, after waiting at most that long for something to happen."""
+        ...
+
+    def lay_out(self, parts: tuple[Part, ...]) -> None:
+        """Draw these over the next pictures."""
+        ...
+
+    def redraw(self) -> None:
+        """Show the same picture again."""
+        ...
+
+    def toggle_fullscreen(self) -> None:
+        """Fill the screen, or no more."""
+        ...
+
+
+class WindowView:
+    """A window and what it shows."""
+
+    def __init__(self, window: Window, screen: Screen) -> None:
+        self.window, self._screen = window, screen
+        self.stages: Sequence[Stage] = screen.stages
+
+    @property
+    def seen(self) -> bool:
+        """Unless it is minimised."""
+        return not self.window.minimised
+
+    @property
+    def closed(self) -> bool:
+        """Whether the person has closed it."""
+        return self.window.closed
+
+    @property
+    def damaged(self) -> bool:
+        """Whether it has to be drawn again."""
+        return self.window.damaged
+
+    @property
+    def fullscreen(self) -> bool:
+        """Whether it fills the screen."""
+        return self.window.fullscreen
+
+    def keys(self, timeout_s: float) -> list[Key]:
+        """As Screen.keys has it."""
+        return self._screen.keys(timeout_s)
+
+    def lay_out(self, parts: tuple[Part, ...]) -> None:
+        """Draw these over the next pictures."""
+        self._screen.parts = parts
+
+    def redraw(self) -> None:
+        """Show the same picture again."""
+        self._screen.redraw()
+
+    def toggle_fullscreen(self) -> None:
+        """Fill the screen, or no more."""
+        self.window.toggle_fullscreen()
+
+
+class NoView:
+    """Nobody looks: outputs alone take pictures. wake() ends a wait, from any thread."""
+
+    stages: Sequence[Stage] = ()
+    seen = closed = damaged = fullscreen = False
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def wake(self) -> None:
+        """End the wait for something to happen, or the next one."""
+        self._woken.set()
+
+    def keys(self, timeout_s: float) -> list[Key]:
+        """None; waits until it is woken, but not longer."""
+        if timeout_s > 0 and self._woken.wait(timeout_s):
+            self._woken.clear()
+        return []
+
+    def lay_out(self, parts: tuple[Part, ...]) -> None:
+        """Nothing is seen."""
+
+    def redraw(self) -> None:
+        """Nothing is seen."""
+
+    def toggle_fullscreen(self) -> None:
+        """Nothing is seen."""

@@ -86,8 +86,9 @@ class Worker(Generic[Item]):
         """End after the item at hand, whatever still waits; harmless after finish."""
         self._dropped.set()
         while self._thread.is_alive():
-            while not self._items.empty():
-                self._items.get_nowait()
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    self._items.get_nowait()
             self._items.put(_END)
             self._thread.join(_POLL_S)
 

@@ -14,30 +14,30 @@
 uniform sampler2D picture;  // row 0 is the bottom row
 out float code;
 
-vec3 samples_at(int x, int y) {
+vec3 pixel_at(int x, int y) {
     ivec2 size = textureSize(picture, 0);
     vec4 pixel = texelFetch(picture, ivec2(min(x, size.x - 1), max(size.y - 1 - y, 0)), 0);
-    return TO_YUV * (pixel.rgb * pixel.a) + OFFSET;
+    return pixel.rgb * pixel.a;
 }
 
 #if PART > 0
 // Chroma lies amid the four pixels whose mean it is.
 vec2 chroma_at(int x, int y) {
-    vec3 above = samples_at(2 * x, 2 * y) + samples_at(2 * x + 1, 2 * y);
-    vec3 below = samples_at(2 * x, 2 * y + 1) + samples_at(2 * x + 1, 2 * y + 1);
-    return (above.yz + below.yz) / 4.0;
+    vec3 above = pixel_at(2 * x, 2 * y) + pixel_at(2 * x + 1, 2 * y);
+    vec3 below = pixel_at(2 * x, 2 * y + 1) + pixel_at(2 * x + 1, 2 * y + 1);
+    return (TO_YUV * ((above + below) / 4.0) + OFFSET).yz;
 }
 #endif
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy);
 #if PART == 0
-    float value = samples_at(at.x, at.y).x;
+    float value = (TO_YUV * pixel_at(at.x, at.y) + OFFSET).x;
 #elif PART == 1
-    const int PLANE = WIDTH * HEIGHT / 4;
-    int index = (at.y - HEIGHT) * WIDTH + at.x, rest = index % PLANE;
-    vec2 chroma = chroma_at(rest % (WIDTH / 2), rest / (WIDTH / 2));
-    float value = index < PLANE ? chroma.x : chroma.y;
+    const int HALF = WIDTH / 2, ROWS = HEIGHT / 2;
+    int right = at.x < HALF ? 0 : 1, row = 2 * (at.y - HEIGHT) + right;  // two rows of a plane lie side by side
+    vec2 chroma = chroma_at(at.x - right * HALF, row < ROWS ? row : row - ROWS);
+    float value = row < ROWS ? chroma.x : chroma.y;
 #else
     vec2 chroma = chroma_at(at.x / 2, at.y - HEIGHT);
     float value = at.x % 2 == 0 ? chroma.x : chroma.y;

@@ -1,6 +1,7 @@
 """A canvas while frames run: looks switch, screens and outputs get what is theirs, and nothing is left behind."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 from tests.living import living
 from tests.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
 from texelflow.app.frame.effects import EFFECTS, Effect
-from texelflow.app.frame.outputs import PngOutput
 from texelflow.app.frame.render import Look
+from texelflow.app.outputs.file_sinks import Timing
+from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import MediaError
+
+CLOCK = Timing(Fraction(1, 1000))
 
 
 def test_looks_switch_between_any_two_frames(context: Context) -> None:
@@ -90,15 +94,16 @@ def test_another_effect_of_the_same_frame_has_a_target_of_its_own(context: Conte
 def test_pictures_become_png_files_named_by_their_frames(context: Context, effect: Effect, tmp_path: Path) -> None:
     alpha = effect == "cutout"
     bench = Segmented(context, noise((65, 47)), disc((65, 47), 15), Look(effect))
-    output = PngOutput(context, bench.target, tmp_path, alpha)
+    outputs = Outputs(context, bench.canvas, CLOCK, keeps_all=True)
+    outputs.begin_recording(tmp_path, replaces=True, alpha=alpha)
     expected = {}
     for index in (7, 8, 9, 1000000):
         bench.frame.upload(rgba_picture(noise((65, 47), index)))
         bench.show()
-        output.stage.run(replace(bench.frame_in_ram, index=index))
+        outputs.stage.run(replace(bench.frame_in_ram, index=index))
         expected[f"{index:06d}.png"] = bench.read(bench.target)[..., : 4 if alpha else 3]
-    output.finish()
-    output.release()
+    outputs.finish()
+    outputs.release()
     bench.release()
     assert {path.name for path in tmp_path.iterdir()} == set(expected)
     for name, picture in expected.items():
@@ -108,10 +113,12 @@ def test_pictures_become_png_files_named_by_their_frames(context: Context, effec
 
 def test_a_folder_that_goes_away_is_told(context: Context, tmp_path: Path) -> None:
     bench = Segmented(context, noise(SMALL), disc(SMALL, 15), Look("cutout"))
-    output = PngOutput(context, bench.target, tmp_path / "gone", alpha=True)
+    outputs = Outputs(context, bench.canvas, CLOCK, keeps_all=True)
+    outputs.begin_recording(tmp_path / "gone", alpha=True)
+    (tmp_path / "gone").rmdir()
     bench.show()
-    output.stage.run(bench.frame_in_ram)
+    outputs.stage.run(bench.frame_in_ram)
     with pytest.raises(MediaError, match="gone"):
-        output.finish()
-    output.release()
+        outputs.finish()
+    outputs.release()
     bench.release()

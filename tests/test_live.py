@@ -95,7 +95,7 @@ class TestKeys:
                 yield from stage.pressed("r", lambda: stage.hud.recording.startswith(f"texelflow-{number}.mp4"))  # noqa: B023
                 assert stage.words.endswith(f"recording to texelflow-{number}.mp4")
                 yield from stage.frames(8)
-                yield from stage.pressed("r", lambda: f"saved texelflow-{number}.mp4: " in stage.words)  # noqa: B023
+                yield from stage.pressed("r", lambda: f"written: texelflow-{number}.mp4 (" in stage.words)  # noqa: B023
                 assert stage.hud.recording == ""
 
         records = theatre.run(script, effect="none")
@@ -110,7 +110,7 @@ class TestKeys:
     def test_a_screenshot(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(2)
-            yield from stage.pressed("s", lambda: stage.words.startswith("saved texelflow-"))
+            yield from stage.pressed("s", lambda: stage.words.startswith("written: texelflow-"))
 
         theatre.run(script, effect="none")
         (path,) = theatre.folder.glob("*.png")
@@ -183,7 +183,7 @@ class TestFileOfSettings:
             yield from stage.frames(8)
             assert all(name in stage.hud.recording for name in ("a.mp4", "mattes.mp4", "people"))
             stage.save('[output]\nmattes = "mattes"\n')
-            yield from stage.until(lambda: stage.parts.outputs.active == ("mattes",))
+            yield from stage.until(lambda: stage.parts.outputs.active == ("masks",))
             yield from stage.frames(8)
             stage.save('[output]\nrecord = "nowhere/a.mp4"\n')
             yield from stage.until(lambda: "nowhere" in stage.words)
@@ -285,7 +285,7 @@ class TestWindow:
             display.minimise(number, False)
             yield from stage.until(lambda: not stage.parts.window.minimised)
             stage.session.controller.change(record="")
-            yield from stage.until(lambda: "saved hidden.mp4" in stage.words)
+            yield from stage.until(lambda: "written: hidden.mp4" in stage.words)
 
         managed_theatre.run(script, effect="none", delay_video=True)
         assert len(times_of(managed_theatre.folder / "hidden.mp4")) >= 8

@@ -1,10 +1,11 @@
-"""Pictures on the device go to the outputs of live; files are read back, disks stall and fill, no name is reused."""
+"""Pictures on the device go to outputs; files are read back, disks stall and fill, no name is reused."""
 
 import fcntl
 import os
 import resource
 import threading
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import cv2
@@ -17,19 +18,21 @@ from tests.living import living
 from tests.on_device import Easel
 from tests.waiting import until
 from texelflow.app.capture.capture import TIME_BASE
-from texelflow.app.live.branch import most_waiting
-from texelflow.app.live.outputs import LiveOutputs
-from texelflow.app.live.recording import nominal_rate
 from texelflow.app.media.sources import FileSource
 from texelflow.app.names import free_name, next_name
+from texelflow.app.outputs.file_sinks import Timing, nominal_rate
+from texelflow.app.outputs.output_worker import most_waiting
+from texelflow.app.outputs.outputs import Outputs
+from texelflow.app.outputs.readers import DeviceReader
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
 Bytes = npt.NDArray[np.uint8]
-Open = Callable[[tuple[int, int]], tuple[LiveOutputs, Easel]]
+Open = Callable[[tuple[int, int]], tuple[Outputs, Easel]]
 
+CAMERA = Timing(TIME_BASE, Fraction(30))
 MOST = most_waiting(1)  # frames that no output drops, however slow the machine
 NOTHING = rgba_picture(np.zeros((1, 1, 4), np.uint8))
 
@@ -37,11 +40,11 @@ NOTHING = rgba_picture(np.zeros((1, 1, 4), np.uint8))
 @pytest.fixture
 def opened(context: Context, tmp_path: Path) -> Iterator[Open]:
     """Makes outputs for pictures of a size; all is released at the end."""
-    made: list[tuple[LiveOutputs, Easel]] = []
+    made: list[tuple[Outputs, Easel]] = []
 
-    def make(size: tuple[int, int]) -> tuple[LiveOutputs, Easel]:
+    def make(size: tuple[int, int]) -> tuple[Outputs, Easel]:
         easel = Easel(context, size)
-        made.append((LiveOutputs(context, easel, 30.0, tmp_path), easel))
+        made.append((Outputs(context, easel, CAMERA, folder=tmp_path), easel))
         return made[-1]
 
     yield make
@@ -54,12 +57,12 @@ def opaque(rgb: npt.NDArray[np.uint8]) -> Bytes:
     return np.dstack([rgb, np.full(rgb.shape[:2], 255, np.uint8)])
 
 
-def pass_by(outputs: LiveOutputs, index: int, pts: int | None = None) -> None:
+def pass_by(outputs: Outputs, index: int, pts: int | None = None) -> None:
     """A frame on its way; sources count in microseconds."""
     outputs.stage.run(VideoFrame(index, index * 33_333 if pts is None else pts, 0.0, NOTHING))
 
 
-def finished(outputs: LiveOutputs) -> list[str]:
+def finished(outputs: Outputs) -> list[str]:
     outputs.finish()
     return outputs.lines()
 
@@ -102,7 +105,7 @@ def test_a_recording_has_its_frames_at_the_times_of_the_camera(
     assert outputs.active == ("recording",)
     assert finished(outputs) == [
         f"recording to {tmp_path}/take.{suffix}",
-        f"saved {tmp_path}/take.{suffix}: 4.0 s, 7 frames",
+        f"written: {tmp_path}/take.{suffix} (4.0 s, 7 frames)",
     ]
     assert context.readback.bytes - before == len(pts) * 64 * 48 * 3 // 2
     with FileSource(tmp_path / f"take.{suffix}") as source:
@@ -144,12 +147,12 @@ def test_odd_sizes_are_recorded_with_their_edge_repeated(opened: Open, tmp_path:
     assert np.abs(frame.rgba.astype(int) - wanted).mean() < 4
 
 
-def test_mattes_and_cutouts_are_the_same_bytes(context: Context, opened: Open, tmp_path: Path) -> None:
+def test_masks_and_cutouts_are_the_same_bytes(context: Context, opened: Open, tmp_path: Path) -> None:
     outputs, easel = opened((37, 21))
     cutout = np.random.default_rng(1).integers(0, 256, (21, 37, 4), np.uint8)
     matte = cutout[..., [3, 3, 3, 3]].copy()
     matte[..., 3] = 255
-    outputs.begin_mattes(tmp_path / "mattes")
+    outputs.begin_masks(tmp_path / "masks")
     outputs.begin_cutouts(tmp_path / "cutouts")
     easel.paint(matte, "mask")
     easel.paint(cutout, "cutout")
@@ -157,22 +160,22 @@ def test_mattes_and_cutouts_are_the_same_bytes(context: Context, opened: Open, t
     for index in (0, 1, 7):
         pass_by(outputs, index)
     lines = finished(outputs)
-    assert f"saved 3 PNG files in {tmp_path}/mattes" in lines
+    assert f"written: {tmp_path}/masks (3 PNG files)" in lines
     assert context.readback.bytes - before == 3 * 37 * 21 * (1 + 4)
-    for folder, wanted in (("mattes", cutout[..., 3]), ("cutouts", cutout[..., [2, 1, 0, 3]])):
+    for folder, wanted in (("masks", cutout[..., 3]), ("cutouts", cutout[..., [2, 1, 0, 3]])):
         stored = images(tmp_path / folder)
         assert list(stored) == ["000000.png", "000001.png", "000007.png"]
         assert all(np.array_equal(image, wanted) for image in stored.values())
 
 
-def test_mattes_can_be_a_grey_video(opened: Open, tmp_path: Path) -> None:
+def test_masks_can_be_a_grey_video(opened: Open, tmp_path: Path) -> None:
     outputs, easel = opened((64, 48))
-    outputs.begin_mattes(tmp_path / "mattes.mkv")
+    outputs.begin_masks(tmp_path / "masks.mkv")
     for index, rgb in enumerate(numbered(MOST)):
         easel.paint(opaque(rgb), "mask")
         pass_by(outputs, index)
     outputs.finish()
-    with FileSource(tmp_path / "mattes.mkv") as source:
+    with FileSource(tmp_path / "masks.mkv") as source:
         frames = [frame.rgba[..., :3].astype(int) for frame in source]
     assert [round((float(frame.mean()) - 20) / 6) for frame in frames] == list(range(MOST))
     assert max(int(np.ptp(frame, axis=2).max()) for frame in frames) <= 2
@@ -206,7 +209,7 @@ def test_pictures_of_another_size_end_the_outputs(opened: Open, tmp_path: Path) 
     pass_by(outputs, 2)
     lines = finished(outputs)
     assert f"{tmp_path}/a.mp4 ends here: pictures have another size from now on" in lines
-    assert lines[-1].endswith("a.mp4: 0.1 s, 2 frames")
+    assert lines[-1].endswith("a.mp4 (0.1 s, 2 frames)")
 
 
 def test_a_recording_without_frames_leaves_no_file(opened: Open, tmp_path: Path) -> None:
@@ -219,10 +222,10 @@ def test_a_recording_without_frames_leaves_no_file(opened: Open, tmp_path: Path)
 def test_many_beginnings_and_ends_leave_no_objects_and_no_threads(context: Context, tmp_path: Path) -> None:
     before, threads = living(context), threading.active_count()
     easel = Easel(context, (33, 21))
-    outputs = LiveOutputs(context, easel, 30.0, tmp_path)
+    outputs = Outputs(context, easel, CAMERA, folder=tmp_path)
     for index in range(12):
         outputs.begin_recording()
-        outputs.begin_mattes(tmp_path / "mattes")
+        outputs.begin_masks(tmp_path / "masks")
         outputs.begin_cutouts(tmp_path / "cutouts")
         pass_by(outputs, index)
         if index == 6:
@@ -262,14 +265,14 @@ def test_what_the_disk_does_not_take_is_dropped_before_it_is_read_back(
     )
     saved = finished(outputs)[-1]
     written = 60 - counts.dropped
-    assert saved == f"saved {written} PNG files in {tmp_path}/cutouts, {counts.dropped} frames dropped"
+    assert saved == f"written: {tmp_path}/cutouts ({written} PNG files), {counts.dropped} frames dropped"
     assert len(images(tmp_path / "cutouts")) == written
 
 
 def test_a_full_disk_ends_one_output_alone(opened: Open, tmp_path: Path) -> None:
     outputs, easel = opened((64, 48))
     outputs.begin_recording(tmp_path / "full.mp4")
-    outputs.begin_mattes(tmp_path / "mattes")
+    outputs.begin_masks(tmp_path / "masks")
     noise = np.random.default_rng(0)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, before[1]))
@@ -288,7 +291,7 @@ def test_a_full_disk_ends_one_output_alone(opened: Open, tmp_path: Path) -> None
             return any("disk is full" in line for line in lines)
 
         until(is_said)  # while the rest goes on
-        assert outputs.active == ("mattes",)
+        assert outputs.active == ("masks",)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     (failure,) = (line for line in lines if "disk is full" in line)
@@ -298,23 +301,24 @@ def test_a_full_disk_ends_one_output_alone(opened: Open, tmp_path: Path) -> None
     assert kept >= 10
     assert f"; {kept} of " in failure
     lines = finished(outputs)
-    assert any(line.startswith("saved") and "mattes" in line for line in lines)
+    assert any(line.startswith("written: ") and "masks" in line for line in lines)
 
 
 def test_a_device_that_fails_leaves_whole_files(context: Context, opened: Open, tmp_path: Path) -> None:
     outputs, easel = opened((64, 48))
     outputs.begin_recording(tmp_path / "take.mkv")
-    outputs.begin_mattes(tmp_path / "mattes.mkv")
+    outputs.begin_masks(tmp_path / "masks.mkv")
     for index, rgb in enumerate(numbered(2)):
         easel.paint(opaque(rgb))
         context.gl.glFinish()
         pass_by(outputs, index)
-    for branch in outputs._active.values():
-        context.gl.glDeleteSync(branch._ring._waiting[-1].fence)
+    for worker in outputs._active.values():
+        assert isinstance(worker._reader, DeviceReader)
+        context.gl.glDeleteSync(worker._reader._ring._waiting[-1].fence)
     outputs.finish()
     with pytest.raises(DeviceError, match=r"glDeleteSync|GL_INVALID_VALUE"):
         context.check_errors("deleting fences twice")
-    for name in ("take", "mattes"):
+    for name in ("take", "masks"):
         with FileSource(tmp_path / f"{name}.mkv") as source:
             assert (len(list(source)), source.truncated) == (1, None)
 
@@ -348,7 +352,7 @@ def test_names_that_no_file_system_takes_are_one_line(opened: Open, tmp_path: Pa
     pass_by(outputs, 0)
     assert "too long" in finished(outputs)[-1]
     with pytest.raises(MediaError, match="too long"):
-        outputs.begin_mattes(tmp_path / ("x" * 300))
+        outputs.begin_masks(tmp_path / ("x" * 300))
 
 
 def test_files_of_before_are_kept(opened: Open, tmp_path: Path) -> None:
@@ -360,11 +364,8 @@ def test_files_of_before_are_kept(opened: Open, tmp_path: Path) -> None:
     assert (tmp_path / "take.mp4").read_bytes() == b"precious"
 
 
-@pytest.mark.parametrize(
-    ("name", "why"), [("missing/a.mp4", "no folder"), ("a.xyz", "must end in"), ("folder.mp4", "is a folder")]
-)
+@pytest.mark.parametrize(("name", "why"), [("missing/a.mp4", "no folder"), ("a.xyz", "must end in")])
 def test_names_that_cannot_be_written_are_refused_at_once(opened: Open, tmp_path: Path, name: str, why: str) -> None:
-    (tmp_path / "folder.mp4").mkdir()
     outputs, _ = opened((64, 48))
     with pytest.raises(MediaError, match=why):
         outputs.begin_recording(tmp_path / name)

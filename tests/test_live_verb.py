@@ -156,7 +156,7 @@ class TestOpenGL:
         note, *_, saved = ended.lines
         assert "4.3" in note
         assert "the network runs on the CPU" in note
-        assert saved.startswith(f"saved {out}")
+        assert saved.startswith(f"written: {out}")
 
     def test_which_is_no_place_for_what_must_run_there(self, display: Display) -> None:
         ended = run(lambda process: None, *PATTERN, "--backend", "gl", environment=OLD_OPENGL)
@@ -199,7 +199,7 @@ class TestRunning:
         ended = run(interrupt, *PATTERN, "--record", out, "--mattes", masks, "--backend", "cpu", "--json")
         assert ended.code == code, ended.lines
         assert len(times_of(out)) > 5
-        assert any(line.startswith(f"saved {out}: ") for line in ended.lines)
+        assert any(line.startswith(f"written: {out} (") for line in ended.lines)
         summary = json.loads(ended.out)
         assert summary["age_at_swap"]["median_ms"] > 0
         assert summary["frames"] > 5

@@ -6,8 +6,8 @@ import pytest
 
 from texelflow.app.frame.effects import EFFECTS, Effect, effect_by_number
 from texelflow.app.frame.looks import Choice, LookOptions, choose_look, look_of
-from texelflow.app.frame.outputs import wants_folder
 from texelflow.app.frame.render import Look
+from texelflow.app.outputs.png_files import wants_folder
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -20,9 +19,10 @@ from texelflow.app.frame.pipeline import Stage
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import VideoFrame
+from texelflow.app.outputs.outputs import Outputs
+from texelflow.app.outputs.screenshots import Screenshots
 from texelflow.app.replay import replay as replaying
-from texelflow.app.replay.replay_outputs import Outputs, open_outputs
-from texelflow.app.window.screenshots import Screenshots
+from texelflow.app.replay.replay_outputs import open_outputs
 from texelflow.gpu_delegate.context import Context
 
 RATE = 30
@@ -258,15 +258,19 @@ def test_a_screenshot_on_a_full_disk(context: Context, tmp_path: Path) -> None:
 
 
 def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_a_fault(options: Any, info: Any, context: Context, *rest: Any) -> Outputs:
-        outputs = open_outputs(options, info, context, *rest)
+    def with_a_fault(
+        options: Any, info: Any, segmenter: Any, canvas: Any, context: Context, stack: contextlib.ExitStack
+    ) -> Outputs:
+        outputs = open_outputs(options, info, segmenter, canvas, context, stack)
+        take = outputs.stage.run
 
         def fail(frame: VideoFrame) -> None:
+            take(frame)
             if frame.index == 40:
                 context.gl.glEnable(0xFFFF)
 
-        faulty = Faulty(Stage("faulty", fail))
-        return replace(outputs, all=(*outputs.all, faulty))
+        outputs.stage = Stage("faulty", fail)
+        return outputs
 
     monkeypatch.setattr(replaying, "open_outputs", with_a_fault)
     line = texelflow("replay", short, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "gl").complaint
@@ -276,16 +280,6 @@ def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, mon
     check_video(tmp_path / "out.mp4", rows, UNDER_WAY)
     check_pictures(tmp_path / "masks", rows, UNDER_WAY)
     events_of(tmp_path / "t.json")
-
-
-@dataclass
-class Faulty:
-    """An output of which only its stage matters."""
-
-    stage: Stage
-
-    def finish(self) -> None:
-        """Nothing is under way."""
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])

@@ -12,8 +12,8 @@ import pytest
 from texelflow.app.frame.gpu_timer import GpuClock, GpuTimer, timer_health
 from texelflow.app.frame.pipeline import FrameRecord, Pipeline, Stage
 from texelflow.app.media.sources import VideoFrame
+from texelflow.app.outputs.trace import TraceWriter
 from texelflow.app.picture.picture import rgba_picture
-from texelflow.app.verbs.trace import TraceWriter
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError

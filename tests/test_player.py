@@ -348,7 +348,7 @@ class TestScreenshots:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
             stage.press("s")
-            yield from stage.until(lambda: stage.player.toast.words.startswith("saved clip-000005-2.png"))
+            yield from stage.until(lambda: stage.player.toast.words.startswith("written: clip-000005-2.png"))
             yield from stage.settled()
             shown.append(display.picture()[:120, :160])
 

@@ -123,7 +123,7 @@ def test_replay_without_a_recording_reads_nothing_back() -> None:
 def test_replay_with_a_recording_reads_each_picture_back_once(tmp_path: Path) -> None:
     options = ReplayOptions(CLIP, out=tmp_path / "x.mp4", last=4, backend="gl", log=tmp_path / "x.json")
     summary, _ = replay(options, Console(quiet=True))
-    assert summary["readback_bytes"] == 5 * 640 * 480 * 4
+    assert summary["readback_bytes"] == 5 * YUV_BYTES
     assert summary["stage_readback_bytes"]["record"] == summary["readback_bytes"]
     rows = json.loads((tmp_path / "x.json").read_text())["frames"]
     assert rows[0]["readback_bytes"] == 0, "a picture is mapped one frame later at the earliest"
@@ -162,7 +162,7 @@ def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: C
         assert sorted(os.listdir(folder)) == ["000060.png", "000061.png"]
         mask = np.asarray(cv2.imread(str(folder / "000060.png"), cv2.IMREAD_UNCHANGED))
         assert mask.shape == (480, 640)
-        assert np.abs(mask - expected * 255).max() <= 0.51
+        assert np.abs(mask - expected * 255).max() <= 1
 
 
 # Kinds of recordings

@@ -23,7 +23,7 @@ from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.replay.replay import replay
 from texelflow.app.replay.replay_options import ReplayOptions
-from texelflow.app.replay.replay_outputs import open_outputs
+from texelflow.app.replay.replay_outputs import open_outputs, stages_of
 from texelflow.gpu_delegate.context import Context
 
 WARM_UP, ROUNDS = 5, 8
@@ -89,8 +89,8 @@ def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, 
             stack.callback(target.release)
             canvas = Canvas(context, segmenter, target, "stretch", choose_look(LookOptions("blur")))
             stack.callback(canvas.release)
-            outputs = open_outputs(options, source.info, context, segmenter, (target, canvas), stack)
-            pipeline = Pipeline([*segmenter.stages, canvas.stage, *outputs.stages], context)
+            outputs = open_outputs(options, source.info, segmenter, canvas, context, stack)
+            pipeline = Pipeline([*segmenter.stages, canvas.stage, *stages_of(outputs)], context)
             stack.callback(pipeline.release)
             for frame in source:
                 pipeline.submit(frame)

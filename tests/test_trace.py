@@ -14,9 +14,9 @@ import pytest
 
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.stats import StageTimes
-from texelflow.app.verbs.frame_log import FrameLog
-from texelflow.app.verbs.trace import TraceWriter
-from texelflow.app.verbs.whole_file import WholeFile
+from texelflow.app.outputs.frame_log import FrameLog
+from texelflow.app.outputs.trace import TraceWriter
+from texelflow.app.outputs.whole_file import WholeFile
 from texelflow.gpu_delegate.errors import MediaError
 
 STAGES = ("decode", "upload", "network")

@@ -7,6 +7,7 @@ so that all in front of the device is what users run: the choice of a format, th
 import sys
 import threading
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import numpy.typing as npt
 import pytest
 
 from tests.on_device import Easel
+from texelflow.app.capture.capture import TIME_BASE
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.yuv import YuvPicture, i420, nv12
-from texelflow.app.live.loopback import Loopback, advice, is_exclusive, kept_size, loopback_devices
-from texelflow.app.live.outputs import LiveOutputs
-from texelflow.app.live.virtual_camera import VirtualCamera
+from texelflow.app.outputs.file_sinks import Timing
+from texelflow.app.outputs.loopback import Loopback, advice, is_exclusive, kept_size, loopback_devices
+from texelflow.app.outputs.outputs import Outputs
+from texelflow.app.outputs.virtual_camera import VirtualCamera
 from texelflow.app.picture.picture import PictureFormat, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.verbs.doctor_findings import virtual_camera
@@ -92,13 +95,13 @@ def easel(context: Context) -> Iterator[Easel]:
 
 
 @pytest.fixture
-def outputs(context: Context, easel: Easel) -> Iterator[LiveOutputs]:
-    outputs = LiveOutputs(context, easel, 25.0)
+def outputs(context: Context, easel: Easel) -> Iterator[Outputs]:
+    outputs = Outputs(context, easel, Timing(TIME_BASE, Fraction(25)))
     yield outputs
     outputs.release()
 
 
-def pass_by(outputs: LiveOutputs, index: int) -> None:
+def pass_by(outputs: Outputs, index: int) -> None:
     outputs.stage.run(VideoFrame(index, index * 40_000, index * 40.0, NOTHING))
 
 
@@ -124,7 +127,7 @@ def bytes_of(context: Context, easel: Easel, format: PictureFormat) -> npt.NDArr
 
 @pytest.mark.parametrize(("takes", "format"), [("I420", i420(SIZE, "bt601")), ("NV12", nv12(SIZE, "bt601"))])
 def test_programs_see_the_picture_in_the_format_that_the_device_takes(
-    context: Context, easel: Easel, outputs: LiveOutputs, sink: Sink, takes: str, format: PictureFormat
+    context: Context, easel: Easel, outputs: Outputs, sink: Sink, takes: str, format: PictureFormat
 ) -> None:
     sink.takes = (takes,)
     outputs.begin_virtual_camera()
@@ -149,7 +152,7 @@ def test_programs_see_the_picture_in_the_format_that_the_device_takes(
     assert not sink.open
 
 
-def test_the_newest_frame_wins(context: Context, easel: Easel, outputs: LiveOutputs, sink: Sink) -> None:
+def test_the_newest_frame_wins(context: Context, easel: Easel, outputs: Outputs, sink: Sink) -> None:
     sink.gate.clear()
     outputs.begin_virtual_camera()
     for index in range(20):
@@ -169,7 +172,7 @@ def test_the_newest_frame_wins(context: Context, easel: Easel, outputs: LiveOutp
     assert not any("dropped" in line for line in outputs.lines())
 
 
-def test_a_device_that_goes_ends_the_camera_alone(easel: Easel, outputs: LiveOutputs, sink: Sink) -> None:
+def test_a_device_that_goes_ends_the_camera_alone(easel: Easel, outputs: Outputs, sink: Sink) -> None:
     outputs.begin_virtual_camera()
     sink.fails = True
     for index in range(100_000):
@@ -181,7 +184,7 @@ def test_a_device_that_goes_ends_the_camera_alone(easel: Easel, outputs: LiveOut
     assert not sink.open
 
 
-def test_it_can_be_begun_again(easel: Easel, outputs: LiveOutputs, sink: Sink) -> None:
+def test_it_can_be_begun_again(easel: Easel, outputs: Outputs, sink: Sink) -> None:
     for index in range(3):
         outputs.begin_virtual_camera()
         pass_by(outputs, index)
@@ -199,7 +202,7 @@ def test_odd_sizes_are_refused(size: tuple[int, int]) -> None:
         VirtualCamera(size, 30.0)
 
 
-def test_without_the_extra_one_line_says_what_to_install(outputs: LiveOutputs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_one_line_says_what_to_install(outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyvirtualcam", None)  # as where it is not installed
     with pytest.raises(DeviceError) as caught:
         outputs.begin_virtual_camera()
@@ -210,7 +213,7 @@ def test_without_the_extra_one_line_says_what_to_install(outputs: LiveOutputs, m
 
 
 @pytest.mark.skipif(sys.platform != "linux" or bool(loopback_devices()), reason="needs a Linux without v4l2loopback")
-def test_without_a_device_one_line_says_what_to_load(outputs: LiveOutputs) -> None:
+def test_without_a_device_one_line_says_what_to_load(outputs: Outputs) -> None:
     pytest.importorskip("pyvirtualcam")
     with pytest.raises(DeviceError) as caught:
         outputs.begin_virtual_camera()

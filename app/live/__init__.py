@@ -7,5 +7,5 @@ Where things are added:
     an effect   a name in frame/effects.py, its branch in composite.frag, its definition in tests/pictures.py
     a key       a row in window/keys.py; if it does more than switch a setting on and off, a line in desk.py
     a source    a file in capture/ with what capture/source.py asks of it, a line in capture/opener.py
-    an output   a sink as in recording.py, a method in outputs.py, a row in desk.py, a setting
+    an output   what outputs/__init__.py says, a row in desk.py, a setting
 """

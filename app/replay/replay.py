@@ -1,9 +1,11 @@
-"""A recording goes in; its frames run through a session, and a video, masks, a log, or a window that plays it come out."""
+"""A recording goes in; its frames run through a session to a video, masks, a log, or a window that plays it."""
 
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import Console, Report, counted
 from ..files import settle
@@ -74,9 +76,24 @@ def _open(options: ReplayOptions, watch: Watch, console: Console, stack: context
     if options.window:
         host = open_host_with_window(source, "replay", watch, console)
     else:
-        needs_picture = bool(settings.out or settings.cutouts)
-        host = open_host_without_window(needs_picture, "replay", watch, console)
+        host = _host_without_window(watch, console)
     return _Opened(recording, source, stack.enter_context(host))
+
+
+@contextlib.contextmanager
+def _host_without_window(watch: Watch, console: Console) -> Iterator[SessionHost]:
+    """With OpenGL where pictures are drawn; masks alone are refined there, and do without if there is none."""
+    settings, opened = watch.settings, open_host_without_window
+    needs_picture = bool(settings.out or settings.cutouts)
+    with contextlib.ExitStack() as stack:
+        try:
+            drawn = needs_picture or bool(settings.masks and settings.refine)
+            host = stack.enter_context(opened(drawn, "replay", watch, console))
+        except DeviceError:
+            if needs_picture or settings.backend == "gl":
+                raise
+            host = stack.enter_context(opened(False, "replay", watch, console))
+        yield host
 
 
 def _to_be_run(
@@ -110,9 +127,7 @@ def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:
     return Timing(info.time_base, info.average_rate, info.sample_aspect_ratio, sound, cut)
 
 
-def _run(
-    options: ReplayOptions, settings: Settings, opened: _Opened, force: bool
-) -> tuple[dict[str, Any], int | None]:
+def _run(options: ReplayOptions, settings: Settings, opened: _Opened, force: bool) -> tuple[dict[str, Any], int | None]:
     """All frames, until the end, a person or a signal: the figures, and the signal."""
     host = opened.host
     with host.console.download() as progress:
@@ -130,7 +145,7 @@ def _run(
             host.observers.append(shown)
             session.run(lambda: bool(stopped) or (options.closes and _watched(session)))
         session.finish()
-        summary = summarize_replay(options, settings, opened.recording, session.parts, host.stats, bool(stopped))
+        summary = summarize_replay(options, settings, opened.recording, session, host.stats, bool(stopped))
         reports.close(summary)
     return summary, stopped.number
 

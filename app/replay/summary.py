@@ -6,7 +6,7 @@ from ..console import counted
 from ..frame.run_stats import RunStats
 from ..media.seeking import SeekableSource
 from ..media.sources import FileSource
-from ..session.session import SessionParts
+from ..session.session import Session, SessionParts
 from ..settings.settings import Settings
 from .options import ReplayOptions
 
@@ -14,9 +14,10 @@ Opened = FileSource | SeekableSource
 
 
 def summarize_replay(
-    options: ReplayOptions, settings: Settings, source: Opened, parts: SessionParts, stats: RunStats, interrupted: bool
+    options: ReplayOptions, settings: Settings, source: Opened, session: Session, stats: RunStats, interrupted: bool
 ) -> dict[str, Any]:
     """Figures of the whole run; times are milliseconds per frame by stage."""
+    parts = session.parts
     info, machine, segmenter = source.info, parts.shared.machine, parts.stages.current.segmenter
     return {
         "file": str(options.file),
@@ -30,6 +31,7 @@ def summarize_replay(
         "timer_note": parts.pipeline.timer_note,
         "interrupted": interrupted,
         "cut_off": source.truncated is not None,
+        "written": session.written,
         "warnings": _warnings(options, settings, source, parts),
     }
 
@@ -41,8 +43,8 @@ def _warnings(options: ReplayOptions, settings: Settings, source: Opened, parts:
         lines.append(canvas.message)
     if parts.stages.current.segmenter.precision != settings.precision:
         lines.append(f"--precision {settings.precision} is for the GPU: the CPU computed in fp32")
-    if settings.refine and parts.stages.current.refiner is None:
-        lines.append("masks are the network's own: refinement needs OpenGL, which nothing else here does")
+    if settings.masks and settings.refine and parts.stages.current.refiner is None:
+        lines.append("masks are the network's own: refinement needs OpenGL; --no-refine if that is what you want")
     if isinstance(source, FileSource):  # what is watched in any order has no such numbers
         if source.damaged_frames:
             lines.append(f"{name}: {counted(source.damaged_frames, 'damaged frame')}")

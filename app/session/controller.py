@@ -15,12 +15,12 @@ from texelflow.gpu_delegate.errors import TexelflowError
 
 from ..frame.effects import EFFECTS, effect_by_number
 from ..outputs.outputs import OutputKind
-from .playback import Playback
 from ..settings.settings import Settings, Value, changed, specs, while_running
 from ..settings.watch import Watch
 from ..window.keys import TABLES, Action, Command, Key, action_of
 from .derived import choice_of, lead_of, refinement_of, work_of
 from .hud import Hud
+from .playback import Playback
 
 if TYPE_CHECKING:
     from .session import SessionParts
@@ -227,9 +227,7 @@ class Controller:
         """Settings without the outputs that do not run."""
         active = self._parts.outputs.active
         return {
-            name: getattr(Settings, name)
-            for name, kind in _OUTPUTS.items()
-            if kind not in active and name != besides
+            name: getattr(Settings, name) for name, kind in _OUTPUTS.items() if kind not in active and name != besides
         }
 
     # Words ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class ModelSwitch:
         """Whether another model is on its way."""
         return self._loading is not None or self._stages.changing
 
-    def want(self, name: str, spec: SpecOptions = SpecOptions()) -> None:
+    def want(self, name: str, spec: SpecOptions) -> None:
         """Have a model by its name or path; it comes later, and what was wanted before does not."""
         if (name, spec) == self._wanted:
             return

@@ -1,4 +1,4 @@
-"""A source, settings and a window or none go in; a session comes out, with everything compiled, and is closed in order."""
+"""A source, settings and a window or none go in; a session comes out, with everything compiled."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -67,6 +67,7 @@ class SessionHost:
     watch: Watch
     console: Console
     stats: RunStats
+    note: Callable[[str], None]  # gets what is to be read outside of a window
     window: Window | None = None
     gui: Gui | None = None
     no_view: NoView = field(default_factory=NoView)
@@ -82,26 +83,27 @@ class SessionHost:
         (self.window or self.no_view).wake()
 
 
+def _note_of(verb: Verb, console: Console) -> Callable[[str], None]:
+    """What replay has written stands in its report; live tells of it as it happens."""
+    return console.note if verb == "live" else lambda line: None
+
+
 @contextlib.contextmanager
-def open_host_with_window(
-    source: SessionSource, verb: Verb, watch: Watch, console: Console
-) -> Iterator[SessionHost]:
+def open_host_with_window(source: SessionSource, verb: Verb, watch: Watch, console: Console) -> Iterator[SessionHost]:
     """A window for the source's pictures. Raises DeviceError."""
     size, aspect, backend = source.format.upright_size, source.timing.sample_aspect_ratio, watch.settings.backend
     with open_window(size, source.title, backend, aspect) as window, contextlib.ExitStack() as stack:
         gui = Gui(window.context)
         stack.callback(gui.release)
         machine = machine_in(window.context, backend, console)
-        yield SessionHost(verb, machine, watch, console, RunStats(), window, gui)
+        yield SessionHost(verb, machine, watch, console, RunStats(), _note_of(verb, console), window, gui)
 
 
 @contextlib.contextmanager
-def open_host_without_window(
-    needs_picture: bool, verb: Verb, watch: Watch, console: Console
-) -> Iterator[SessionHost]:
+def open_host_without_window(needs_picture: bool, verb: Verb, watch: Watch, console: Console) -> Iterator[SessionHost]:
     """A context without a window, or none where nothing is drawn. Raises UsageError, DeviceError."""
     with open_machine(watch.settings.backend, needs_picture, console) as machine:
-        yield SessionHost(verb, machine, watch, console, RunStats())
+        yield SessionHost(verb, machine, watch, console, RunStats(), _note_of(verb, console))
 
 
 @contextlib.contextmanager
@@ -123,7 +125,7 @@ def open_session(
         stack.callback(stages.release)
         parts = _parts(host, source, shared, stages, settings, stack)
         controller = Controller(settings, host.watch, parts, check_files)
-        session = Session(parts, controller, host.stats, host.observe, host.console.note)
+        session = Session(parts, controller, host.stats, host.observe, host.note)
         yield session
         session.finish()
 
@@ -184,17 +186,13 @@ def _parts(
         overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts))
         stack.callback(overlay.release)
         drawing = (overlay.stage,)
-    pipeline = Pipeline(
-        [*stages.stages, *drawing, outputs.stage, *view.stages], context, lambda: stages.uploaded_bytes
-    )
+    pipeline = Pipeline([*stages.stages, *drawing, outputs.stage, *view.stages], context, lambda: stages.uploaded_bytes)
     stack.callback(pipeline.release)
     screenshots = None
     if host.window and shared.drawn:
         shots = Screenshots(host.window.context, shared.drawn.target, source.stem, Path())
         screenshots = stack.enter_context(contextlib.closing(shots))
-    parts = SessionParts(
-        host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures
-    )
+    parts = SessionParts(host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures)
     return parts
 
 

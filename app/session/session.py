@@ -20,8 +20,7 @@ from ..outputs.screenshots import Screenshots
 from ..overlay.controls import controls
 from ..overlay.panel import Facts
 from ..picture.video_frame import VideoFrame
-from .playback import Playback
-from ..settings.settings import Settings, Verb
+from ..settings.settings import Verb
 from .clock import LIVE, Clock, Due, NewestWins
 from .controller import Controller
 from .derived import choice_of, refinement_of, spec_of
@@ -29,6 +28,7 @@ from .hud import Hud
 from .model_stages import SharedParts, Steps, SwitchableStages, model_stages_in_steps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
+from .playback import Playback
 from .view import View
 from .workload import Workload, busy_ms
 
@@ -71,7 +71,7 @@ class Session:
         """
         self.parts, self.controller = parts, controller
         self._stats, self._observe, self._note = stats, observe, note
-        self._finished = False
+        self.written: list[str] = []  # a line for each output that has ended
         self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb)
         spec = spec_of(controller.settings, parts.stages.name)
         self._switch = ModelSwitch(parts.stages, spec, load_segmentation, self._steps_of)
@@ -83,6 +83,8 @@ class Session:
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
         controller.begin(self._hud, self._take_screenshot)
+        if parts.clock.keeps_all:
+            parts.outputs.lines()  # that they begin is no news: nobody can begin others
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Until the person quits, other settings need another session, the source ends, or `stopped` says so.
@@ -122,15 +124,14 @@ class Session:
 
         Raises what went wrong where every frame counts, MediaError or DeviceError.
         """
-        if self._finished:
-            return
-        self._finished, parts = True, self.parts
-        before = parts.pipeline.readback_bytes
+        parts, before = self.parts, self.parts.pipeline.readback_bytes
         try:
             parts.outputs.finish(complete=parts.clock.complete)
         finally:
             self._stats.add_readback(parts.outputs.stage.name, parts.pipeline.readback_bytes - before)
-            for line in parts.outputs.lines():
+            lines = parts.outputs.lines()
+            self.written += lines
+            for line in lines:
                 self._note(line)
 
     @property

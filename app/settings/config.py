@@ -47,7 +47,7 @@ def default_path() -> Path:
     return platformdirs.user_config_path("texelflow", appauthor=False) / "live.toml"
 
 
-def read_config(path: Path, name: str = "", defaults: Settings = Settings()) -> Settings:
+def read_config(path: Path, name: str = "", defaults: Settings | None = None) -> Settings:
     """The settings that a file makes. Raises UsageError: no such file, no TOML, no such setting, a wrong value.
 
     `name` is what complaints call it; the whole path otherwise. `defaults` hold where it says nothing.
@@ -63,7 +63,7 @@ def read_config(path: Path, name: str = "", defaults: Settings = Settings()) -> 
         if wrong or key is None:
             raise UsageError(f"{place} {wrong}")
         values[key], places[key] = value, f"{place} [{section}] {key} ="
-    return with_values(defaults, values, places.__getitem__)
+    return with_values(defaults or Settings(), values, places.__getitem__)
 
 
 def dump(settings: Settings) -> str:

@@ -13,7 +13,8 @@ from .settings import Kind, Spec, Verb, meaning, specs
 
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[Kind, str] = {
-    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|#rrggbb", "text": "NAME",
+    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|#rrggbb",
+    "text": "NAME",
 }  # fmt: skip
 _TYPES: dict[Kind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
 

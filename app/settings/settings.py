@@ -1,4 +1,4 @@
-"""Values as they were written go in; settings that are all valid come out. The one table of what live and replay are told.
+"""Values as they were written go in; settings that are all valid come out: the one table of live and replay.
 
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """

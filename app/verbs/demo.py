@@ -21,15 +21,15 @@ from ..files import Files, Read, Write, settle
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import GlFrameJob
 from ..frame.masks import MaskDifference, compare_masks
-from ..frame.outputs import make_folder
 from ..media.recorder import write_png
 from ..media.sources import FileSource
 from ..models.catalogue import place_of
 from ..models.loading import SegmentationModel, load_segmentation
+from ..outputs.png_files import make_folder
 from ..picture.convert import Rgba
 from ..picture.preprocess import Floats
-from ..replay.replay import replay
 from ..replay.options import ReplayOptions
+from ..replay.replay import replay
 from .report import show_replay
 
 CHECK_EVERY = 10  # frames
@@ -61,7 +61,7 @@ def demo(given: Path | None, model_name: str, console: Console, force: bool = Fa
     show_replay(summary, console)
     agreement = _agreement(checked)
     console.table("Agreement of GPU and CPU", ("figure", "value"), [(k, f"{v:.6g}") for k, v in agreement.items()])
-    console.say(f"written: {', '.join(str(folder / f'demo.{end}') for end in ('mp4', 'png', 'json'))}")
+    console.say(f"written: {folder / 'demo.png'}")
     return {**summary, "agreement": agreement}, 0
 
 

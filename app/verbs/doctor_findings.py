@@ -186,7 +186,7 @@ def cameras() -> list[Finding]:
 
 def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
     """What showing pictures to other programs takes: a package, and on Linux a kernel module with a device."""
-    from ..live.loopback import INSTALL, LOAD, advice, loopback_devices
+    from ..outputs.loopback import INSTALL, LOAD, advice, loopback_devices
 
     version = _version_of("pyvirtualcam")
     lines = [_judged(bool(version), "Virtual camera", "pyvirtualcam", version or "not installed", INSTALL)]

@@ -15,6 +15,8 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     if not frames:
         console.say("no frame was shown")
         return
+    for line in summary["written"]:
+        console.say(line)
     read_back = summary["stage_readback_bytes"]
     rows = [
         (name, *(times[key] for key in _PERCENTILES), read_back.get(name, 0) // frames)

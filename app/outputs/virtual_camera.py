@@ -5,6 +5,7 @@ On Linux that is a device of the kernel module v4l2loopback, elsewhere the virtu
 
 import importlib
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
@@ -13,8 +14,8 @@ from ..console import counted, one_line
 from ..frame.readback import Bytes
 from ..frame.yuv import i420, nv12
 from ..picture.picture import ImageSize, PictureFormat
-from .branch import Stamp
 from .loopback import INSTALL, LOAD, kept_size, loopback_devices
+from .readers import FrameStamp
 
 _OBS = "install OBS (obsproject.com), and start and stop its virtual camera once"
 _USUAL_RATE = 30.0
@@ -24,6 +25,7 @@ class VirtualCamera:
     """An open virtual camera. What it gets is BT.601 in limited range, which is how programs read what cameras send."""
 
     newest_wins = True
+    warnings: Sequence[str] = ()
 
     def __init__(self, size: ImageSize, fps: float) -> None:
         """`fps` is nominal, 0 if unknown. Raises UsageError for odd sizes, DeviceError if there is no such camera."""
@@ -45,7 +47,7 @@ class VirtualCamera:
                 f"{self.name} keeps to {kept[0]}x{kept[1]} while programs watch it; close them, or choose that size"
             )
 
-    def write(self, stamp: Stamp, data: Bytes) -> None:
+    def write(self, stamp: FrameStamp, data: Bytes) -> None:
         """Show a frame now. Raises DeviceError."""
         try:
             self._camera.send(data)
@@ -53,7 +55,7 @@ class VirtualCamera:
             raise DeviceError(one_line(f"{self._camera.device} takes no more pictures: {error}")) from error
         self._frames += 1
 
-    def close(self) -> str:
+    def close(self, complete: bool) -> str:
         """Let go of the device."""
         self._camera.close()
         return f"{self.name} is off after {counted(self._frames, 'frame')}"

@@ -72,7 +72,7 @@ class Screenshots:
             except MediaError:
                 path.unlink()
                 raise
-            self._answers.append(one_line(f"saved {path}"))
+            self._answers.append(one_line(f"written: {path}"))
         except MediaError as error:
             self._answers.append(str(error))
 

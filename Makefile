@@ -41,7 +41,7 @@ types: setup
 
 soak: setup
 	@.ci/setup tests
-	SOAK_FRAMES=10000 $(BIN)/pytest -q tests/test_live_soak.py
+	SOAK_FRAMES=10000 $(BIN)/pytest -q tests/app/session/test_live_soak.py
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --model selfie --model selfie-landscape

@@ -1,6 +1,6 @@
 """Frames and masks go in, refined masks come out, by the docstrings of temporal.py, guided.py and refine.py in NumPy.
 
-Double precision, and as plainly as can be; tests/test_refine.py compares this machine's OpenGL with it.
+Double precision, and as plainly as can be; tests/app/frame/test_refine.py compares this machine's OpenGL with it.
 """
 
 from collections.abc import Sequence

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.media.test_recorder_ends import clip  # noqa: F401  # a fixture
 from tests.fuzz.kills import GRACE_S, Counts, Handed, Kill, judge, plan, run_kills
 from tests.running import times_of
-from tests.test_recorder_ends import clip  # noqa: F401  # a fixture
 
 
 @pytest.mark.skipif(shutil.which("Xvfb") is None, reason="live needs a display: install xvfb")

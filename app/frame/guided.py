@@ -3,7 +3,7 @@
 It is the fast guided filter (He and Sun, "Fast Guided Filter", arXiv 1505.00996) with a colour guide, whose pixels
 count by how sure the network is of them (as in Liba and others, "Sky Optimization", CVPR workshops 2020): an edge of
 the mask that is a little off is then drawn to the edge of the colours, since what is around it decides. The definition,
-which tests/test_refine.py has in NumPy:
+which tests/app/frame/test_refine.py has in NumPy:
 
     cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
     steady  with b the c of the frame before: c = b + w (c - b), w = least + (1 - least) smoothstep(0.03, 0.09, |c - b|)

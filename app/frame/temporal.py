@@ -1,7 +1,7 @@
 """Masks on the network's grid go in, frame after frame; steady ones come out, that neither flicker nor lag.
 
-The definition, which tests/test_refine.py has in NumPy, with m a new value, s the steady one before it, and sureness(v)
-= |2 v - 1|, which is 0 where a network cannot decide:
+The definition, which tests/app/frame/test_refine.py has in NumPy, with m a new value, s the steady one before it, and
+sureness(v) = |2 v - 1|, which is 0 where a network cannot decide:
 
     weight = least + (1 - least) * sureness(m) * smoothstep(0, 0.3, |m - s|)
     s     <- s + weight * (m - s)

@@ -14,11 +14,11 @@ from random import Random
 import cv2
 import numpy as np
 
+from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.clips import Recipe, moving, write_clip
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.models import is_taken, mutated_model, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
-from tests.test_metadata import metadata_flatbuffer, model
 from texelflow.app.capture.network import open_network
 from texelflow.app.capture.source import SourceLostError, Wanted
 from texelflow.app.cli import main

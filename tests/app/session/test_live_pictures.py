@@ -12,7 +12,7 @@ from tests.clips import write_clip
 from tests.live_stage import Picture, Script, Stage, Theatre, demo_frame
 from texelflow.app.frame.effects import EFFECTS
 
-GOLDEN = Path(__file__).parent / "data"
+GOLDEN = Path(__file__).parents[2] / "data"
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24
 
 

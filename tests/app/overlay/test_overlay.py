@@ -29,7 +29,7 @@ from texelflow.gpu_delegate.errors import DeviceError
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 GREY = 0.5
 STATES = {
     name: number

@@ -30,7 +30,7 @@ from texelflow.gpu_delegate.graph import (
 )
 from texelflow.gpu_delegate.program import draft
 
-VECTORS = json.loads((Path(__file__).parent / "data" / "op_vectors.json").read_text())["cases"]
+VECTORS = json.loads((Path(__file__).parents[2] / "data" / "op_vectors.json").read_text())["cases"]
 REPEATED_ALONG_AN_AXIS = {"gl/AddTest.InputTensorWithConstantHWCBroadcastWidth"}  # no kernel does this yet
 SAME_NAME = {"SIGMOID": "LOGISTIC"}
 

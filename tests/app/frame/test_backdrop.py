@@ -27,7 +27,7 @@ from texelflow.app.picture.preprocess import ImageSize, Preprocessor
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import MediaError
 
-ASSETS = Path(__file__).parents[1] / "assets"
+ASSETS = Path(__file__).parents[3] / "assets"
 DEFAULT = ASSETS / DEFAULT_BACKGROUND
 COUNT, GAP_MS = 6, 100
 PATIENCE_S = 10

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from texelflow.gpu_delegate.memory import Plan, UsageRecord, aligned, greedy_by_size, lower_bound_bytes, naive
 
-DATA = json.loads((Path(__file__).parent / "data" / "memory_plans.json").read_text())
+DATA = json.loads((Path(__file__).parents[1] / "data" / "memory_plans.json").read_text())
 ALIGNMENTS = (1, 16, 64, 256)
 
 

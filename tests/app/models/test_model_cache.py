@@ -14,8 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.models.test_models import (
+    CONTENTS,
+    WHEEL,
+    HalfServer,
+    cached_files,
+    failure,
+    index,
+    slow_index,
+    write_wheel,
+)
 from tests.running import ROOT, Running
-from tests.test_models import CONTENTS, WHEEL, HalfServer, cached_files, failure, index, slow_index, write_wheel
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import fetch, list_models
 from texelflow.app.models.workplace import workplace

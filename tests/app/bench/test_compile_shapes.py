@@ -12,8 +12,8 @@ import pytest
 
 from tests.commands import Command
 from tests.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.gpu_delegate.test_fusion import check_kernels
 from tests.sketch import Sketch
-from tests.test_fusion import check_kernels
 from texelflow.app.bench.compile import show_bench_compile
 from texelflow.app.bench.compile_shapes import SHAPES, shaped
 from texelflow.app.console import Console

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import tflite
 
+from tests.app.models.test_metadata import metadata_flatbuffer
 from tests.commands import Command
 from tests.model_builder import ModelBuilder
 from tests.original_file import OriginalFile
 from tests.running import ROOT
-from tests.test_metadata import metadata_flatbuffer
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.reference import Reference
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.test_metadata import WHOLE, finished, metadata_flatbuffer, model, table, vector
-from tests.test_models import CONTENTS, cached_files, failure, index, write_wheel
+from tests.app.models.test_metadata import WHOLE, finished, metadata_flatbuffer, model, table, vector
+from tests.app.models.test_models import CONTENTS, cached_files, failure, index, write_wheel
 from texelflow.app.models.archive import ArchiveError, Bounds, open_archive
 from texelflow.app.models.catalogue import fetch
 from texelflow.app.models.metadata import read_metadata

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.models.test_models import index, write_wheel
 from tests.display import Display
 from tests.running import ROOT
-from tests.test_models import index, write_wheel
 from texelflow import assets
 from texelflow.app.interpreter import OURS, python_command
 from texelflow.app.models.catalogue import CATALOGUE

@@ -147,7 +147,7 @@ def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_opengl_it_plans_all_the_same(model_file: Path) -> None:
     """In a process of its own, because there the driver can be hidden."""
-    here = str(Path(__file__).parents[1])
+    here = str(Path(__file__).parents[3])
     hidden = {**os.environ, "__EGL_VENDOR_LIBRARY_DIRS": str(model_file.parent), "COLUMNS": "120", "PYTHONPATH": here}
     command = [sys.executable, "-m", "texelflow.app.cli", "inspect", str(model_file)]
     done = subprocess.run(command, env=hidden, capture_output=True, text=True, timeout=120)

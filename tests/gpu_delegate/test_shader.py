@@ -24,7 +24,7 @@ from texelflow.gpu_delegate.program import Blueprint, draft
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.shader import explain_log, fill, load
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 VALIDATOR = "glslangValidator"
 ENDINGS = (".comp", ".frag", ".vert")
 MIXED_VARIANTS = 40  # of one shader

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.app.verbs.test_check import compile_instead
 from tests.commands import Command
 from tests.engine import Floats, on_gpu
+from tests.gpu_delegate.test_fusion import check_kernels
+from tests.gpu_delegate.test_hazards import check_barriers
+from tests.gpu_delegate.test_memory import collisions
+from tests.gpu_delegate.test_random_networks import check_network, choices
 from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES
 from tests.random_networks import random_network
 from tests.sketch import OpCase, Shape, Sketch
-from tests.test_check import compile_instead
-from tests.test_fusion import check_kernels
-from tests.test_hazards import check_barriers
-from tests.test_memory import collisions
-from tests.test_random_networks import check_network, choices
 from texelflow import assets
 from texelflow.app.console import Console
 from texelflow.app.frame.masks import LIMITS, compare_masks

@@ -300,7 +300,7 @@ def test_a_limit_of_the_size_of_files_is_a_full_disk(suffix: str, tmp_path: Path
     body = """
         import resource, sys
         from pathlib import Path
-        from tests.test_recorder_ends import fill
+        from tests.app.media.test_recorder_ends import fill
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
         print(*fill(Path(sys.argv[1]), None), sep="\\n")
     """

@@ -153,7 +153,7 @@ def test_files_are_whole_after_each_row_even_if_killed(frames: int, tmp_path: Pa
     program = f"""
 import os, signal
 from pathlib import Path
-from tests.test_trace import *
+from tests.app.verbs.test_trace import *
 logs = [FrameLog(Path(name), STAGES, 1) for name in ("x.json", "x.csv")]
 trace = TraceWriter(Path("t.json"))
 for index in range({frames}):
@@ -161,7 +161,7 @@ for index in range({frames}):
         file.add(record_of(index))
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[3]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, check=False)
     assert done.returncode == -9

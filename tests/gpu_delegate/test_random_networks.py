@@ -15,11 +15,11 @@ import pytest
 
 from tests.boundless import BoundlessProgram
 from tests.engine import DEVICES
+from tests.gpu_delegate.test_fusion import check_kernels
+from tests.gpu_delegate.test_hazards import check_barriers
+from tests.gpu_delegate.test_memory import collisions
 from tests.random_networks import random_device, random_network
 from tests.sketch import Sketch
-from tests.test_fusion import check_kernels
-from tests.test_hazards import check_barriers
-from tests.test_memory import collisions
 from texelflow.gpu_delegate.compare import compare, first_divergence
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device

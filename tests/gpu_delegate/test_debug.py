@@ -25,7 +25,7 @@ from texelflow.gpu_delegate.roofline import Cost
 from texelflow.gpu_delegate.runtime import Program
 from texelflow.gpu_delegate.watch import MOST_DUMPED_RUNS, barrier_lines, plan_lines
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EMPTY = "#version 430\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
 
@@ -378,7 +378,7 @@ class TestMessages:
 import ctypes, sys
 from texelflow.app.cli import main
 from texelflow.app.frame import machine
-from tests.test_debug import UNDEFINED, insert, open_context
+from tests.gpu_delegate.test_debug import UNDEFINED, insert, open_context
 def slow(*_):
     with open_context() as context:
         for _ in range(3):

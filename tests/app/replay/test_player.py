@@ -31,7 +31,7 @@ from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
 PATIENCE_S = 30.0
 FRAMES, RATE, GOP = 120, 10, 20
-GOLDEN = Path(__file__).parent / "data"
+GOLDEN = Path(__file__).parents[2] / "data"
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24
 
 Script = Iterator[None]

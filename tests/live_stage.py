@@ -17,18 +17,24 @@ import pytest
 from tests.clips import Recipe, write_clip
 from tests.display import Display, ManagedDisplay
 from texelflow import assets
+from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.pattern import read_time_code
 from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.pipeline import FrameRecord
+from texelflow.app.frame.refine import Refinement
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import load_segmentation
+from texelflow.app.session.clock import NewestWins
 from texelflow.app.session.hud import Hud
-from texelflow.app.session.opening import open_host, open_session
+from texelflow.app.session.opening import open_host_with_window, open_session
 from texelflow.app.session.session import Session, SessionParts
+from texelflow.app.session.view import WindowView
 from texelflow.app.settings.settings import Settings
 from texelflow.app.settings.watch import Watch
+from texelflow.app.verbs.live import check_files
+from texelflow.app.window.window import Window
 from texelflow.gpu_delegate import opengl
 
 PATIENCE_S = 15.0
@@ -51,7 +57,7 @@ class Stage:
     @property
     def parts(self) -> SessionParts:
         """What the session is made of."""
-        return self.session._parts
+        return self.session.parts
 
     @property
     def hud(self) -> Hud:
@@ -71,7 +77,26 @@ class Stage:
     @property
     def canvas(self) -> Canvas:
         """That of the model at work."""
-        return self.parts.stages.current.canvas
+        return self.parts.stages.canvas
+
+    @property
+    def window(self) -> Window:
+        """The one in which it runs."""
+        assert isinstance(self.parts.view, WindowView)
+        return self.parts.view.window
+
+    @property
+    def capture(self) -> Capture:
+        """What reads the source."""
+        assert isinstance(self.parts.clock, NewestWins)
+        return self.parts.clock.capture
+
+    @property
+    def refinement(self) -> Refinement:
+        """What is done to masks at the moment."""
+        refiner = self.parts.stages.current.refiner
+        assert refiner is not None
+        return refiner.refinement
 
     def press(self, *keys: str) -> None:
         """Press and release keys, by X's names."""
@@ -103,12 +128,12 @@ class Stage:
 
     def on_screen(self) -> Picture:
         """What the screen shows of the window: RGB (H, W, 3)."""
-        width, height = self.parts.window.size
+        width, height = self.window.size
         return self.display.picture()[:height, :width]
 
     def drawn(self) -> Picture:
         """The last picture, without words: RGBA (H, W, 4). It is read back, which counts."""
-        gl, target = self.parts.window.context.gl, self.parts.stages.target
+        gl, target = self.window.context.gl, self.parts.stages.target
         pixels = np.empty((target.size[1], target.size[0], 4), np.uint8)
         gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, target.framebuffer)
         gl.glReadPixels(0, 0, *target.size, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data)
@@ -130,19 +155,25 @@ class Theatre:
     @contextmanager
     def opened(self, **flags: object) -> Iterator[Stage]:
         """A session by these flags, where nothing is said by those of QUICK. GL errors fail the test."""
-        watch, records, wake = Watch(self.config, QUICK | flags), list[FrameRecord](), Waker()
+        watch, wake = Watch(self.config, QUICK | flags), Waker()
         settings = watch.settings
         with ExitStack() as stack:
             source = open_source(settings, wake)
             stack.callback(source.capture.close)
-            title = f"{source.capture.description} - texelflow"
             console = Console(quiet=True)
-            place = stack.enter_context(open_host(source, title, watch, wake, console, records.append))
+            host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
+            wake.loop = host.wake
             model = load_segmentation(settings.model)
-            with open_session(place, source, model, settings) as session:
+
+            def check(changed: Settings) -> None:
+                check_files(changed, self.config)
+
+            with open_session(host, source.for_session(), model, settings, check) as session:
                 self.display.window("texelflow")
-                yield Stage(self.display, session, self.config, records)
-                place.window.context.check_errors("the session")
+                stage = Stage(self.display, session, self.config)
+                host.observers.append(stage.records.append)
+                yield stage
+                stage.window.context.check_errors("the session")
 
     def run(self, script: Callable[[Stage], Script], **flags: object) -> list[FrameRecord]:
         """Play a script to its end; the records of all frames."""

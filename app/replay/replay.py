@@ -72,7 +72,7 @@ class _Opened:
 
 def _open(options: ReplayOptions, watch: Watch, console: Console, stack: contextlib.ExitStack) -> _Opened:
     settings = watch.settings
-    recording, source = (_to_be_watched if options.window else _to_be_run)(options, settings, stack)
+    recording, source = (source_to_watch if options.window else source_to_run)(options, settings, stack)
     if options.window:
         host = open_host_with_window(source, "replay", watch, console)
     else:
@@ -96,7 +96,7 @@ def _host_without_window(watch: Watch, console: Console) -> Iterator[SessionHost
         yield host
 
 
-def _to_be_run(
+def source_to_run(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> tuple[FileSource, SessionSource]:
     """Every frame, as fast as it goes."""
@@ -108,7 +108,7 @@ def _to_be_run(
     )
 
 
-def _to_be_watched(
+def source_to_watch(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> tuple[SeekableSource, SessionSource]:
     """At its own pace, as a person wants it; every frame where it is recorded meanwhile."""

@@ -156,8 +156,9 @@ class Controller:
 
     def do_without(self, model: str, complaint: str) -> None:
         """A model that settings name cannot be had; the one that runs goes on."""
-        self.uses_small_model = False
-        if model != self.settings.model:
+        if self.uses_small_model:
+            self.uses_small_model = False
+        elif model != self.settings.model:  # the automatic mode has asked for it
             self.change(small_model="")
         else:
             self.change(model=self._parts.stages.name)

@@ -265,7 +265,7 @@ def value_of(spec: Spec, raw: object) -> Value | None:
         return None
     if spec.kind == "range" and text and not _RANGE.fullmatch(text):
         return None
-    if spec.kind == "background" and text.startswith("#") and not COLOUR.fullmatch(text):
+    if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOUR.fullmatch(text))):
         return None
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 

@@ -20,8 +20,8 @@ from tests.running import times_of
 from texelflow.app.console import Console, Report
 from texelflow.app.files import ENDINGS, Read, own_name
 from texelflow.app.media.recorder import _FORMATS
+from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.errors import UsageError
 
 PATIENCE_S = 60.0
@@ -192,7 +192,7 @@ def test_what_comes_while_the_run_begins_is_kept(place: Path) -> None:
                 yield report
 
     with pytest.raises(UsageError, match=r"--log new\.json: exists already"):
-        replay(ReplayOptions(Path("in.mp4"), log=Path("new.json"), backend="cpu"), Busy(quiet=True))
+        replay(ReplayOptions(Path("in.mp4"), {"backend": "cpu"}, log=Path("new.json")), Busy(quiet=True))
     assert Path("new.json").read_text() == "precious"
 
 

@@ -21,8 +21,7 @@ from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.outputs.screenshots import Screenshots
-from texelflow.app.replay import replay as replaying
-from texelflow.app.replay.replay_outputs import open_outputs
+from texelflow.app.session import opening
 from texelflow.gpu_delegate.context import Context
 
 RATE = 30
@@ -258,21 +257,19 @@ def test_a_screenshot_on_a_full_disk(context: Context, tmp_path: Path) -> None:
 
 
 def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_a_fault(
-        options: Any, info: Any, segmenter: Any, canvas: Any, context: Context, stack: contextlib.ExitStack
-    ) -> Outputs:
-        outputs = open_outputs(options, info, segmenter, canvas, context, stack)
-        take = outputs.stage.run
+    class Faulty(Outputs):
+        def __init__(self, context: Context, *rest: Any) -> None:
+            super().__init__(context, *rest)
+            take = self.stage.run
 
-        def fail(frame: VideoFrame) -> None:
-            take(frame)
-            if frame.index == 40:
-                context.gl.glEnable(0xFFFF)
+            def fail(frame: VideoFrame) -> None:
+                take(frame)
+                if frame.index == 40:
+                    context.gl.glEnable(0xFFFF)
 
-        outputs.stage = Stage("faulty", fail)
-        return outputs
+            self.stage = Stage("faulty", fail)
 
-    monkeypatch.setattr(replaying, "open_outputs", with_a_fault)
+    monkeypatch.setattr(opening, "Outputs", Faulty)
     line = texelflow("replay", short, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "gl").complaint
     assert "OpenGL failed while running stage faulty of frame 40: " in line
     rows = len(rows_of(tmp_path / "x.json"))

@@ -24,15 +24,16 @@ from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.gl_path import GlPath
-from texelflow.app.frame.looks import LookOptions, choose_look
+from texelflow.app.frame.looks import Choice
 from texelflow.app.frame.pipeline import Pipeline, Stage
 from texelflow.app.frame.readback import read_buffer
+from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import FileSource, VideoFrame
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
+from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.context import Context
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
@@ -79,7 +80,7 @@ def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
     path = GlPath(context, load_segmentation("selfie"), clip_format())
     target = OffscreenTarget(context, SIZE)
-    canvas = Canvas(context, path, target, "stretch", choose_look())
+    canvas = Canvas(context, path, target, "stretch", Choice(Look()))
     return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
 
 
@@ -115,13 +116,14 @@ def test_notices_a_stage_that_reads_back(way: str, context: Context) -> None:
 
 
 def test_replay_without_a_recording_reads_nothing_back() -> None:
-    summary, code = replay(ReplayOptions(CLIP, last=4, backend="gl"), Console(quiet=True))
+    summary, code = replay(ReplayOptions(CLIP, {"backend": "gl"}, last=4), Console(quiet=True))
     assert (code, summary["frames"], summary["readback_bytes"]) == (0, 5, 0)
     assert summary["dispatches"] <= 50
 
 
 def test_replay_with_a_recording_reads_each_picture_back_once(tmp_path: Path) -> None:
-    options = ReplayOptions(CLIP, out=tmp_path / "x.mp4", last=4, backend="gl", log=tmp_path / "x.json")
+    flags = {"out": str(tmp_path / "x.mp4"), "backend": "gl"}
+    options = ReplayOptions(CLIP, flags, last=4, log=tmp_path / "x.json")
     summary, _ = replay(options, Console(quiet=True))
     assert summary["readback_bytes"] == 5 * YUV_BYTES
     assert summary["stage_readback_bytes"]["record"] == summary["readback_bytes"]
@@ -137,7 +139,8 @@ def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
     expected = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(frame.rgba))
     for backend in ("gl", "cpu"):
         out = tmp_path / f"{backend}.mp4"
-        options = ReplayOptions(CLIP, out, LookOptions("mask"), first=60, last=62, backend=backend)
+        flags = {"out": str(out), "effect": "mask", "backend": backend, "refine": False}
+        options = ReplayOptions(CLIP, flags, first=60, last=62)
         assert replay(options, Console(quiet=True))[1] == 0
         shown = frames_of(out)[0][..., 1] / 255
         assert np.abs(shown - expected).mean() < 0.01

@@ -12,10 +12,9 @@ from tests.clips import Recipe, moving, packets, write_clip
 from tests.commands import Command
 from tests.display import Display
 from texelflow.app.console import Console
-from texelflow.app.frame.looks import LookOptions
 from texelflow.app.media.sources import FileSource
+from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.app.verbs.demo import has_display
 
 FRAMES, RATE = 12, 20
@@ -62,7 +61,8 @@ def test_a_window_plays_until_q(clip: Path, display: Display, backend: str) -> N
 
 
 def test_what_is_recorded_in_a_window_has_every_frame(clip: Path, display: Display, tmp_path: Path) -> None:
-    options = ReplayOptions(clip, tmp_path / "out.mp4", backend="gl", log=tmp_path / "x.json", window=True, closes=True)
+    flags = {"out": str(tmp_path / "out.mp4"), "backend": "gl"}
+    options = ReplayOptions(clip, flags, log=tmp_path / "x.json", window=True, closes=True)
     summary, code = replay(options, Console())
     assert (code, summary["frames"], summary["dropped"]) == (0, FRAMES, 0)
     assert [*summary["stages"]][-4:] == ["blit", "overlay", "swap", "total"]
@@ -73,7 +73,8 @@ def test_what_is_recorded_in_a_window_has_every_frame(clip: Path, display: Displ
 def test_a_window_says_that_its_recording_was_cut_off(display: Display, tmp_path: Path) -> None:
     data = write_clip(tmp_path / "whole.mkv", moving(FRAMES, 160, 120), Recipe(rate=RATE)).read_bytes()
     (tmp_path / "cut.mkv").write_bytes(data[: len(data) * 7 // 10])
-    options = ReplayOptions(tmp_path / "cut.mkv", tmp_path / "out.mp4", backend="cpu", window=True, closes=True)
+    flags = {"out": str(tmp_path / "out.mp4"), "backend": "cpu"}
+    options = ReplayOptions(tmp_path / "cut.mkv", flags, window=True, closes=True)
     summary, code = replay(options, Console())
     assert (code, summary["cut_off"]) == (3, True)
     assert "is cut off" in summary["warnings"][-1]
@@ -109,7 +110,7 @@ def test_sound_ends_where_the_person_had_seen_enough(display: Display, tmp_path:
 
 
 def test_frames_in_a_window_are_read_back_by_nobody(clip: Path, display: Display) -> None:
-    options = ReplayOptions(clip, look=LookOptions("blur"), backend="gl", window=True, closes=True)
+    options = ReplayOptions(clip, {"effect": "blur", "backend": "gl"}, window=True, closes=True)
     summary, code = replay(options, Console())
     assert code == 0
     assert summary["frames"] + summary["dropped"] == FRAMES

@@ -13,17 +13,12 @@ import pytest
 from tests.clips import Recipe, moving, write_clip
 from tests.living import living
 from texelflow.app.console import Console
-from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.looks import LookOptions, choose_look
 from texelflow.app.frame.machine import machine_in
-from texelflow.app.frame.pipeline import Pipeline
-from texelflow.app.frame.segmenter import make_segmenter
-from texelflow.app.frame.targets import OffscreenTarget
-from texelflow.app.media.sources import FileSource
+from texelflow.app.frame.run_stats import RunStats
 from texelflow.app.models.loading import load_segmentation
-from texelflow.app.replay.replay import replay
-from texelflow.app.replay.replay_options import ReplayOptions
-from texelflow.app.replay.replay_outputs import open_outputs, stages_of
+from texelflow.app.replay.options import ReplayOptions
+from texelflow.app.replay.replay import replay, source_to_run
+from texelflow.app.session.opening import SessionHost, open_session
 from texelflow.gpu_delegate.context import Context
 
 WARM_UP, ROUNDS = 5, 8
@@ -55,10 +50,8 @@ def held() -> Held:
 
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
 def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
-    options = ReplayOptions(
-        clip, tmp_path / "out.mp4", masks=tmp_path / "masks", log=tmp_path / "x.json", trace=tmp_path / "t.json",
-        backend=backend, force=True,
-    )  # fmt: skip
+    flags = {"out": str(tmp_path / "out.mp4"), "masks": str(tmp_path / "masks"), "backend": backend}
+    options = ReplayOptions(clip, flags, log=tmp_path / "x.json", trace=tmp_path / "t.json", force=True)
 
     def run(count: int) -> Held:
         for _ in range(count):
@@ -79,21 +72,18 @@ def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, 
         return {kind: len(names) for kind, names in living(context).items()}
 
     def run() -> dict[str, int]:
-        options = ReplayOptions(clip, tmp_path / "out.mp4", masks=tmp_path / "masks", backend="gl", force=True)
+        flags = {"out": str(tmp_path / "out.mp4"), "masks": str(tmp_path / "masks"), "backend": "gl", "effect": "blur"}
+        options = ReplayOptions(clip, flags)
+        watch, console = options.watch(), Console(quiet=True)
         with contextlib.ExitStack() as stack:
-            source = stack.enter_context(FileSource(clip))
-            machine = machine_in(context, "gl", Console(quiet=True))
-            segmenter = make_segmenter(machine, load_segmentation("selfie"), source.format, "stretch", Console(True))
-            stack.callback(segmenter.release)
-            target = OffscreenTarget(context, source.format.upright_size)
-            stack.callback(target.release)
-            canvas = Canvas(context, segmenter, target, "stretch", choose_look(LookOptions("blur")))
-            stack.callback(canvas.release)
-            outputs = open_outputs(options, source.info, segmenter, canvas, context, stack)
-            pipeline = Pipeline([*segmenter.stages, canvas.stage, *stages_of(outputs)], context)
-            stack.callback(pipeline.release)
-            for frame in source:
-                pipeline.submit(frame)
+            _, source = source_to_run(options, watch.settings, stack)
+            machine, model = machine_in(context, "gl", console), load_segmentation("selfie")
+            host = SessionHost("replay", machine, watch, console, RunStats(), lambda line: None)
+            opened = open_session(host, source, model, watch.settings, lambda settings: None)
+            session = stack.enter_context(opened)
+            session.run(lambda: False)
+            session.finish()
+            assert host.stats.frames == 10
             return count()
 
     run()  # what the context itself keeps of a first one, such as the program that was used last

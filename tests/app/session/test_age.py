@@ -8,7 +8,7 @@ import pytest
 from tests.live_stage import Script, Stage, Theatre
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.figures import ages, frames_in_flight
-from texelflow.app.session.run_stats import Tally
+from texelflow.app.frame.run_stats import RunStats
 
 FRAMES = 15
 
@@ -37,10 +37,10 @@ def test_the_number_in_the_final_picture_is_that_of_its_record(theatre: Theatre,
     assert spread
     assert 0 < spread.p50 <= spread.p95 <= spread.max
     assert mean >= 1
-    tally = Tally()
+    stats = RunStats()
     for record in records:
-        tally.take(record)
-    summary = tally.summary()
+        stats.add(record)
+    summary = stats.summary()
     assert summary["frames_in_flight"] == pytest.approx(mean, abs=0.01)
     assert summary["age_at_swap"]["p95_ms"] == pytest.approx(spread.p95, abs=0.01)
 
@@ -48,12 +48,12 @@ def test_the_number_in_the_final_picture_is_that_of_its_record(theatre: Theatre,
 def test_the_overlay_tells_what_became_of_every_number(theatre: Theatre) -> None:
     def script(stage: Stage) -> Script:
         yield from stage.frames(FRAMES)
-        yield from stage.until(lambda: stage.session._figures.summary.age is not None)
-        camera = stage.session._figures.summary.camera
+        yield from stage.until(lambda: stage.parts.figures.summary.age is not None)
+        camera = stage.parts.figures.summary.camera
         assert camera
         assert (camera.stamps, camera.repeated, camera.lost) == ("made", 0, 0)
         assert camera.description == "test pattern, I420 160x120, 60 fps"
-        counts, last = stage.parts.capture.counts, stage.records[-1].index
+        counts, last = stage.capture.counts, stage.records[-1].index
         assert counts.used >= len(stage.records)
         assert counts.used + counts.dropped >= last + 1, "every number that was not shown was counted"
 
@@ -63,7 +63,7 @@ def test_the_overlay_tells_what_became_of_every_number(theatre: Theatre) -> None
 def test_the_screen_shows_the_last_number(theatre: Theatre) -> None:
     def script(stage: Stage) -> Script:
         yield from stage.frames(3)
-        stage.parts.window.context.gl.glFinish()
+        stage.window.context.gl.glFinish()
         stage.display.xdotool("getdisplaygeometry")  # answered once the server has done what it was asked before
         assert read_time_code(stage.on_screen()) == time_code_of(stage.records[-1].index)
 

@@ -14,6 +14,7 @@ from tests.running import times_of
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.media.sources import FileSource
+from texelflow.app.session.clock import NewestWins
 from texelflow.app.settings.settings import Settings
 from texelflow.app.window.keys import LIVE
 
@@ -30,8 +31,8 @@ class TestKeys:
         [
             ("m", "mirror", "mirror", lambda stage: stage.canvas.look.mirror),
             ("v", "side_by_side", "side by side", lambda stage: stage.canvas.shown().size == (2 * SIZE[0], SIZE[1])),
-            ("g", "edges", "edges", lambda stage: stage.parts.stages.current.refiner.refinement.edges),
-            ("d", "delay_video", "delay video", lambda stage: stage.parts.stages.current.refiner.refinement.delay == 1),
+            ("g", "edges", "edges", lambda stage: stage.refinement.edges),
+            ("d", "delay_video", "delay video", lambda stage: stage.refinement.delay == 1),
             ("a", "auto", "auto", lambda stage: stage.parts.workload.work.auto),
         ],
     )
@@ -131,7 +132,7 @@ class TestKeys:
         def script(stage: Stage) -> Script:
             for name in ("selfie-landscape", "selfie"):
                 yield from stage.pressed("n", lambda name=name: stage.words.endswith(f"\nmodel {name}"))  # type: ignore[misc]
-                assert stage.parts.stages.name == stage.settings.model == name
+                assert stage.parts.stages.name == name
 
         theatre.run(script)
 
@@ -148,7 +149,7 @@ class TestKeys:
             theatre.display.ask_to_close(theatre.display.window("texelflow"))
             end = monotonic() + PATIENCE_S
             stage.session.run(lambda: monotonic() > end)
-            assert stage.parts.window.closed
+            assert stage.window.closed
 
 
 class TestFileOfSettings:
@@ -169,7 +170,7 @@ class TestFileOfSettings:
                 yield from stage.until(lambda text=complaint: text in stage.words, complaint)  # type: ignore[misc]
                 assert stage.settings == before, "they stay as they are"
             stage.save('[mask]\nsmooth = 0.25\n[model]\nfit = "crop"\n')
-            yield from stage.until(lambda: stage.parts.stages.current.refiner.refinement.smooth == 0.25)
+            yield from stage.until(lambda: stage.refinement.smooth == 0.25)
             assert "settings read again; what changes only with the next start: fit" in stage.words
             assert stage.settings.fit == "stretch"
 
@@ -178,20 +179,20 @@ class TestFileOfSettings:
     def test_outputs_begin_and_end_by_it(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)
-            stage.save('[output]\nrecord = "a.mp4"\nmattes = "mattes.mp4"\ncutouts = "people"\n')
+            stage.save('[output]\nout = "a.mp4"\nmasks = "mattes.mp4"\ncutouts = "people"\n')
             yield from stage.until(lambda: len(stage.parts.outputs.active) == 3)
             yield from stage.frames(8)
             assert all(name in stage.hud.recording for name in ("a.mp4", "mattes.mp4", "people"))
-            stage.save('[output]\nmattes = "mattes"\n')
+            stage.save('[output]\nmasks = "mattes"\n')
             yield from stage.until(lambda: stage.parts.outputs.active == ("masks",))
             yield from stage.frames(8)
             stage.save('[output]\nrecord = "nowhere/a.mp4"\n')
             yield from stage.until(lambda: "nowhere" in stage.words)
             assert stage.parts.outputs.active == ()
-            assert stage.settings.record == ""
+            assert stage.settings.out == ""
             stage.save('[output]\nrecord = "settings.mp4"\nmattes = "mattes"\n')
             yield from stage.until(lambda: "settings.mp4: that is the file of settings" in stage.words)
-            assert [*stage.parts.outputs.active] == ["mattes"]
+            assert [*stage.parts.outputs.active] == ["masks"], "names of earlier versions go on working"
             assert stage.config.read_text().startswith("[output]")
 
         (theatre.folder / "settings.mp4").symlink_to(theatre.config)
@@ -225,20 +226,25 @@ class TestFileOfSettings:
         theatre.run(script, effect="replace", camera=str(still))
 
 
+def clock_of(stage: Stage) -> NewestWins:
+    assert isinstance(stage.parts.clock, NewestWins)
+    return stage.parts.clock
+
+
 class TestDelay:
     @pytest.mark.parametrize("effect", ["none", "cutout"])
     def test_each_frame_is_shown_when_the_next_one_comes(self, theatre: Theatre, effect: str) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(3)
             for _ in range(5):
-                waiting = stage.session._before
+                waiting = clock_of(stage)._before
                 assert waiting
                 yield from stage.frames(1)
                 record = stage.records[-1]
                 assert (record.index, record.captured_ns) == (waiting.index, waiting.captured_ns), "ages are its own"
                 assert stage.code() == time_code_of(waiting.index)
             yield from stage.pressed("d", lambda: not stage.settings.delay_video)
-            newest = stage.session._before
+            newest = clock_of(stage)._before
             assert newest
             assert stage.code() == time_code_of(newest.index) == time_code_of(stage.records[-1].index)
 
@@ -248,7 +254,7 @@ class TestDelay:
 class TestWindow:
     def test_full_screen_and_back(self, managed_theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
-            window = stage.parts.window
+            window = stage.window
             yield from stage.frames(1)
             yield from stage.pressed("f", lambda: window.size == SCREEN and not window.damaged)
             assert stage.settings.fullscreen
@@ -259,7 +265,7 @@ class TestWindow:
 
     def test_another_size(self, managed_theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
-            window = stage.parts.window
+            window = stage.window
             yield from stage.frames(1)
             stage.display.xdotool("windowsize", stage.display.window("texelflow"), 400, 300)
             yield from stage.until(lambda: window.size == (400, 300) and not window.damaged)
@@ -271,20 +277,20 @@ class TestWindow:
 
     def test_minimised_it_draws_nothing_but_records_on(self, managed_theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
-            display, capture = stage.display, stage.parts.capture
+            display, capture = stage.display, stage.capture
             number = display.window("texelflow")
             yield from stage.frames(2)
             display.minimise(number)
-            yield from stage.until(lambda: stage.parts.window.minimised)
+            yield from stage.until(lambda: stage.window.minimised)
             shown, captured = len(stage.records), capture.counts.captured
             yield from stage.until(lambda: capture.counts.captured > captured + 5)
             assert len(stage.records) == shown
-            stage.session.controller.change(record="hidden.mp4")
+            stage.session.controller.change(out="hidden.mp4")
             yield from stage.frames(8)
             assert stage.records[shown].index > captured, "what waited to be shown has not waited for that long"
             display.minimise(number, False)
-            yield from stage.until(lambda: not stage.parts.window.minimised)
-            stage.session.controller.change(record="")
+            yield from stage.until(lambda: not stage.window.minimised)
+            stage.session.controller.change(out="")
             yield from stage.until(lambda: "written: hidden.mp4" in stage.words)
 
         managed_theatre.run(script, effect="none", delay_video=True)

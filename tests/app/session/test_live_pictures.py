@@ -34,14 +34,14 @@ class TestNothingIsReadBack:
             stage.press("n", "p", "question")
             yield from stage.until(lambda: stage.parts.stages.name == "selfie-landscape")
             yield from stage.frames(3)
-            assert stage.parts.window.context.readback.bytes == before[0]
+            assert stage.window.context.readback.bytes == before[0]
 
         before = [0]
         with theatre.opened(camera=str(people), backend=backend, overlay=True, every=3) as stage:
-            before[0] = stage.parts.window.context.readback.bytes
+            before[0] = stage.window.context.readback.bytes
             acts = script(stage)
             stage.session.run(lambda: next(acts, acts) is acts)
-            stage.parts.window.context.check_errors("all that")
+            stage.window.context.check_errors("all that")
         assert len(stage.records) > 4 * len(EFFECTS)
         assert sum(record.readback_bytes for record in stage.records) == 0
 
@@ -67,7 +67,7 @@ class TestGolden:
         request: pytest.FixtureRequest,
     ) -> None:
         def script(stage: Stage) -> Script:
-            window = stage.parts.window
+            window = stage.window
             stage.display.xdotool("mousemove", 799, 599)
             yield from stage.frames(1)
             if name == "signal":

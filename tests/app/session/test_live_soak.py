@@ -20,7 +20,7 @@ from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.frame.pipeline import FrameRecord
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.models.loading import load_segmentation
-from texelflow.app.session.opening import open_host, open_session
+from texelflow.app.session.opening import open_host_with_window, open_session
 from texelflow.app.session.session import Session
 from texelflow.app.settings.watch import Watch
 from texelflow.app.window.window import Window
@@ -118,9 +118,9 @@ class Soak:
 
     def outputs(self) -> Script:
         path = self._folder / f"{len(self.rounds)}.mp4"
-        self._session.controller.change(record=str(path), mattes=str(path.with_suffix("")))
+        self._session.controller.change(out=str(path), masks=str(path.with_suffix("")))
         yield from self.frames(_MANY)
-        self._session.controller.change(record="", mattes="")
+        self._session.controller.change(out="", masks="")
         yield from self.frames(_FEW)
 
     def frames(self, count: int) -> Script:
@@ -157,10 +157,13 @@ def test_live_levels_off(
         console, model = Console(quiet=True), load_segmentation("selfie")
         with (
             source.capture,
-            open_host(source, "texelflow", watch, wake, console, observe) as place,
-            open_session(place, source, model, watch.settings) as session,
+            open_host_with_window(source.for_session(), "live", watch, console) as host,
+            open_session(host, source.for_session(), model, watch.settings, lambda settings: None) as session,
         ):
-            soak = Soak(session, place.window, display, server, tmp_path)
+            wake.loop = host.wake
+            host.observers.append(observe)
+            assert host.window
+            soak = Soak(session, host.window, display, server, tmp_path)
             acts = soak.run()
             session.run(lambda: next(acts, acts) is acts)
     assert soak.records >= FRAMES

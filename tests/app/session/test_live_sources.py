@@ -72,10 +72,10 @@ def test_it_is_gone_and_returns_and_a_recording_goes_on(theatre: Theatre, server
         yield from stage.frames(5)
         server.refuse()
         yield from lost_and_found(stage, server, {"lost"}, "; trying again")
-        assert stage.parts.capture.counts.lost == 1
+        assert stage.capture.counts.lost == 1
         yield from stage.frames(5)
 
-    records = theatre.run(script, camera=server.url, record="out.mp4", effect="none")
+    records = theatre.run(script, camera=server.url, out="out.mp4", effect="none")
     times = times_of(theatre.folder / "out.mp4")
     assert len(times) >= len(records) - 3
     assert times == sorted(set(times))

@@ -44,7 +44,7 @@ class TestModels:
             assert stage.parts.stages.changing
             yield from stage.until(lambda: stage.parts.stages.name == "selfie-landscape")
             assert (stage.canvas.look.effect, stage.canvas.look.color) == ("color", (1.0, 0.0, 0.0))
-            assert stage.parts.stages.current.refiner.refinement.smooth == 0.25
+            assert stage.refinement.smooth == 0.25
 
         theatre.run(script, backend="gl")
 
@@ -83,7 +83,9 @@ class TestWork:
                 seen.append(stage.drawn().tobytes())
             counts = stage.parts.workload.counts
             assert counts.fresh == 1 + (counts.fresh + counts.every - 1) // 3
-            assert str(counts) in stage.session._camera().work
+            camera = stage.parts.clock.camera(str(stage.parts.workload.counts))
+            assert camera
+            assert str(counts) in camera.work
 
         seen: list[bytes] = []
         theatre.run(script, camera=str(people), every=3, effect="mask", edges=False, smooth=0.0)

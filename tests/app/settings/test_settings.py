@@ -128,7 +128,7 @@ class TestValues:
         monkeypatch.setenv("HOME", "/home/ada")
         monkeypatch.setenv("USERPROFILE", "/home/ada")
         values = {"record": "~/a.mp4", "model": "~/m.tflite", "mattes": "a~/b", "cutouts": "~ada"}
-        expected = Settings(model="/home/ada/m.tflite", record="/home/ada/a.mp4", mattes="a~/b", cutouts="~ada")
+        expected = Settings(model="/home/ada/m.tflite", out="/home/ada/a.mp4", masks="a~/b", cutouts="~ada")
         assert with_values(Settings(), values) == expected
 
     def test_numbers_of_cameras_may_be_written_as_such_and_sizes_be_read(self) -> None:
@@ -143,7 +143,7 @@ def verb(heard: list[Any]) -> typer.Typer:
     program = typer.Typer(rich_markup_mode="rich")
 
     @program.command()
-    @with_settings
+    @with_settings("live")
     def live(
         flags: dict[str, object], name: str, json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
     ) -> None:

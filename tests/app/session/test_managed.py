@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.replay.test_player import Script, Stage, opened, run
 from tests.clips import Recipe, moving, write_clip
 from tests.display import SCREEN, ManagedDisplay
+from tests.replay_stage import Script, Stage, opened, run
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 
@@ -32,10 +32,10 @@ def test_a_key_fills_the_screen_and_gives_it_back(
     managed: ManagedDisplay, model: SegmentationModel, clip: Path
 ) -> None:
     def script(stage: Stage) -> Script:
-        window = stage.show.window
+        window = stage.window
         yield from stage.until(lambda: stage.here >= 0)
         stage.press("space")
-        yield from stage.until(lambda: stage.player.playback.paused, "a pause")
+        yield from stage.until(lambda: stage.playback.paused, "a pause")
         stage.press("f")
         yield from stage.until(lambda: window.size == SCREEN and not window.damaged, "filling the screen")
         yield from stage.settled()
@@ -55,13 +55,13 @@ def test_minimised_nothing_is_drawn_until_it_comes_back(
         number = managed.window(clip.name)
         yield from stage.until(lambda: stage.here >= 1)
         managed.minimise(number)
-        yield from stage.until(lambda: stage.show.window.minimised, "being minimised")
+        yield from stage.until(lambda: stage.window.minimised, "being minimised")
         assert lit(managed) < POINTER
         drawn, here = len(stage.played.records), stage.here
         yield from stage.until(lambda: stage.here >= here + 3)
         assert len(stage.played.records) == drawn
         managed.minimise(number, False)
-        yield from stage.until(lambda: not stage.show.window.minimised, "coming back")
+        yield from stage.until(lambda: not stage.window.minimised, "coming back")
         yield from stage.until(lambda: len(stage.played.records) > drawn)
         yield from stage.settled()
         assert lit(managed) > POINTER
@@ -69,16 +69,16 @@ def test_minimised_nothing_is_drawn_until_it_comes_back(
     run(managed, model, clip, script)
 
 
-def test_closing_it_ends_the_player(managed: ManagedDisplay, model: SegmentationModel, clip: Path) -> None:
+def test_closing_it_ends_the_session(managed: ManagedDisplay, model: SegmentationModel, clip: Path) -> None:
     asked = False
 
     def never() -> bool:
         nonlocal asked
-        if not asked and player.playback.frame is not None:
+        if not asked and session.parts.playback and session.parts.playback.frame is not None:
             asked = True
             managed.ask_to_close(managed.window(clip.name))
         return False
 
-    with opened(clip, model) as player:
-        player.run(never)
+    with opened(clip, model) as (session, _, _):
+        session.run(never)
     assert asked

@@ -1,41 +1,29 @@
 """A recording played in a real window (Xvfb), driven by real keys; pictures are compared with golden ones."""
 
-import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from time import monotonic
 
 import cv2
-import glfw
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from tests.clips import Recipe, moving, write_clip
 from tests.display import Display
+from tests.replay_stage import PATIENCE_S, Played, Script, Stage, opened, run
 from texelflow import assets
-from texelflow.app.console import Console
 from texelflow.app.frame.effects import EFFECTS
-from texelflow.app.frame.looks import LookOptions, choose_look
-from texelflow.app.frame.pipeline import FrameRecord
-from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
-from texelflow.app.replay.player import Player
-from texelflow.app.replay.show import Show, Wishes, open_show
 from texelflow.app.window.loading_screen import WindowClosedError
 from texelflow.app.window.window import Window
 from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
-PATIENCE_S = 30.0
 FRAMES, RATE, GOP = 120, 10, 20
 GOLDEN = Path(__file__).parents[2] / "data"
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24
-
-Script = Iterator[None]
-WISHES = Wishes("cpu", "stretch", "fp32", choose_look())
 
 
 @pytest.fixture(scope="module")
@@ -50,122 +38,32 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_clip(tmp_path_factory.mktemp("clip") / "clip.mp4", moving(FRAMES, 160, 120), recipe)
 
 
-@dataclass
-class Played:
-    """What came out of a run."""
-
-    records: list[FrameRecord] = field(default_factory=list)
-
-    @property
-    def numbers(self) -> list[int]:
-        return [record.index for record in self.records]
-
-
-@dataclass
-class Stage:
-    """Where a script acts: it yields whenever the player shall go on."""
-
-    display: Display
-    show: Show
-    player: Player
-    played: Played
-
-    @property
-    def here(self) -> int:
-        """The number of the frame on the screen; -1 before the first one."""
-        frame = self.player.playback.frame
-        return -1 if frame is None else frame.index
-
-    def press(self, *keys: str) -> None:
-        self.display.press(*keys)
-
-    def until(self, true: Callable[[], bool], what: str = "it") -> Script:
-        """Let the player go on until something is true."""
-        end = monotonic() + PATIENCE_S
-        while not true():
-            assert monotonic() < end, f"{what} did not happen"
-            yield
-
-    def at(self, index: int) -> Script:
-        """Wait for a frame, and for its record."""
-        yield from self.until(lambda: self.here == index, f"frame {index}")
-
-    def paused_at(self, index: int) -> Script:
-        """Go to a frame of which the number is known, and stay there."""
-        yield from self.until(lambda: self.here >= 0)
-        self.player.playback.paused = True
-        self.player.playback.seek(index)
-        yield from self.at(index)
-
-    def settled(self) -> Script:
-        """Wait until the screen shows what the player shows."""
-        yield from self.until(lambda: not (self.player.stale or self.show.window.damaged))
-        for _ in range(2):  # what was drawn leaves for the screen when events are looked for
-            glfw.post_empty_event()
-            yield
-        self.display.xdotool("getmouselocation")  # answered after that
-
-
-@contextlib.contextmanager
-def opened(file: Path, model: SegmentationModel, first: int = 0) -> Iterator[Player]:
-    """A player without any script."""
-    with (
-        SeekableSource(file, first) as source,
-        open_show(source, model, WISHES, Console(quiet=True)) as show,
-        show.player(show.pipeline(), lambda: None, lambda record: None) as player,
-    ):
-        yield player
-
-
-def run(
-    display: Display,
-    model: SegmentationModel,
-    file: Path,
-    script: Callable[[Stage], Script],
-    wishes: Wishes = WISHES,
-    last: int | None = None,
-) -> Played:
-    """Play a file while a script presses keys; the script's end is the player's."""
-    played = Played()
-    with (
-        SeekableSource(file, 0, last) as source,
-        open_show(source, model, wishes, Console(quiet=True)) as show,
-        show.player(show.pipeline(), lambda: None, played.records.append) as player,
-    ):
-        display.window(file.name)
-        acts = script(Stage(display, show, player, played))
-        player.run(lambda: next(acts, acts) is acts)
-        show.window.context.check_errors("playing")
-        assert next(acts, acts) is acts, "the player ended before the script did"
-    return played
-
-
 class TestPlaying:
     def test_a_file_is_played_to_its_end_and_stays_there(
         self, display: Display, model: SegmentationModel, clip: Path
     ) -> None:
         def script(stage: Stage) -> Script:
-            yield from stage.until(lambda: stage.player.toast.words == "the end")
-            assert stage.player.playback.paused
+            yield from stage.until(lambda: stage.words == "the end")
+            assert stage.playback.paused
             assert stage.here == 29
             stage.press("space")
             yield from stage.until(lambda: stage.here < 29)
-            assert not stage.player.playback.paused
+            assert not stage.playback.paused
 
-        played = run(display, model, clip, script, replace(WISHES, speed=4), last=29)
+        played = run(display, model, clip, script, last=29, speed=4)
         first = played.records[: played.numbers.index(29) + 1]
         assert sum(1 + record.dropped for record in first) == 30
         assert [record.index for record in first] == sorted({record.index for record in first})
 
     def test_recorded_frames_are_never_dropped_and_cannot_be_left_out(
-        self, display: Display, model: SegmentationModel, clip: Path
+        self, display: Display, model: SegmentationModel, clip: Path, tmp_path: Path
     ) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: stage.here >= 2)
             stage.press("Right", "End", "a", "l")
-            yield from stage.until(lambda: stage.player.playback.paused)
+            yield from stage.until(lambda: stage.playback.paused)
 
-        played = run(display, model, clip, script, replace(WISHES, speed=100, recorded=True), last=29)
+        played = run(display, model, clip, script, last=29, speed=100, out=str(tmp_path / "out.mp4"))
         assert played.numbers == list(range(30))
         assert not any(record.dropped for record in played.records)
 
@@ -173,14 +71,17 @@ class TestPlaying:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: len(stage.played.records) > 1 and stage.played.numbers[-2] > stage.here)
             stage.press("l")
-            yield from stage.until(lambda: stage.player.playback.paused)
+            yield from stage.until(lambda: stage.playback.paused)
             assert stage.here == 9
 
-        run(display, model, clip, script, replace(WISHES, speed=4, loop=True), last=9)
+        run(display, model, clip, script, last=9, speed=4, loop=True)
 
     def test_what_fails_ends_it_with_its_own_line(self, display: Display, model: SegmentationModel, clip: Path) -> None:
-        with opened(clip, model, first=FRAMES + 5) as player, pytest.raises(MediaError, match="no frame in the range"):
-            player.run(lambda: False)
+        with (
+            opened(clip, model, first=FRAMES + 5) as (session, _, _),
+            pytest.raises(MediaError, match="no frame in the range"),
+        ):
+            session.run(lambda: False)
 
 
 class TestKeys:
@@ -191,7 +92,7 @@ class TestKeys:
 
     def test_pausing_and_stepping(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:
-            playback = stage.player.playback
+            playback = stage.playback
             yield from stage.until(lambda: stage.here >= 1)
             stage.press("space")
             yield from stage.until(lambda: playback.paused)
@@ -215,10 +116,10 @@ class TestKeys:
             yield from stage.until(lambda: stage.here >= 15)
             display.xdotool("keyup", "period")
             display.xdotool("keydown", "o")
-            yield from stage.until(lambda: stage.player.overlay)
+            yield from stage.until(lambda: stage.settings.overlay)
             end = monotonic() + 1  # by then held keys are repeated
             while monotonic() < end:
-                assert stage.player.overlay
+                assert stage.settings.overlay
                 yield
             display.xdotool("keyup", "o")
 
@@ -227,7 +128,7 @@ class TestKeys:
     def test_seeking(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(7)
-            yield from stage.until(lambda: stage.show.source.keyframe_before(FRAMES - 1) is not None)
+            yield from stage.until(lambda: stage.source.keyframe_before(FRAMES - 1) is not None)
             stage.press("Right")
             yield from stage.at(40)  # the key frame before 5.7 s
             stage.press("shift+Right", "shift+Right")
@@ -245,13 +146,13 @@ class TestKeys:
 
     def test_speed(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:
-            pacer = stage.player.playback.pacer
+            pacer = stage.playback.pacer
             yield from stage.paused_at(0)
             stage.press("bracketleft")
             yield from stage.until(lambda: pacer.speed == 0.75)
             stage.press("bracketright", "bracketright")
             yield from stage.until(lambda: pacer.speed == 1.5)
-            assert stage.player.toast.words == "speed 1.5"
+            assert stage.words == "speed 1.5"
             stage.press("BackSpace")
             yield from stage.until(lambda: pacer.speed == 1)
 
@@ -259,7 +160,7 @@ class TestKeys:
 
     def test_a_part_is_repeated_between_marks(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:
-            playback = stage.player.playback
+            playback = stage.playback
             yield from stage.paused_at(30)
             stage.press("a")
             yield from stage.until(lambda: playback.marks == (30, None))
@@ -277,40 +178,40 @@ class TestKeys:
         run(display, model, clip, script)
 
     def test_effects_change_the_picture_while_paused(
-        self, display: Display, model: SegmentationModel, clip: Path
+        self, display: Display, model: SegmentationModel, clip: Path, tmp_path: Path
     ) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
             count, seen = len(stage.played.records), []
             for number, effect in enumerate(EFFECTS, start=1):
                 stage.press(str(number))
-                yield from stage.until(lambda effect=effect: stage.show.canvas.look.effect == effect)  # type: ignore[misc]
+                yield from stage.until(lambda effect=effect: stage.canvas.look.effect == effect)  # type: ignore[misc]
                 yield from stage.settled()
                 seen.append(display.picture()[:120, :160].tobytes())
             stage.press("e")
-            yield from stage.until(lambda: stage.show.canvas.look.effect == EFFECTS[0])
+            yield from stage.until(lambda: stage.canvas.look.effect == EFFECTS[0])
             stage.press("9")
-            yield from stage.until(lambda: "effects 1 to" in stage.player.toast.words)
+            yield from stage.until(lambda: "effects 1 to" in stage.words)
             stage.press(str(EFFECTS.index("cutout") + 1))
-            yield from stage.until(lambda: "keeps the whole picture" in stage.player.toast.words)
+            yield from stage.until(lambda: "keeps the whole picture" in stage.words)
             assert len(set(seen)) == len(EFFECTS)
             assert len(stage.played.records) == count
 
-        run(display, model, clip, script, replace(WISHES, records_opaque=True))
+        run(display, model, clip, script, out=str(tmp_path / "opaque.mp4"))
 
     def test_overlay_and_help(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
-            yield from stage.until(lambda: not stage.player.toast.words)
+            yield from stage.until(lambda: not stage.words)
             yield from stage.settled()
             plain = display.picture()
             for key in ("o", "question"):
                 stage.press(key)
-                yield from stage.until(lambda: stage.player.overlay or stage.player.help)
+                yield from stage.until(lambda: stage.settings.overlay or stage.hud.help)
                 yield from stage.settled()
                 assert (display.picture() != plain).any()
                 stage.press(key)
-                yield from stage.until(lambda: not (stage.player.overlay or stage.player.help))
+                yield from stage.until(lambda: not (stage.settings.overlay or stage.hud.help))
                 yield from stage.settled()
                 assert (display.picture() == plain).all()
 
@@ -318,18 +219,18 @@ class TestKeys:
 
     @pytest.mark.parametrize("keys", [["q"], ["Escape"], ["f", "Escape", "Escape"]])
     def test_the_end(self, display: Display, model: SegmentationModel, clip: Path, keys: list[str]) -> None:
-        with opened(clip, model) as player:
+        with opened(clip, model) as (session, _, _):
             display.window(clip.name)
             display.press(*keys)
             end = monotonic() + PATIENCE_S
-            player.run(lambda: monotonic() > end)
+            session.run(lambda: monotonic() > end)
             assert monotonic() < end
 
     def test_the_close_button(self, display: Display, model: SegmentationModel, clip: Path) -> None:
-        with opened(clip, model) as player:
+        with opened(clip, model) as (session, _, _):
             display.ask_to_close(display.window(clip.name))
             end = monotonic() + PATIENCE_S
-            player.run(lambda: monotonic() > end)
+            session.run(lambda: monotonic() > end)
             assert monotonic() < end
 
 
@@ -348,7 +249,7 @@ class TestScreenshots:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
             stage.press("s")
-            yield from stage.until(lambda: stage.player.toast.words.startswith("written: clip-000005-2.png"))
+            yield from stage.until(lambda: stage.words.startswith("written: clip-000005-2.png"))
             yield from stage.settled()
             shown.append(display.picture()[:120, :160])
 
@@ -371,7 +272,7 @@ class TestScreenshots:
             yield from stage.paused_at(5)
             folder.rmdir()
             stage.press("s")
-            yield from stage.until(lambda: "cannot be written" in stage.player.toast.words)
+            yield from stage.until(lambda: "cannot be written" in stage.words)
 
         run(display, model, clip, script)
         with pytest.raises(DeviceError, match="the current folder cannot be used"):
@@ -386,8 +287,8 @@ class TestWindow:
             yield from stage.paused_at(5)
             number = display.window(clip.name)
             display.xdotool("windowsize", number, 400, 300)
-            yield from stage.until(lambda: stage.show.window.size == (400, 300))
-            yield from stage.until(lambda: not stage.show.window.damaged)
+            yield from stage.until(lambda: stage.window.size == (400, 300))
+            yield from stage.until(lambda: not stage.window.damaged)
             assert display.picture()[10:290, 10:390].any(-1).mean() > 0.99
 
         run(display, model, clip, script)
@@ -395,7 +296,7 @@ class TestWindow:
     def test_pixels_that_are_not_square(self, display: Display, model: SegmentationModel, tmp_path: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(1)
-            assert stage.show.window.size == (320, 120)
+            assert stage.window.size == (320, 120)
             yield from stage.settled()
             assert display.picture()[:120, :320].any(-1).mean() > 0.99
 
@@ -406,10 +307,10 @@ class TestWindow:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
             stage.press("f")
-            yield from stage.until(lambda: stage.show.window.fullscreen and not stage.show.window.damaged)
+            yield from stage.until(lambda: stage.window.fullscreen and not stage.window.damaged)
             assert display.picture().any(-1).mean() > 0.99
             stage.press("f")
-            yield from stage.until(lambda: not stage.show.window.fullscreen)
+            yield from stage.until(lambda: not stage.window.fullscreen)
 
         run(display, model, clip, script)
 
@@ -420,12 +321,12 @@ class TestWindow:
             number = display.window(clip.name)
             yield from stage.until(lambda: stage.here >= 1)
             display.minimise(number)
-            yield from stage.until(lambda: stage.show.window.minimised)
+            yield from stage.until(lambda: stage.window.minimised)
             drawn, here = len(stage.played.records), stage.here
             yield from stage.until(lambda: stage.here >= here + 5)
             assert len(stage.played.records) == drawn
             stage.press("space")
-            yield from stage.until(lambda: stage.player.playback.paused)
+            yield from stage.until(lambda: stage.playback.paused)
             display.minimise(number, False)
             yield from stage.until(lambda: stage.played.numbers[-1] == stage.here)
             assert len(stage.played.records) == drawn + 1
@@ -438,7 +339,7 @@ class TestColdStart:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: stage.here >= 3)
 
-        assert run(display, model, clip, script, replace(WISHES, backend="gl")).numbers[:2] == [0, 1]
+        assert run(display, model, clip, script, backend="gl").numbers[:2] == [0, 1]
 
     def test_meanwhile_it_shows_the_first_frame_dim_and_can_be_closed(
         self, display: Display, model: SegmentationModel, clip: Path, monkeypatch: pytest.MonkeyPatch
@@ -454,7 +355,7 @@ class TestColdStart:
             while monotonic() < end:
                 yield 1, 2
 
-        monkeypatch.setattr("texelflow.app.replay.show.segmenter_in_steps", endless)
+        monkeypatch.setattr("texelflow.app.session.model_stages.segmenter_in_steps", endless)
         with pytest.raises(WindowClosedError), opened(clip, model):
             pass
 
@@ -476,12 +377,12 @@ class TestGolden:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(60)
             display.xdotool("windowsize", display.window("people"), *size)
-            yield from stage.until(lambda: stage.show.window.size == size and not stage.show.window.damaged)
+            yield from stage.until(lambda: stage.window.size == size and not stage.window.damaged)
             yield from stage.settled()
             shown.append(display.picture()[: size[1], : size[0]])
 
         people = Path(assets.__file__).parent / "people.mp4"
-        run(display, model, people, script, replace(WISHES, choice=choose_look(LookOptions(effect))))
+        run(display, model, people, script, effect=effect)
         stored = GOLDEN / f"window_{effect}.png"
         if request.config.getoption("--update-snapshots"):
             cv2.imwrite(str(stored), shown[0][..., ::-1])

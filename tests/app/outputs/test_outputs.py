@@ -17,7 +17,6 @@ from tests.clips import Recipe, moving, number_of, numbered, packets, write_clip
 from tests.commands import Command
 from tests.on_device import Easel
 from tests.pictures import Segmented, disc, noise
-from texelflow.app.frame.looks import LookOptions, look_of
 from texelflow.app.frame.render import Look
 from texelflow.app.frame.yuv import i420
 from texelflow.app.media.recorder import Recorder
@@ -216,8 +215,8 @@ def test_times_that_do_not_grow_are_put_right_and_others_kept(tmp_path: Path) ->
 
 def test_masks_without_opengl_are_those_that_are_drawn(context: Context, tmp_path: Path) -> None:
     mask = np.asarray(cv2.GaussianBlur(disc((65, 47), 15), (0, 0), 4), np.float32)
-    bent = LookOptions("mask", threshold=0.4, softness=0.6, gamma=1.7, mirror=True)
-    for name, look in (("plain", Look("tint")), ("bent", look_of(bent).look)):
+    bent = Look("mask", threshold=0.4, softness=0.6, gamma=1.7, mirror=True)
+    for name, look in (("plain", Look("tint")), ("bent", bent)):
         bench = Segmented(context, noise((65, 47)), mask, look)
         bench.show()
         ram = RamMasks((65, 47), lambda look=look: look_at_mask(mask, look))  # type: ignore[misc]

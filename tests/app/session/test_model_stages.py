@@ -1,4 +1,4 @@
-"""A scene that gives way to another is gone at once: nothing of it waits for Python's garbage collection."""
+"""A model that gives way to another is gone at once: nothing of it waits for Python's garbage collection."""
 
 import gc
 import weakref
@@ -15,7 +15,14 @@ from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.session.derived import choice_of, refinement_of
-from texelflow.app.session.model_stages import ModelStages, SharedParts, Steps, SwitchableStages, model_stages_in_steps
+from texelflow.app.session.model_stages import (
+    Drawn,
+    ModelStages,
+    SharedParts,
+    Steps,
+    SwitchableStages,
+    model_stages_in_steps,
+)
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.context import Context
 
@@ -31,17 +38,17 @@ def without_collection() -> Iterator[None]:
 
 
 @pytest.fixture(params=["gl", "cpu"])
-def ground(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
+def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
     target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
     machine = machine_in(context, request.param, Console(quiet=True))
-    yield SharedParts(machine, rgba_format(SIZE), "stretch", "fp32", target, backdrop)
+    yield SharedParts(machine, rgba_format(SIZE), "stretch", "fp32", Drawn(target, backdrop))
     backdrop.release()
     target.release()
 
 
-def steps(ground: SharedParts, model: str) -> Steps:
+def steps(shared: SharedParts, model: str) -> Steps:
     settings = Settings(effect="tint")
-    return model_stages_in_steps(ground, load_segmentation(model), choice_of(settings), refinement_of(settings))
+    return model_stages_in_steps(shared, load_segmentation(model), choice_of(settings), refinement_of(settings))
 
 
 def finished(steps: Steps) -> ModelStages:
@@ -49,23 +56,23 @@ def finished(steps: Steps) -> ModelStages:
         try:
             next(steps)
         except StopIteration as end:
-            scene: ModelStages = end.value
-            return scene
+            made: ModelStages = end.value
+            return made
 
 
-def test_another_scene_takes_over_and_the_one_before_is_freed(ground: SharedParts, without_collection: None) -> None:
-    scenes = SwitchableStages(finished(steps(ground, "selfie")), "selfie")
+def test_another_model_takes_over_and_the_one_before_is_freed(shared: SharedParts, without_collection: None) -> None:
+    switchable = SwitchableStages(finished(steps(shared, "selfie")), "selfie")
     frame = VideoFrame(0, 0, 0.0, rgba_picture(np.zeros((SIZE[1], SIZE[0], 4), np.uint8)))
-    for stage in scenes.stages:
+    for stage in switchable.stages:
         stage.run(frame)
-    old = scenes.current
+    old = switchable.current
     parts = [weakref.ref(part) for part in (old.segmenter, old.refiner, old.canvas)]
     del old
-    scenes.change(steps(ground, "selfie-landscape"), "selfie-landscape")
-    while scenes.advance() is None:
-        assert scenes.name == "selfie"
-    assert (scenes.name, scenes.changing) == ("selfie-landscape", False)
+    switchable.change(steps(shared, "selfie-landscape"), "selfie-landscape")
+    while switchable.advance() is None:
+        assert switchable.name == "selfie"
+    assert (switchable.name, switchable.changing) == ("selfie-landscape", False)
     assert [part() for part in parts] == [None] * 3
-    for stage in scenes.stages:
+    for stage in switchable.stages:
         stage.run(frame)
-    scenes.release()
+    switchable.release()

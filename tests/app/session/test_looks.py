@@ -1,0 +1,128 @@
+"""The settings that say what pictures look like and where they go mean what they should, or are refused in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from texelflow.app.frame.effects import EFFECTS, Effect, effect_by_number
+from texelflow.app.frame.looks import Choice
+from texelflow.app.frame.render import Look
+from texelflow.app.outputs.png_files import wants_folder
+from texelflow.app.replay.options import ReplayOptions, check_options
+from texelflow.app.session.derived import choice_of, refinement_of
+from texelflow.app.settings.settings import Settings
+from texelflow.app.settings.watch import Watch
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+
+
+def chosen(**flags: object) -> Choice:
+    """What replay draws by these flags; those that are None were not given."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    options = ReplayOptions(Path("clip.mp4"), given)
+    settings = options.watch().settings
+    check_options(options, settings)
+    return choice_of(settings)
+
+
+def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:
+    (tmp_path / "shots.d").mkdir()
+    assert wants_folder(tmp_path / "shots.d", "cutout")
+    assert wants_folder(tmp_path / "new", "tint")
+    assert not wants_folder(tmp_path / "new.mp4", "tint")
+    with pytest.raises(UsageError, match=r"no transparency; give a folder .* --out .*/new$"):
+        wants_folder(tmp_path / "new.mp4", "cutout")
+
+
+@pytest.mark.parametrize(
+    ("effect", "background", "blur", "look"),
+    [
+        (None, None, None, Look("tint")),
+        (None, None, 12.5, Look("blur", radius=12.5)),
+        ("blur", None, None, Look("blur")),
+        ("cutout", None, None, Look("cutout")),
+        (None, "#3366ff", None, Look("color", (0.2, 0.4, 1.0))),
+        ("replace", "#3366ff", None, Look("color", (0.2, 0.4, 1.0))),
+        ("replace", None, None, Look("replace")),
+    ],
+)
+def test_flags_choose_a_look(effect: str | None, background: str | None, blur: float | None, look: Look) -> None:
+    assert chosen(effect=effect, background=background, blur=blur).look == look
+
+
+@pytest.mark.parametrize(
+    ("effect", "background", "blur", "complaint"),
+    [
+        ("glow", None, None, "--effect glow: one of tint, replace, color, blur, cutout, mask"),
+        ("tint", None, 8, "--blur goes with --effect blur, not with tint"),
+        (None, "#3366ff", 8, "--blur goes with --effect blur, not with replace"),
+        ("blur", "#3366ff", None, "--background goes with --effect replace or color, not with blur"),
+        ("blur", None, 3.9, r"--blur 3\.9: a number from 4 to 500"),
+        ("blur", None, 501, "--blur 501: a number from 4 to 500"),
+        ("blur", None, float("nan"), "--blur nan: a number from 4 to 500"),
+        ("color", "beach.jpg", None, "takes a colour such as"),
+    ],
+)
+def test_flags_that_mean_nothing_together_are_refused(
+    effect: str | None, background: str | None, blur: float | None, complaint: str
+) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        chosen(effect=effect, background=background, blur=blur)
+
+
+def test_live_takes_a_background_to_mean_that_it_is_shown() -> None:
+    for flags, effect in (({}, "blur"), ({"background": "x.png"}, "replace"), ({"blur": 9.0}, "blur")):
+        assert Watch(None, flags).settings.effect == effect
+    assert Watch(None, {"background": "x.png", "effect": "tint"}).settings.effect == "tint"
+
+
+def test_effects_follow_each_other_round_and_round() -> None:
+    seen: list[Effect] = ["mask"]
+    for _ in EFFECTS:
+        seen += [effect] if (effect := effect_by_number(0, seen[-1])) else []
+    assert seen[1:] == ["none", "checker", *EFFECTS[:6]]
+
+
+def test_effects_have_numbers() -> None:
+    assert tuple(effect_by_number(place + 1, "mask") for place in range(len(EFFECTS))) == EFFECTS
+    assert effect_by_number(len(EFFECTS) + 1, "mask") is None
+
+
+def test_the_keys_of_the_first_effects_stay() -> None:
+    assert EFFECTS[:6] == ("tint", "replace", "color", "blur", "cutout", "mask")
+
+
+def test_a_look_has_all_that_was_said() -> None:
+    settings = Settings(
+        effect="replace", light_wrap=0.3, threshold=0.4, softness=0.5, gamma=0.6, mirror=True, side_by_side=True
+    )
+    assert choice_of(settings) == Choice(Look("replace", Look.color, None, 0.3, 0.4, 0.5, 0.6, True, True))
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        ({"light_wrap": 1.01}, "--light-wrap 1.01: a number from 0 to 1"),
+        ({"threshold": -0.1}, "--threshold -0.1: a number from 0 to 1"),
+        ({"softness": float("nan")}, "--softness nan: a number from 0 to 1"),
+        ({"gamma": 0.0}, "--gamma 0: a number from 0.1 to 10"),
+        ({"background": "https://example.org/beach.jpg"}, "a file, or a colour such as #3366cc is needed"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(flags: dict[str, object], complaint: str) -> None:
+    for verb in ("live", "replay"):
+        with pytest.raises(UsageError, match=complaint):
+            Watch(None, flags, verb)
+
+
+def test_settings_keep_what_another_effect_uses() -> None:
+    colour = (0.2, 0.4, 1.0)
+    assert choice_of(Settings(effect="blur", background="#3366ff", blur=8.0)) == Choice(Look("blur", colour, 8))
+    assert choice_of(Settings(effect="replace", background="#3366ff", blur=8.0)) == Choice(Look("color", colour, 8))
+    assert choice_of(Settings(effect="blur", background="missing.mp4")) == Choice(Look("blur"), Path("missing.mp4"))
+    with pytest.raises(MediaError, match=r"missing\.mp4"):
+        chosen(background="missing.mp4")
+
+
+def test_without_refinement_masks_are_left_as_they_are() -> None:
+    refinement = refinement_of(Settings(refine=False, delay_video=True))
+    assert (refinement.edges, refinement.least, refinement.delay) == (False, 1.0, 0)

@@ -1,4 +1,4 @@
-"""A recording, flags and a script go in; a real session plays it in a real window, driven by the script's keys and waits."""
+"""A recording, flags and a script go in; a real session plays it in a real window, driven by the script's keys."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -48,7 +48,7 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class FrameRecord:
-    """What one frame cost; bytes are those that moved while it was on its way.
+    """What one frame cost; bytes are those that moved since the record before it.
 
     `dropped` frames before it did not come here; the one before it was shown `repeated` times more. captured_ns is when
     a camera took it, on the clock of start_ns; None for recordings.
@@ -102,7 +102,7 @@ class Pipeline:
         """
         self.stages = tuple(stages)
         self._context = context
-        self._uploaded = uploaded
+        self._uploaded, self._uploaded_before = uploaded, uploaded()
         self.timer_note = _note(context, timing)
         self._timer = self._clock = None
         if context and self.timer_note is None:
@@ -125,7 +125,7 @@ class Pipeline:
 
         Raises DeviceError for an error of OpenGL, which names the stage where the driver or waiting tells it.
         """
-        uploaded, start_ns = self._uploaded(), perf_counter_ns()
+        start_ns = perf_counter_ns()
         if self._timer:
             self._timer.begin()
             self._timer.mark()
@@ -133,7 +133,8 @@ class Pipeline:
         stages += [self._run(stage, frame) for stage in self.stages]
         if self._timer:
             self._timer.end()
-        uploaded_bytes = self._uploaded() - uploaded
+        before, self._uploaded_before = self._uploaded_before, self._uploaded()
+        uploaded_bytes = self._uploaded_before - before
         times = frame.index, frame.pts, frame.time_ms, start_ns
         counts = uploaded_bytes, dropped, repeated
         self._records.append(FrameRecord(*times, tuple(stages), *counts, frame.captured_ns))

@@ -48,7 +48,7 @@ def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], in
     watch = options.watch()
     check_options(options, watch.settings)
     force = settle(files_of(options, watch.settings), options.force)
-    if not (options.window or writes_of(watch.settings)):
+    if not (options.window or writes_of(watch.settings) or options.log or options.trace):
         console.note("nothing is written, this only measures: --out FILE records the result, --window shows it")
     with contextlib.ExitStack() as stack:
         opened = _open(options, watch, console, stack)

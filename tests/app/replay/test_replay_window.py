@@ -139,7 +139,7 @@ def test_without_a_display_there_is_one_line(clip: Path, texelflow: Command, mon
         (["--window", "--speed", "0"], "--speed 0"),
         (["--window", "--speed", "nan"], "--speed nan"),
         (["--window", "--loop", "--out", "x.mp4"], "--loop does not go with --out"),
-        (["--window", "--loop", "--masks", "masks"], "--loop does not go with --out or --masks"),
+        (["--window", "--loop", "--masks", "masks"], "--loop does not go with --out, --masks"),
         (["--trace", "x.txt"], "must end in .json"),
     ],
 )

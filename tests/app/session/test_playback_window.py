@@ -178,7 +178,7 @@ class TestKeys:
         run(display, model, clip, script)
 
     def test_effects_change_the_picture_while_paused(
-        self, display: Display, model: SegmentationModel, clip: Path, tmp_path: Path
+        self, display: Display, model: SegmentationModel, clip: Path
     ) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
@@ -192,10 +192,18 @@ class TestKeys:
             yield from stage.until(lambda: stage.canvas.look.effect == EFFECTS[0])
             stage.press("9")
             yield from stage.until(lambda: "effects 1 to" in stage.words)
-            stage.press(str(EFFECTS.index("cutout") + 1))
-            yield from stage.until(lambda: "keeps the whole picture" in stage.words)
             assert len(set(seen)) == len(EFFECTS)
             assert len(stage.played.records) == count
+
+        run(display, model, clip, script)
+
+    def test_a_recording_without_transparency_says_so(
+        self, display: Display, model: SegmentationModel, clip: Path, tmp_path: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.until(lambda: stage.here >= 0)
+            stage.press(str(EFFECTS.index("cutout") + 1))
+            yield from stage.until(lambda: "keeps the whole picture" in stage.words)
 
         run(display, model, clip, script, out=str(tmp_path / "opaque.mp4"))
 

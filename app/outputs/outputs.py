@@ -58,7 +58,7 @@ class Outputs:
         that ends one output alone. `folder` is for files for which nobody gave a name.
         """
         self.stage = Stage("record", self._take)
-        self._readers = _readers(context, pictures)
+        self._readers = _readers(context, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder
         self._active: dict[OutputKind, OutputWorker] = {}
         self._ending: list[tuple[OutputKind, OutputWorker]] = []
@@ -210,7 +210,7 @@ class Outputs:
         effect: Effect | None = None,
         alpha: bool = False,
     ) -> None:
-        """As I420, but for transparency, and for pictures too high to be drawn so."""
+        """Read as I420, 1.5 bytes a pixel, but for transparency, and where the readers do not take that."""
         check_output(path)
         path, codes = self._named(path, replaces), i420(self._size)
         format = codes if not alpha and self._readers.takes(codes) else None
@@ -274,9 +274,10 @@ class Outputs:
             self._said[kind] = dropped, now
 
 
-def _readers(context: Context | None, pictures: Pictures | RamMasks) -> FrameReaders:
+def _readers(context: Context | None, pictures: Pictures | RamMasks, keeps_all: bool) -> FrameReaders:
+    """A software renderer is waited for, so where every frame counts colours are converted on the encoder's thread."""
     if isinstance(pictures, RamMasks):
         return pictures
     if context is None:
         raise ValueError("pictures are on a device: their context is needed")
-    return DeviceReaders(context, pictures)
+    return DeviceReaders(context, pictures, converts=not (keeps_all and context.is_software))

@@ -70,7 +70,7 @@ class FrameReaders(Protocol):
         """Of the pictures, now."""
 
     def takes(self, format: PictureFormat) -> bool:
-        """Whether pictures can be read in this format; all can be read as RGBA."""
+        """Whether pictures should be read in this format; all can be read as RGBA."""
 
     def open(self, effect: Effect | None, format: PictureFormat | None) -> FrameReader:
         """Of the frame with an effect, None for the picture as it is; in a format, None: RGBA. Raises DeviceError."""
@@ -82,8 +82,9 @@ class FrameReaders(Protocol):
 class DeviceReaders:
     """Of pictures on the device."""
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
-        self._context, self._pictures = context, pictures
+    def __init__(self, context: Context, pictures: Pictures, converts: bool = True) -> None:
+        """`converts`: whether colours are better converted here than by those who get RGBA."""
+        self._context, self._pictures, self._converts = context, pictures, converts
         self._yuv: dict[PictureFormat, YuvPicture] = {}  # kept, for making one takes time
 
     @property
@@ -92,7 +93,9 @@ class DeviceReaders:
         return self._pictures.target.size
 
     def takes(self, format: PictureFormat) -> bool:
-        """Whether the device draws pictures as high as all planes are together."""
+        """Whether that is worth it, and the device draws pictures as high as all planes are together."""
+        if not (self._converts or format.layout == "gray"):
+            return False
         limits, width = self._context.limits, format.size[0]
         widest, highest = (min(side, limits.texture_size) for side in limits.viewport_size)
         return width <= widest and size_bytes(format) // width <= highest

@@ -219,5 +219,5 @@ def _reports(options: ReplayOptions, session: Session) -> Iterator[_Reports]:
         trace = stack.enter_context(TraceWriter(options.trace)) if options.trace else None
         if trace:
             span = trace.span
-            parts.outputs.observe = lambda kind, start_ns, took_ms: span("encode", "write", start_ns, took_ms)
+            parts.outputs.observe = lambda kind, start_ns, took_ms: span(f"encode {kind}", "write", start_ns, took_ms)
         yield _Reports(log, trace)

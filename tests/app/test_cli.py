@@ -237,7 +237,7 @@ def test_what_a_failed_run_would_replace_stays(tmp_path: Path, texelflow: Comman
         path.write_text("precious")
     command = "replay", CLIP, "--from", 100000, "--backend", "cpu", "--force", "--out", video
     assert "frames are 0 to 239" in texelflow(*command, "--log", log).complaint
-    assert "that is a file" in texelflow(*command, "--masks", log).complaint
+    assert "its name must end in" in texelflow(*command, "--masks", log).complaint
     assert video.read_text() == log.read_text() == "precious"
 
 

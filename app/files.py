@@ -23,7 +23,7 @@ Existing = Literal["kept", "numbered", "renewed"]
 
 ENDINGS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     {
-        "video": (".mp4", ".m4v", ".mov", ".mkv"),
+        "video": (".mp4", ".m4v", ".mov", ".mkv", ".webm"),
         "log": (".json", ".csv"),
         "trace": (".json",),
         "picture": (".png",),
@@ -43,7 +43,6 @@ _OF_FILES = {ending for endings in ENDINGS.values() for ending in endings} | {
     ".jpg",
     ".tflite",
     ".toml",
-    ".webm",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 
 from texelflow.gpu_delegate.errors import OutputError
 
-__all__ = ["guarded"]
+__all__ = ["guarded", "named_failures"]
 
 
 @contextlib.contextmanager
@@ -43,11 +43,11 @@ class _Strict(_Wrapped):
     """A stream whose failures say what they are."""
 
     def write(self, text: str) -> int:
-        with _named():
+        with named_failures():
             return self._stream.write(text)
 
     def flush(self) -> None:
-        with _named():
+        with named_failures():
             self._stream.flush()
 
 
@@ -65,7 +65,8 @@ class _Lenient(_Wrapped):
 
 
 @contextlib.contextmanager
-def _named() -> Iterator[None]:
+def named_failures() -> Iterator[None]:
+    """Within it an OSError of standard output is OutputError, or BrokenPipeError if its reader left."""
     try:
         yield
     except BrokenPipeError:

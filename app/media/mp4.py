@@ -13,8 +13,10 @@ from typing import ClassVar
 
 import av
 
+from .finished import in_mp4
 from .growing_file import GrowingFile
 from .muxer import Muxer, Packet
+from .output_stream import OutputStream
 
 _PARENTS = (b"moov", b"trak", b"mdia", b"minf", b"stbl")
 _BASE_IS_MOOF = 0x20000
@@ -33,8 +35,8 @@ class Mp4Muxer(Muxer):
     # delay_moov lets libavformat write edit lists: without them sound that starts first shifts against the pictures.
     options: ClassVar = {"movflags": "frag_custom+delay_moov+default_base_moof"}
 
-    def __init__(self, path: str, format: str) -> None:
-        super().__init__(path, format)
+    def __init__(self, target: str | OutputStream, format: str, held: bytes | None = None) -> None:
+        super().__init__(target, format, held)
         self._tracks: list[_Track] = []
         self._place = self._opening_bytes = self._fragments = 0
 
@@ -75,6 +77,9 @@ class Mp4Muxer(Muxer):
 
     def _ending_bytes(self) -> int:
         return self._opening_bytes + _SPARE_BYTES + _SAMPLE_BYTES * sum(len(track.sizes) for track in self._tracks)
+
+    def _tag(self, file: GrowingFile, held: bytes) -> None:
+        file.append(in_mp4(held))
 
     def _end(self, file: GrowingFile, kept: bytes) -> None:
         written = (track for track in self._tracks if track.sizes)  # libavformat tells of no others

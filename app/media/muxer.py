@@ -15,11 +15,13 @@ import av
 import av.container
 
 from .growing_file import GrowingFile
+from .output_stream import OutputStream
 
 Packet: TypeAlias = "av.Packet[av.VideoStream] | av.Packet[av.AudioStream]"
 
 _MIRROR_OPTIONS = {"max_interleave_delta": "1000000"}  # microseconds of packets that wait for another stream's
 _PIECE_BYTES = 1 << 20  # of packets that wait, where many of sound come at once
+_TAG_BYTES = 16  # at most, beside what the tag holds
 _PACKET_BYTES = 192  # more than a packet takes beside its own bytes: of its piece, and of the index
 
 
@@ -28,14 +30,18 @@ class Muxer(ABC):
 
     options: ClassVar[dict[str, str]]  # of libavformat's muxer
 
-    def __init__(self, path: str, format: str) -> None:
-        """`format` is libavformat's name. The first piece makes the file, or replaces one of that name."""
-        self._path, self._format = path, format
+    def __init__(self, target: str | OutputStream, format: str, held: bytes | None = None) -> None:
+        """`format` is libavformat's name. The first piece makes the file of that path, or replaces one of that name.
+
+        A file that is finished whole gets a tag that holds `held`, if that is not None; see finished.payload.
+        """
+        self._target, self._format = target, format
+        self._held = held
         self._mirror = _Mirror()
         self.container = av.open(self._mirror, "w", format=format, container_options=_MIRROR_OPTIONS)
         self._waiting: list[Packet] = []
         self._waiting_bytes = 0
-        self._file: GrowingFile | None = None
+        self._file: GrowingFile | OutputStream | None = None
         self._failed = False  # libavformat knows of packets that are not in the file
 
     def add(self, packet: Packet) -> None:
@@ -47,7 +53,7 @@ class Muxer(ABC):
             if self._waiting_bytes > _PIECE_BYTES:
                 self.flush()
             more_bytes = self._waiting_bytes + packet.size + _PACKET_BYTES
-            self._file.have_room(more_bytes + self._ending_bytes())
+            self._file.have_room(more_bytes + self._last_bytes())
         self.container.mux(packet)
         self._waiting.append(packet)
         self._waiting_bytes += packet.size + _PACKET_BYTES
@@ -64,8 +70,9 @@ class Muxer(ABC):
             else:
                 opening = self._opening(packets)
                 piece = self._piece(packets, len(opening))
-                self._file = _begin(self._path, opening + piece)
-            self._seal(self._file, self._file.size_bytes - len(piece))
+                self._file = _begin(self._target, opening + piece)
+            if isinstance(self._file, GrowingFile):
+                self._seal(self._file, self._file.size_bytes - len(piece))
         except BaseException:
             self._failed = True
             raise
@@ -73,17 +80,26 @@ class Muxer(ABC):
     def expect_more(self) -> None:
         """Raises OSError if the disk has no room for a piece larger than any so far."""
         if self._file:
-            self._file.have_room(2 * self._file.largest_bytes + self._ending_bytes())
+            self._file.have_room(2 * self._file.largest_bytes + self._last_bytes())
 
-    def finish(self) -> None:
-        """Add the index and close the file; without pieces there is none. Raises OSError, av.FFmpegError."""
+    def finish(self, whole: bool) -> None:
+        """Add the index and close the file; without pieces there is none. Raises OSError, av.FFmpegError.
+
+        `whole` says that the file holds all that it should: only then it is tagged. A stream gets neither of them.
+        """
         with contextlib.closing(self._file) if self._file else contextlib.nullcontext():
             if self._file:
                 self.flush()
             self._mirror.keep()
             self.container.close()
-            if self._file and not self._failed:
+            if isinstance(self._file, GrowingFile) and not self._failed:
                 self._end(self._file, self._mirror.kept)
+                if whole and self._held is not None:
+                    self._tag(self._file, self._held)
+
+    def _last_bytes(self) -> int:
+        """At most so many bytes end the file as it is now, with its tag."""
+        return self._ending_bytes() + (0 if self._held is None else len(self._held) + _TAG_BYTES)
 
     def _begun(self, packets: Sequence[Packet]) -> bytes:
         """A whole file of libavformat's with the same streams and these packets."""
@@ -114,19 +130,26 @@ class Muxer(ABC):
         """At most so many bytes end the file as it is now."""
 
     @abstractmethod
+    def _tag(self, file: GrowingFile, held: bytes) -> None:
+        """Append the tag to the file that has ended."""
+
+    @abstractmethod
     def _end(self, file: GrowingFile, kept: bytes) -> None:
         """Append what ends the file; libavformat ended its own with what was kept."""
 
 
-def _begin(path: str, data: bytes) -> GrowingFile:
-    """A file with these bytes, or none. Raises OSError."""
-    file = GrowingFile(path)
+def _begin(target: str | OutputStream, data: bytes) -> GrowingFile | OutputStream:
+    """A file with these bytes, or none; or the stream, which has taken them. Raises OSError, OutputError."""
+    if isinstance(target, OutputStream):
+        target.append(data)
+        return target
+    file = GrowingFile(target)
     try:
         file.append(data)
     except BaseException:
         file.close()
         with contextlib.suppress(OSError):
-            os.unlink(path)
+            os.unlink(target)
         raise
     return file
 

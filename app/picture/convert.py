@@ -117,9 +117,14 @@ def _traits(frame: av.VideoFrame) -> tuple[int, int, str, int, int]:
 
 
 class FromRgba:
-    """Converts RGBA frames to yuv420p in limited range BT.709, which is how the recorder tags its output."""
+    """Converts RGBA frames to a format of FFmpeg's; YUV is in limited range BT.709, which is how the recorder tags it.
 
-    def __init__(self) -> None:
+    Alpha is kept where the format has it, and colours are not multiplied by it.
+    """
+
+    def __init__(self, pixel_format: str = "yuv420p") -> None:
+        self._format = pixel_format
+        self._range = _LIMITED if pixel_format.startswith("yuv") else _FULL
         self._scaler = av.video.reformatter.VideoReformatter()
 
     def __call__(self, rgba: Rgba) -> av.VideoFrame:
@@ -127,10 +132,10 @@ class FromRgba:
         frame = av.VideoFrame.from_ndarray(rgba, format="rgba")
         return self._scaler.reformat(
             frame,
-            format="yuv420p",
+            format=self._format,
             interpolation=_SWS_FLAGS,
             src_color_range=_FULL,
-            dst_color_range=_LIMITED,
+            dst_color_range=self._range,
             dst_colorspace=_BT709,
             threads=1,
         )

@@ -20,10 +20,10 @@ def watch(log: str, pause_s: float) -> None:
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     write, finish = Recorder._write, Recorder._finish
 
-    def watched_write(recorder: Recorder, frame: Any, pts: int, parameters: str) -> None:
+    def watched_write(recorder: Recorder, frame: Any, pts: int, is_i420: bool) -> None:
         sleep(pause_s)
         os.write(handle, f"{monotonic_ns()} {float(pts * recorder._time_base)!r}\n".encode())
-        write(recorder, frame, pts, parameters)
+        write(recorder, frame, pts, is_i420)
 
     def watched_finish(recorder: Recorder, *rest: Any) -> None:
         os.write(handle, b"closing\n")

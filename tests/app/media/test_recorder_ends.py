@@ -221,7 +221,7 @@ def test_frames_beyond_4_gb_are_found(clip: Path, tmp_path: Path, monkeypatch: p
     def far(muxer: Mp4Muxer, packets: Sequence[Packet], offset: int) -> bytes:
         offsets.append(offset)
         if len(offsets) == 10:
-            assert muxer._file
+            assert isinstance(muxer._file, GrowingFile)
             muxer._file.size_bytes += 5 << 30
             muxer._file._reserved_bytes = sys.maxsize
             offset = muxer._file.size_bytes
@@ -237,10 +237,10 @@ def test_frames_beyond_4_gb_are_found(clip: Path, tmp_path: Path, monkeypatch: p
 # Full disks
 
 
-def fill(path: Path, sound: Path | None) -> tuple[int, int, str]:
+def fill(path: Path, sound: Path | None, made_by: str | None = None) -> tuple[int, int, str]:
     """Record noise until the disk is full: how many frames were handed over, how many counted, and the complaint."""
     noise = np.random.default_rng(0)
-    with Recorder(path, *SIZE, Fraction(1, 30), Fraction(30), audio_from=sound) as recorder:
+    with Recorder(path, *SIZE, Fraction(1, 30), Fraction(30), audio_from=sound, made_by=made_by) as recorder:
         for index in range(3000):
             try:
                 recorder.write(noise.integers(0, 255, (SIZE[1], SIZE[0], 4), np.uint8), index)

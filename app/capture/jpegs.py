@@ -1,5 +1,7 @@
 """A stream's bytes go in as they arrive; whole JPEG pictures come out, whatever lies between them.
 
+Kept instead of FFmpeg's mpjpeg demuxer, because that fails where a server's boundaries or lengths are wrong or there
+are no headers between pictures, and says neither when a picture's first byte came nor how many wait behind it.
 A picture is found by its own markers (ITU-T T.81, annex B), not by what a multipart header claims: wrong boundaries,
 wrong lengths and garbage cost no more than the picture that they hit. Thumbnails inside of a picture are passed over.
 """

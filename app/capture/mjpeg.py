@@ -1,4 +1,7 @@
-"""An HTTP answer that never ends goes in, the JPEG pictures in it come out, the newest first."""
+"""An HTTP answer that never ends goes in, the JPEG pictures in it come out, the newest first.
+
+Kept instead of FFmpeg's mpjpeg demuxer: jpegs.py and http_stream.py say why.
+"""
 
 import http.client
 from time import perf_counter_ns

@@ -33,7 +33,7 @@ def _open_recording(path: Path) -> FileSource:
     try:
         return FileSource(path)
     except MediaError as error:
-        raise MediaError(f"no background: {error}; images have to be PNG or JPEG") from error
+        raise MediaError(f"no background: {error}; images have to be PNG, JPEG or WebP") from error
 
 
 class BackgroundFeed:

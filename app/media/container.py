@@ -4,14 +4,17 @@ FFmpeg plays what it can of a cut-off file and says little about the rest. The c
 of an mp4 and each element of a Matroska file states its length, so one that reaches past the end was cut off.
 """
 
+import io
 import os
 import struct
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 _MP4_FIRST_BOXES = frozenset({b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot"})
 _EBML_ID, _SEGMENT_ID = 0x1A45DFA3, 0x18538067
 _MAX_BOXES = 1_000_000
+_HEADER_BYTES = 16  # of an element, at most
 
 
 @dataclass(frozen=True)
@@ -27,55 +30,125 @@ def examine(path: str) -> Layout:
     """Read the layout of the file at path: headers only, a few bytes each. Raises OSError where it cannot be read."""
     with open(path, "rb") as file:
         end = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        head = file.read(8)
-        file.seek(0)
-        if head[4:8] in _MP4_FIRST_BOXES:
-            return _examine_mp4(file, end)
-        if head[:4] == _EBML_ID.to_bytes(4, "big"):
-            return _examine_matroska(file, end)
-    return Layout("other")
+        walk = _walk()
+        offset = next(walk)
+        while True:
+            file.seek(offset)
+            try:
+                offset = walk.send(file.read(_HEADER_BYTES))
+            except StopIteration as done:
+                return _layout(done.value, end)
 
 
-def _examine_mp4(file: BinaryIO, end: int) -> Layout:
+class PassingBytes:
+    """The layout of a recording of which every byte goes by once."""
+
+    def __init__(self) -> None:
+        self._walk = _walk()
+        self._wanted: int | None = next(self._walk)  # where the next header begins
+        self._header = b""
+        self._walked = _Walked("other")
+        self._seen_bytes = 0
+
+    def feed(self, data: bytes) -> None:
+        """The bytes that follow those before."""
+        end = self._seen_bytes + len(data)
+        while self._wanted is not None and self._wanted + len(self._header) < end:
+            start = self._wanted + len(self._header) - self._seen_bytes
+            self._header += data[start : start + _HEADER_BYTES - len(self._header)]
+            if len(self._header) < _HEADER_BYTES:
+                break
+            self._send()
+        self._seen_bytes = end
+
+    def ended(self) -> Layout:
+        """After the last of them; harmless when repeated."""
+        while self._wanted is not None:
+            self._send()
+        return _layout(self._walked, self._seen_bytes)
+
+    def _send(self) -> None:
+        header, self._header = self._header, b""
+        try:
+            self._wanted = self._walk.send(header)
+        except StopIteration as done:
+            self._wanted, self._walked = None, done.value
+
+
+def is_mp4(head: bytes) -> bool:
+    """Whether a file that begins with these 8 bytes is mp4 or QuickTime."""
+    return head[4:8] in _MP4_FIRST_BOXES
+
+
+def index_is_last(head: bytes) -> bool:
+    """Whether an mp4 file that begins so has its samples before what says where they are."""
+    offset = 0
+    while is_mp4(head) and offset + 8 <= len(head):
+        size, name = struct.unpack_from(">I4s", head, offset)
+        if name in (b"moov", b"mdat") or size < 8:
+            return bool(name == b"mdat")
+        offset += size
+    return False
+
+
+@dataclass(frozen=True)
+class _Walked:
+    """What headers tell: least_bytes is where the last element ends that states its length."""
+
+    kind: str
+    has_index: bool = True
+    least_bytes: int = 0
+
+
+_Walk = Generator[int, bytes, _Walked]
+"""Asks, from the front to the back, for the _HEADER_BYTES at an offset, and gets fewer at the file's end alone."""
+
+
+def _walk() -> _Walk:
+    head = yield 0
+    if is_mp4(head):
+        return (yield from _walk_mp4(head))
+    if head[:4] == _EBML_ID.to_bytes(4, "big"):
+        return (yield from _walk_matroska(head))
+    return _Walked("other")
+
+
+def _walk_mp4(header: bytes) -> _Walk:
     offset, has_index = 0, False
     for _ in range(_MAX_BOXES):
-        file.seek(offset)
-        header = file.read(16)
         if len(header) < 8:
-            return Layout("mp4", has_index, _cut(end, offset + 8) if header else None)
+            return _Walked("mp4", has_index, offset + 8 if header else offset)
         size, name = struct.unpack(">I4s", header[:8])
         if size == 1 and len(header) == 16:
             size = struct.unpack(">Q", header[8:])[0]
-        if 0 < size < 8:
-            break
-        size = size or end - offset
-        if offset + size > end:
-            return Layout("mp4", has_index, _cut(end, offset + size))
         has_index |= name == b"moov"
-        offset += size
-    return Layout("mp4", has_index)
-
-
-def _examine_matroska(file: BinaryIO, end: int) -> Layout:
-    offset = 0
-    for _ in range(_MAX_BOXES):
-        file.seek(offset)
-        if offset >= end:
+        if size < 8:  # 0: to the end of the file
             break
+        offset += size
+        header = yield offset
+    return _Walked("mp4", has_index, offset)
+
+
+def _walk_matroska(header: bytes) -> _Walk:
+    offset = least_bytes = 0
+    for _ in range(_MAX_BOXES):
+        least_bytes = max(least_bytes, offset)
+        if not header:
+            break
+        file = io.BytesIO(header)
         try:
             name, _unused = _read_vint(file, keep_marker=True)
             size, unknown = _read_vint(file, keep_marker=False)
         except EOFError:
-            return Layout("matroska", True, _cut(end, end + 1))
+            return _Walked("matroska", True, max(least_bytes, offset + len(header) + 1))
         except ValueError:
             break
-        data = file.tell()
-        if not unknown and data + size > end:
-            return Layout("matroska", True, _cut(end, data + size))
+        data = offset + file.tell()
         # A live recording's segments and clusters have no known length: their children are walked instead.
+        least_bytes = max(least_bytes, data if unknown else data + size)
         offset = data if unknown or name == _SEGMENT_ID else data + size
-    return Layout("matroska")
+        header = yield offset
+    return _Walked("matroska", True, least_bytes)
 
 
 def _read_vint(file: BinaryIO, keep_marker: bool) -> tuple[int, bool]:
@@ -94,5 +167,6 @@ def _read_vint(file: BinaryIO, keep_marker: bool) -> tuple[int, bool]:
     return (value if keep_marker else value & mask), value & mask == mask
 
 
-def _cut(have_bytes: int, size_bytes: int) -> str:
-    return f"after {have_bytes} of at least {size_bytes} bytes"
+def _layout(walked: _Walked, end: int) -> Layout:
+    cut_off = f"after {end} of at least {walked.least_bytes} bytes" if end < walked.least_bytes else None
+    return Layout(walked.kind, walked.has_index, cut_off)

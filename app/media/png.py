@@ -74,10 +74,11 @@ def _replace(name: str, data: bytes) -> None:
     part = f"{name}.part"
     try:
         remove_if_left(Path(part))  # it may be a link to what is not ours
-        with open(part, "wb") as file, locked(part, patient=True):
-            file.write(data)
-            file.flush()
-            os.replace(part, name)
+        with contextlib.ExitStack() as held:
+            with open(part, "wb") as file:
+                held.enter_context(locked(part, patient=True))
+                file.write(data)
+            os.replace(part, name)  # closed: Windows moves no open file
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(part)

@@ -22,6 +22,7 @@ import av
 from texelflow.gpu_delegate.errors import MediaError
 
 from .index import MOST_FRAMES, Claims, TimeIndex
+from .media_inputs import input_kind
 from .sources import FileSource, Position, VideoFrame
 from .survey import Survey
 
@@ -149,6 +150,10 @@ class SeekableSource:
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._path, self._first, self._last = os.fspath(path), first, last
+        if input_kind(self._path) != "recording":
+            raise MediaError(
+                f"'{self._path}' cannot be watched in a window, which goes back and forth; name a recording"
+            )
         self._reader = Reader(self._path, first, last)
         self.info, self.format = self._reader.info, self._reader.format
         self._first_pts = self._reader.first_pts

@@ -6,24 +6,21 @@ frame rate varies. A file that is cut off yields what decodes, and `FileSource.t
 
 import os
 import re
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from time import perf_counter_ns
-from types import TracebackType
-from typing import TypeAlias
 
 import av
 
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from ..picture.convert import describe_colour
-from ..picture.picture import PictureFormat
 from ..picture.video_frame import FrameMaker
 from ..picture.video_frame import VideoFrame as VideoFrame
 from .container import Layout, examine
+from .recording import Position as Position
+from .recording import Recording
+from .recording import VideoInfo as VideoInfo
 
 MAX_SIDE = 16384  # the largest texture that desktop GPUs take
 MAX_PIXELS = 128 * 1024 * 1024
@@ -36,9 +33,6 @@ _LOST_INDEX = (
     "the recording was cut off before its index was written; try to recover it with untrunc and an intact clip from "
     "the same camera, and record to .mkv or fragmented .mp4, which survive this"
 )
-
-Position: TypeAlias = int | Fraction
-"""A frame's number in the file, from 0; or, as a Fraction, seconds since the first frame."""
 
 _FRAME_NUMBER = re.compile(r"[0-9]{1,12}")
 _TIME = re.compile(r"(?:(?:(?P<h>[0-9]{1,4}):)?(?P<m>[0-9]{1,6}):)?(?P<s>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<unit>s|ms)?")
@@ -57,48 +51,16 @@ def parse_position(text: str) -> Position:
     return seconds + 60 * int(match["m"] or 0) + 3600 * int(match["h"] or 0)
 
 
-@dataclass(frozen=True)
-class VideoInfo:
-    """What a recording is, as displayed: sizes and sample_aspect_ratio after a turn by `rotation` degrees clockwise.
+class FileSource(Recording):
+    """A file as a Recording; `damaged_frames` counts packets and frames that did not decode soundly.
 
-    colour_matrix and colour_range are those used for conversion to RGB; frame_count and duration_s the file's claims.
+    Raises MediaError for what cannot be played, UsageError where the range is turned around.
     """
 
-    path: str
-    width: int
-    height: int
-    rotation: int
-    sample_aspect_ratio: Fraction
-    average_rate: Fraction
-    time_base: Fraction
-    frame_count: int | None
-    duration_s: float | None
-    codec: str
-    pixel_format: str
-    colour_matrix: str
-    colour_range: str
-    has_audio: bool
-
-
-class FileSource:
-    """A recording as an iterable of frames from `first` to `last`, both included. Iterate once, as a context manager.
-
-    After iteration `truncated` tells what was missing at the end (None: nothing), `damaged_frames` counts packets and
-    frames that did not decode soundly, and `rescaled_frames` those that changed size in mid-stream and were scaled to
-    the first one's size. Raises MediaError for what cannot be played, UsageError where the range is turned around.
-    """
-
-    def __init__(
-        self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None, lead: int = 0
-    ) -> None:
-        """`lead` frames before the range are given, too, and marked so."""
-        if type(first) is type(last) and last is not None and last < first:
-            raise UsageError(f"the range ends ({last}) before it begins ({first}); swap its two ends")
-        self._path, self._first, self._last, self._lead = os.fspath(path), first, last, lead
-        self.truncated: str | None = None
-        self.damaged_frames = 0
+    def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
+        super().__init__(os.fspath(path), first, last)
         self._packets = 0
-        self._container, self._layout = open_recording(self._path)
+        self._container, self._layout = self._open()
         self._size_bytes = self._container.size
         try:
             self._stream = pick_stream(self._container, self._path)
@@ -110,55 +72,12 @@ class FileSource:
             self._container.close()
             raise
 
-    @property
-    def format(self) -> PictureFormat:
-        """Of every frame's picture."""
-        return self.maker.format
-
-    @property
-    def rescaled_frames(self) -> int:
-        """How many frames changed size in mid-stream."""
-        return self.maker.rescaled_frames
-
-    def __enter__(self) -> "FileSource":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the file; harmless when repeated."""
         self._container.close()
 
-    def __iter__(self) -> Iterator[VideoFrame]:
-        """Yield the frames of the range. Raises MediaError if there is none, or a frame cannot be converted to RGB."""
-        count = yielded = 0
-        ended = False
-        before: deque[tuple[int, int, Fraction, av.VideoFrame]] = deque(maxlen=self._lead)
-        start_ns = perf_counter_ns()
-        for count, (pts, time_s, frame) in enumerate(self._timed(), start=1):
-            index = count - 1
-            if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
-                break
-            if (index if isinstance(self._first, int) else time_s) < self._first:
-                before.append((index, pts, time_s, frame))
-                start_ns = perf_counter_ns()
-                continue
-            while before:
-                number, stamp, at_s, led = before.popleft()
-                yield replace(self.maker.make(number, stamp, float(at_s * 1000), led, start_ns), lead=True)
-                start_ns = perf_counter_ns()
-            yielded += 1
-            yield self.maker.make(index, pts, float(time_s * 1000), frame, start_ns)
-            start_ns = perf_counter_ns()
-        else:
-            ended = True
-            self._note_missing_end(count)
-        if not yielded:
-            what = f"'{self._path}' has no frame in the range asked for"
-            raise MediaError(f"{what}; its frames are 0 to {count - 1}" if ended else f"{what}; give a later end")
+    def _open(self) -> tuple[av.container.InputContainer, Layout]:
+        return open_recording(self._path)
 
     def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:
         """Each frame with its pts and its seconds since the first; stamps missing or running backwards are made up."""
@@ -214,7 +133,7 @@ class FileSource:
             if self._layout.cut_off:
                 raise MediaError(f"'{self._path}' is cut off before its first whole frame; record or copy it again")
             raise MediaError(f"'{self._path}' holds no frame that can be decoded; the file is damaged, copy it again")
-        _check_size(self._path, frame.width, frame.height)
+        check_picture_size(self._path, frame.width, frame.height)
         return frame
 
     def _note_missing_end(self, frames: int) -> None:
@@ -269,7 +188,7 @@ def _check_file(path: str) -> Layout:
 def open_recording(path: str) -> tuple[av.container.InputContainer, Layout]:
     """Open a file for demuxing, and tell its layout. Raises MediaError. Reads no other file, whatever this one says."""
     layout = _check_file(path)
-    options = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
+    options = {**allowed_formats(), "protocol_whitelist": "file"}
     try:
         container = av.open(f"file:{path}", "r", options={"max_pixels": str(MAX_PIXELS)}, container_options=options)
     except (av.FFmpegError, ValueError, UnicodeError) as error:
@@ -286,6 +205,11 @@ def open_recording(path: str) -> tuple[av.container.InputContainer, Layout]:
     return container, layout
 
 
+def allowed_formats(*others: str) -> dict[str, str]:
+    """The option of FFmpeg's that keeps it to demuxers which play one recording, and these others."""
+    return {"format_whitelist": ",".join((_FORMATS, *others))}
+
+
 def pick_stream(container: av.container.InputContainer, path: str) -> av.VideoStream:
     """The first stream of moving pictures, cover art not counted, of a codec and a size that can be decoded."""
     streams = [
@@ -296,14 +220,14 @@ def pick_stream(container: av.container.InputContainer, path: str) -> av.VideoSt
     stream = streams[0]
     if not isinstance(stream, av.VideoStream) or stream.codec_context is None:
         raise MediaError(f"'{path}' is in a video codec that is not supported; convert it to H.264 first")
-    _check_size(path, stream.codec_context.width, stream.codec_context.height)
+    check_picture_size(path, stream.codec_context.width, stream.codec_context.height)
     stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
     if stream.codec_context.name == "h264":  # with threads FFmpeg leaves in damaged pictures what was in memory before
         stream.codec_context.thread_type = "NONE"
     return stream
 
 
-def _check_size(path: str, width: int, height: int) -> None:
+def check_picture_size(path: str, width: int, height: int) -> None:
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         raise MediaError(
             f"'{path}' is {width}x{height}; the limit is {MAX_SIDE} a side and {MAX_PIXELS >> 20} Mpx, so scale it down"

@@ -112,8 +112,11 @@ class FrameMaker:
 
 def orientation_of(frame: av.VideoFrame) -> Orientation:
     """What the frame's display matrix says."""
-    side_data = cast(SideDataContainer, frame.side_data)  # PyAV's stubs take it for a plain dictionary
-    matrix = side_data.get(SideDataType.DISPLAYMATRIX)
+    try:
+        side_data = cast(SideDataContainer, frame.side_data)  # PyAV's stubs take it for a plain dictionary
+        matrix = side_data.get(SideDataType.DISPLAYMATRIX)
+    except ValueError:  # PyAV gives none where one is of a type that it does not know, as EXIF in JPEG pictures
+        return Orientation()
     return Orientation.from_matrix(bytes(matrix)) if matrix else Orientation()
 
 

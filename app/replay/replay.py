@@ -11,8 +11,9 @@ from ..console import Console, Report, counted
 from ..files import settle
 from ..frame.pipeline import DECODE, FrameRecord
 from ..media.feed import Feed
+from ..media.media_inputs import open_source
+from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
-from ..media.sources import FileSource, VideoInfo
 from ..models.loading import load_segmentation
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
@@ -65,7 +66,7 @@ def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], in
 class _Opened:
     """A recording that is open, and where it is shown."""
 
-    recording: FileSource | SeekableSource
+    recording: Recording | SeekableSource
     source: SessionSource
     host: SessionHost
 
@@ -98,9 +99,10 @@ def _host_without_window(watch: Watch, console: Console) -> Iterator[SessionHost
 
 def source_to_run(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
-) -> tuple[FileSource, SessionSource]:
+) -> tuple[Recording, SessionSource]:
     """Every frame, as fast as it goes."""
-    file = stack.enter_context(FileSource(options.file, options.first, options.last, lead_of(settings)))
+    file = stack.enter_context(open_source(options.file, options.first, options.last))
+    file.lead = lead_of(settings)
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
     return file, SessionSource(

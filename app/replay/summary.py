@@ -4,13 +4,13 @@ from typing import Any
 
 from ..console import counted
 from ..frame.run_stats import RunStats
+from ..media.recording import Recording
 from ..media.seeking import SeekableSource
-from ..media.sources import FileSource
 from ..session.session import Session, SessionParts
 from ..settings.settings import Settings
 from .options import ReplayOptions
 
-Opened = FileSource | SeekableSource
+Opened = Recording | SeekableSource
 
 
 def summarize_replay(
@@ -45,7 +45,7 @@ def _warnings(options: ReplayOptions, settings: Settings, source: Opened, parts:
         lines.append(f"--precision {settings.precision} is for the GPU: the CPU computed in fp32")
     if settings.masks and settings.refine and parts.stages.current.refiner is None:
         lines.append("masks are the network's own: refinement needs OpenGL; --no-refine if that is what you want")
-    if isinstance(source, FileSource):  # what is watched in any order has no such numbers
+    if isinstance(source, Recording):  # what is watched in any order has no such numbers
         if source.damaged_frames:
             lines.append(f"{name}: {counted(source.damaged_frames, 'damaged frame')}")
         if source.rescaled_frames:

@@ -1,4 +1,10 @@
-"""A window goes in; all that a person does in it with mouse and keys comes out, as long as somebody listens."""
+"""A window goes in; all that a person does in it with mouse and keys comes out, as long as somebody listens.
+
+Kept instead of imgui_bundle's GLFW backends. The one in Python needs PyOpenGL, which leaves OpenGL's state changed, has
+no key by the keyboard's layout, drops characters above U+FFFF and takes the screen's units for pixels. The one in C++
+needs its libglfw and ours to be one, which the system's linker sees to on Linux only, and a window wherever anything is
+clicked: inputs that are data are tested and drawn without one.
+"""
 
 from typing import Any
 

@@ -24,6 +24,7 @@ from texelflow.app.capture.source import SourceLostError, Wanted
 from texelflow.app.cli import main
 from texelflow.app.frame.background import read_image
 from texelflow.app.media.frames import read_frames
+from texelflow.app.media.pipe import open_pipe
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.metadata import read_metadata
@@ -115,10 +116,23 @@ def _replay(path: Path) -> None:
 
 def _images() -> Sequence[bytes]:
     picture = np.concatenate([moving(1)[0], np.full((48, 64, 1), 200, np.uint8)], -1)
-    kinds = ((".png", picture), (".png", picture[..., 0]), (".jpg", picture[..., :3]))
+    opaque = picture[..., :3]
+    kinds = ((".png", picture), (".png", picture[..., 0]), (".jpg", opaque), (".webp", picture), (".webp", opaque))
     encoded = [cv2.imencode(suffix, pixels) for suffix, pixels in kinds]
     assert all(done for done, _ in encoded)
     return [bytes(data) for _, data in encoded]
+
+
+def _piped() -> Sequence[bytes]:
+    """What comes through pipes: recordings, and pictures one behind the other."""
+    pictures = _images()
+    return [*_recordings(), pictures[0] * 3, pictures[2] * 3]
+
+
+def _read_pipe(path: Path) -> None:
+    with path.open("rb") as file, open_pipe(file.fileno()) as source:
+        for frame in islice(source, _READ):
+            frame.rgba.sum()
 
 
 def _streams() -> Sequence[bytes]:
@@ -196,6 +210,7 @@ ATTACKS = {
     "metadata": Attack(_described_models, _read_metadata),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),
+    "pipes": Attack(_piped, _with_file("in.bin", _read_pipe)),
     "streams": Attack(_streams, _watch),
     "settings": Attack(lambda: [dump(Settings()).encode()], _with_file("live.toml", read_config)),
     "commands": Attack(_commands, _command),

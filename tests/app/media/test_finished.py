@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_recorder_ends import fill
 
+from tests.app.media.test_recorder_ends import fill
 from tests.clips import Recipe, moving, packets, write_clip
 from tests.running import small_disk, times_of
 from texelflow.app.media.container import examine

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from av import AudioFrame
-from tests.test_recorder_ends import in_subprocess, numbers_in
 
+from tests.app.media.test_recorder_ends import in_subprocess, numbers_in
 from tests.clips import moving, numbered, packets
 from texelflow.app.media.finished import is_finished
 from texelflow.app.media.growing_file import GrowingFile

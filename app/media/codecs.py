@@ -23,7 +23,7 @@ _TAKEN: Mapping[str, tuple[str, ...]] = MappingProxyType(  # by ending; the firs
         ".webm": ("vp9",),
     }
 )
-_TRANSPARENT: Mapping[str, str] = MappingProxyType({".mov": "prores", ".webm": "vp9"})
+TRANSPARENT: Mapping[str, str] = MappingProxyType({".mov": "prores", ".webm": "vp9"})
 _QUANTISERS: Mapping[str, tuple[int, int]] = MappingProxyType(  # at quality 0 and at quality 100
     {
         "h264": (48, 8),  # CRF; 18 at the usual quality
@@ -59,14 +59,14 @@ def choose_encoding(ending: str, codec: str = "auto", quality: int | None = None
     taken = _TAKEN.get(ending)
     if taken is None:
         raise UsageError(f"a video cannot end in '{ending[:40]}'; its name must end in {', '.join(_TAKEN)}")
-    if alpha and ending not in _TRANSPARENT:
+    if alpha and ending not in TRANSPARENT:
         raise UsageError(f"a video in {ending} has no transparency; .mov and .webm have it, and a folder of PNG files")
-    chosen = (_TRANSPARENT[ending] if alpha else taken[0]) if codec == "auto" else codec
+    chosen = (TRANSPARENT[ending] if alpha else taken[0]) if codec == "auto" else codec
     if chosen not in taken:
         homes = " or ".join(home for home, codecs in _TAKEN.items() if chosen in codecs)
         raise UsageError(f"--codec {chosen} does not go into {ending}, but into {homes}; {ending} takes {_or(taken)}")
-    if alpha and chosen != _TRANSPARENT[ending]:
-        raise UsageError(f"--codec {chosen} has no transparency in {ending}; there --codec {_TRANSPARENT[ending]} has")
+    if alpha and chosen != TRANSPARENT[ending]:
+        raise UsageError(f"--codec {chosen} has no transparency in {ending}; there --codec {TRANSPARENT[ending]} has")
     if quality is not None and chosen not in _QUANTISERS:
         raise UsageError(f"--quality has no meaning for --codec {chosen}, which loses nothing; leave it out")
     return _encoding(chosen, USUAL_QUALITY if quality is None else quality, alpha)

@@ -7,10 +7,14 @@ from math import ceil
 from pathlib import Path
 
 from ..console import counted, one_line
+from ..files import check_writable
 from ..frame.readback import Bytes
+from ..media.codecs import Codec
+from ..media.output_stream import standard_output
+from ..media.png import PngStream, mark_folder, unmark_folder, write_png
 from ..media.recorder import Recorder
 from ..picture.picture import ImageSize
-from .png_files import make_folder, write_numbered
+from .png_files import PIPE, make_folder, write_numbered
 from .readers import FrameStamp
 
 _USUAL_RATE, _HIGHEST_RATE = 30, 1000
@@ -32,21 +36,47 @@ class Timing:
     sound_cut: bool = False
 
 
+@dataclass(frozen=True)
+class Writing:
+    """How files are written: by which codec, at which quality (0 to 100), and what tags those that are finished.
+
+    A pipe gets Matroska, or pictures one after the other.
+    """
+
+    codec: Codec = "auto"
+    quality: int | None = None
+    made_by: str | None = None
+    pipes_pictures: bool = False
+
+
 class VideoSink:
-    """I420 of app/frame/yuv.py, or RGBA, to a video file, with the times at which its pictures were taken."""
+    """I420 of app/frame/yuv.py, or RGBA, to a video file or a pipe, with the times at which pictures were taken."""
 
     newest_wins = False
 
-    def __init__(self, path: Path, size: ImageSize, timing: Timing, codes: bool) -> None:
-        """`codes`: frames are I420, else RGBA. Raises MediaError if no such file can be written; none is made yet."""
+    def __init__(
+        self,
+        path: Path,
+        size: ImageSize,
+        timing: Timing,
+        codes: bool,
+        writing: Writing = Writing(),
+        alpha: bool = False,
+    ) -> None:
+        """`codes`: frames are I420, else RGBA, whose alpha is kept with `alpha`. No file is made yet.
+
+        Raises MediaError if no such file can be written, UsageError for what does not go into it.
+        """
         self.name = one_line(str(path))
         self._size, self._codes = size, codes
         self._time_base, self._rate = timing.time_base, timing.rate or Fraction(_USUAL_RATE)
+        target = standard_output() if str(path) == PIPE else path
         self._recorder = Recorder(
-            path, *size, timing.time_base, self._rate, timing.sample_aspect_ratio, timing.sound, timing.sound_cut
-        )
+            target, *size, timing.time_base, self._rate, timing.sample_aspect_ratio, timing.sound, timing.sound_cut,
+            alpha=alpha, codec=writing.codec, quality=writing.quality, made_by=writing.made_by,
+        )  # fmt: skip
         self._step = max(1, ceil(_STEP_S / timing.time_base))  # for times that do not grow
-        self._least = self._step if path.suffix.lower() in _MATROSKA else 1
+        self._least = self._step if path.suffix.lower() in _MATROSKA or str(path) == PIPE else 1
         self._pts: list[int] = []  # of the first and the last frame
 
     @property
@@ -80,24 +110,73 @@ class PngSink:
     newest_wins = False
     warnings: Sequence[str] = ()
 
-    def __init__(self, folder: Path, size: ImageSize, channels: int) -> None:
+    def __init__(self, folder: Path, size: ImageSize, channels: int, made_by: str | None = None) -> None:
         """`channels` is 1, 3 or 4; frames come as grey, or as RGBA. Makes the folder. Raises MediaError."""
-        self._folder = make_folder(folder)
+        self._folder, self._made_by = make_folder(folder), made_by
         self.name = one_line(str(folder))
         self._shape, self._channels = (size[1], size[0]) if channels == 1 else (size[1], size[0], 4), channels
         self._files = 0
 
     def write(self, stamp: FrameStamp, data: Bytes) -> None:
         """One file. Raises MediaError."""
+        if not self._files:
+            unmark_folder(self._folder)
         picture = data.reshape(self._shape)
-        write_numbered(self._folder, stamp.index, picture[..., :3] if self._channels == 3 else picture)
+        self._last = write_numbered(self._folder, stamp.index, picture[..., :3] if self._channels == 3 else picture)
         self._files += 1
 
     def close(self, complete: bool) -> str:
-        """Nothing is under way."""
+        """Tag the folder, if its source has ended. Raises MediaError."""
         if not self._files:
             return f"nothing was recorded to {self.name}: no frame came"
+        if complete and self._made_by:
+            mark_folder(self._last, self._made_by)
         return f"written: {self.name} ({counted(self._files, 'PNG file')})"
+
+
+class PictureSink:
+    """One picture to one PNG file."""
+
+    newest_wins = False
+    warnings: Sequence[str] = ()
+
+    def __init__(self, path: Path, size: ImageSize, channels: int, made_by: str | None = None) -> None:
+        """`channels` is 1, 3 or 4; the frame comes as grey, or as RGBA. Raises MediaError."""
+        check_writable(path)
+        self._path, self.name, self._made_by = path, one_line(str(path)), made_by
+        self._shape, self._channels = (size[1], size[0]) if channels == 1 else (size[1], size[0], 4), channels
+        self._written = False
+
+    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+        """The picture. Raises MediaError."""
+        picture = data.reshape(self._shape)
+        write_png(self._path, picture[..., :3] if self._channels == 3 else picture, self._made_by)
+        self._written = True
+
+    def close(self, complete: bool) -> str:
+        """Nothing is under way."""
+        return f"written: {self.name}" if self._written else f"nothing was recorded to {self.name}: no frame came"
+
+
+class PicturePipeSink:
+    """Pictures to standard output, one PNG after the other."""
+
+    newest_wins = False
+    warnings: Sequence[str] = ()
+    name = PIPE
+
+    def __init__(self, size: ImageSize, channels: int) -> None:
+        """`channels` is 3 or 4; frames come as RGBA. Raises UsageError for a terminal."""
+        self._stream, self._size, self._channels = PngStream(standard_output()), size, channels
+
+    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+        """One picture. Raises MediaError, OutputError, and BrokenPipeError if the reader has left."""
+        self._stream.write(data.reshape(self._size[1], self._size[0], 4)[..., : self._channels])
+
+    def close(self, complete: bool) -> str:
+        """Nothing is under way."""
+        self._stream.close(complete)
+        return f"written: - ({counted(self._stream.frames, 'PNG picture')})"
 
 
 def nominal_rate(fps: float) -> Fraction:

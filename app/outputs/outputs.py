@@ -22,14 +22,15 @@ from ..picture.picture import PictureFormat
 from ..picture.preprocess import ImageSize
 from ..picture.video_frame import VideoFrame
 from ..threads import Observer
-from .file_sinks import PngSink, Timing, VideoSink
+from .file_sinks import PicturePipeSink, PictureSink, PngSink, Timing, VideoSink, Writing
 from .loopback import advice
 from .output_worker import OutputCounts, OutputWorker, Sink
-from .png_files import wants_folder
+from .png_files import PIPE, is_picture, wants_folder
 from .readers import DeviceReaders, FrameReaders, Pictures, RamMasks
 from .virtual_camera import VirtualCamera
 
 OutputKind = Literal["recording", "masks", "cutouts", "virtual camera"]
+Channels = Literal[1, 3, 4]
 
 STEM = "texelflow"  # of the names of files for which nobody gave one
 _END_S = 10.0  # for what is under way at the end
@@ -51,13 +52,16 @@ class Outputs:
         timing: Timing,
         keeps_all: bool = False,
         folder: Path = Path(),
+        writing: Writing | None = None,
     ) -> None:
         """`pictures` are on the context's device, or RamMasks, of which only masks can be written.
 
         `keeps_all`: outputs wait for their threads instead of dropping frames, and raise what goes wrong there; else
-        that ends one output alone. `folder` is for files for which nobody gave a name.
+        that ends one output alone. `folder` is for files for which nobody gave a name. `writing` may be set anew:
+        it is that of outputs that begin.
         """
         self.stage = Stage("record", self._take)
+        self.writing = writing or Writing()
         self._readers = _readers(context, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder
         self._active: dict[OutputKind, OutputWorker] = {}
@@ -100,20 +104,23 @@ class Outputs:
         return tuple(self._warnings)
 
     def begin_recording(self, path: Path | None = None, *, replaces: bool = False, alpha: bool = False) -> None:
-        """Begin a video of the picture, or PNG files in a folder; by default a video under the next free name.
+        """Begin a video, a PNG file or a folder of those, of the picture; by default a video under the next free name.
 
         `replaces`: what is there may be written over; else the name gets the next free number. `alpha`: the picture's
         transparency is kept. Raises MediaError, DeviceError, and UsageError for a video that has none.
         """
         path, self._alpha = path or next_name(self._folder, STEM, ".mp4", self._given), alpha
-        if wants_folder(path, "cutout" if alpha else "tint"):
-            self._begin_png("recording", path, replaces, channels=4 if alpha else 3)
+        channels: Channels = 4 if alpha else 3
+        if wants_folder(path) or is_picture(path):
+            self._begin_png("recording", path, replaces, channels)
+        elif str(path) == PIPE and self.writing.pipes_pictures:
+            self._begin("recording", PicturePipeSink(self._size, channels), None, None)
         else:
             self._begin_video("recording", path, replaces, self._timing, alpha=alpha)
 
     def begin_masks(self, path: Path, *, replaces: bool = False) -> None:
         """Begin a grey video of the mask, or PNG files of 8-bit grey in a folder. Raises MediaError, DeviceError."""
-        if wants_folder(path, "mask"):
+        if wants_folder(path) or is_picture(path):
             self._begin_png("masks", path, replaces, channels=1, effect="mask")
         else:
             self._begin_video("masks", path, replaces, replace(self._timing, sound=None), effect="mask")
@@ -194,10 +201,10 @@ class Outputs:
         return path if replaces else free_name(path, self._given)
 
     def _begin_png(
-        self, kind: OutputKind, folder: Path, replaces: bool, channels: Literal[1, 3, 4], effect: Effect | None = None
+        self, kind: OutputKind, given: Path, replaces: bool, channels: Channels, effect: Effect | None = None
     ) -> None:
-        path = self._named(folder, replaces)
-        sink = PngSink(path, self._size, channels)
+        path, make = self._named(given, replaces), PictureSink if is_picture(given) else PngSink
+        sink = make(path, self._size, channels, self.writing.made_by)
         self._given.add(path)
         self._begin(kind, sink, effect, grey(self._size) if channels == 1 else None)
 
@@ -211,10 +218,12 @@ class Outputs:
         alpha: bool = False,
     ) -> None:
         """Read as I420, 1.5 bytes a pixel, but for transparency, and where the readers do not take that."""
-        check_output(path)
-        path, codes = self._named(path, replaces), i420(self._size)
+        if str(path) != PIPE:
+            check_output(path)
+            path = self._named(path, replaces)
+        codes = i420(self._size)
         format = codes if not alpha and self._readers.takes(codes) else None
-        sink = VideoSink(path, self._size, timing, codes=format is not None)
+        sink = VideoSink(path, self._size, timing, format is not None, self.writing, alpha)
         self._given.add(path)
         self._begin(kind, sink, effect, format)
 

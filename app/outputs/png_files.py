@@ -1,4 +1,4 @@
-"""The name of an output goes in; whether it is a folder, that folder, and numbered PNG files in it come out."""
+"""The name of an output goes in; whether it is a folder or a picture, that folder, and PNG files in it come out."""
 
 import os
 from pathlib import Path
@@ -6,30 +6,30 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.errors import MediaError
 
-from ..frame.effects import Effect
 from ..leftovers import remove_if_left
-from ..media.recorder import write_png
+from ..media.png import write_png
+
+PIPE = "-"
 
 
-def wants_folder(out: Path, effect: Effect) -> bool:
-    """Whether --out names a folder for PNG files, not a video: it is one, or has no suffix.
-
-    Raises UsageError for a video of a transparent effect.
-    """
-    if os.path.isdir(out) or not out.suffix:  # unlike Path.is_dir, never raises
-        return True
-    if effect == "cutout":
-        folder = out.with_suffix("")
-        raise UsageError(f"--out {out}: a video has no transparency; give a folder for PNG files, as --out {folder}")
-    return False
+def wants_folder(out: Path) -> bool:
+    """Whether --out names a folder for PNG files, not a file: it is one, or has no suffix; - is a pipe."""
+    return str(out) != PIPE and (os.path.isdir(out) or not out.suffix)  # unlike Path.is_dir, never raises
 
 
-def write_numbered(folder: Path, index: int, picture: npt.NDArray[np.uint8]) -> None:
-    """A picture of a sequence, named by its frame's number. Raises MediaError."""
+def is_picture(out: Path) -> bool:
+    """Whether --out names a single PNG file."""
+    return out.suffix.lower() == ".png" and not os.path.isdir(out)
+
+
+def write_numbered(folder: Path, index: int, picture: npt.NDArray[np.uint8]) -> Path:
+    """A picture of a sequence, named by its frame's number: its path. Raises MediaError."""
+    path = folder / f"{index:06d}.png"
     try:
-        write_png(folder / f"{index:06d}.png", picture)
+        write_png(path, picture)
+        return path
     except MediaError as error:
         raise MediaError(f"{error}; the pictures before it are whole") from error
 

@@ -12,8 +12,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..files import Files, Read, Write
 from ..frame.moving_background import check_background
 from ..media.sources import Position
-from ..outputs.png_files import wants_folder
-from ..session.derived import choice_of, reads_of, writes_of
+from ..session.derived import check_videos, choice_of, reads_of, writes_of
 from ..session.pacing import FASTEST, SLOWEST
 from ..settings.settings import Settings
 from ..settings.watch import Watch
@@ -58,8 +57,7 @@ def check_options(options: ReplayOptions, settings: Settings) -> None:
     if options.loop and keeps_all:
         raise UsageError("--loop does not go with --out, --masks or --cutouts: there would be no end to them")
     _check_look(options.flags, settings)
-    if settings.out:
-        wants_folder(Path(settings.out), settings.effect)
+    check_videos(settings, strict=True)
 
 
 def files_of(options: ReplayOptions, settings: Settings) -> Files:

@@ -18,7 +18,7 @@ from ..outputs.outputs import OutputKind
 from ..settings.settings import Settings, Value, changed, specs, while_running
 from ..settings.watch import Watch
 from ..window.keys import TABLES, Action, Command, Key, action_of
-from .derived import choice_of, lead_of, refinement_of, work_of
+from .derived import choice_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
 from .hud import Hud
 from .playback import Playback
 
@@ -120,6 +120,8 @@ class Controller:
         if (work := work_of(settings)) != workload.work:
             workload.work = work
         workload.has_small_model = bool(settings.small_model)
+        writing = self._parts.outputs.writing
+        self._parts.outputs.writing = writing_of(settings, writing.made_by, writing.pipes_pictures)
         self._follow_outputs(names)
         if "fullscreen" in names and settings.fullscreen != self._parts.view.fullscreen:
             self._parts.view.toggle_fullscreen()
@@ -216,7 +218,7 @@ class Controller:
         self._check_files(replace(settings, **self._idle(besides=name)))
         path, replaces = Path(str(getattr(settings, name))), self._parts.clock.keeps_all
         if name == "out":
-            outputs.begin_recording(path, replaces=replaces, alpha=settings.effect == "cutout")
+            outputs.begin_recording(path, replaces=replaces, alpha=keeps_alpha(settings))
         elif name == "masks":
             outputs.begin_masks(path, replaces=replaces)
         elif name == "cutouts":

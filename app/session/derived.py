@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
+from texelflow.gpu_delegate.errors import UsageError
+
 from ..capture.source import Wanted
-from ..files import Kind, Read, Write
+from ..files import ENDINGS, Kind, Read, Write
 from ..frame.looks import Choice, parse_color
 from ..frame.refine import Refinement
 from ..frame.render import Look
+from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
 from ..models.catalogue import place_of
 from ..models.spec import SpecOptions, parse_range
-from ..outputs.png_files import wants_folder
+from ..outputs.file_sinks import Writing
+from ..outputs.png_files import PIPE, is_picture, wants_folder
 from ..settings.settings import Settings, parse_size
 from .workload import Work
 
@@ -81,8 +85,36 @@ def writes_of(settings: Settings) -> tuple[Write, ...]:
         ("--masks", settings.masks, _kind(settings.masks)),
         ("--cutouts", settings.cutouts, "pictures"),
     ]
-    return tuple(Write(flag, Path(path), kind) for flag, path, kind in named if path)
+    return tuple(Write(flag, Path(path), kind) for flag, path, kind in named if path and path != PIPE)
+
+
+def keeps_alpha(settings: Settings) -> bool:
+    """Whether the recording of the picture keeps its transparency: that of an effect that has some, where it can."""
+    out = Path(settings.out)
+    holds = wants_folder(out) or is_picture(out) or out.suffix.lower() in TRANSPARENT
+    return settings.effect == "cutout" and holds
+
+
+def writing_of(settings: Settings, made_by: str | None = None, pipes_pictures: bool = False) -> Writing:
+    """Of files."""
+    quality = None if settings.quality == USUAL_QUALITY else settings.quality
+    return Writing(settings.codec, quality, made_by, pipes_pictures)
+
+
+def check_videos(settings: Settings, strict: bool) -> None:
+    """Raise UsageError for videos that cannot be written so; `strict` asks for the transparency of the effect, too."""
+    writing = writing_of(settings)
+    for flag, name, alpha in (("--out", settings.out, settings.effect == "cutout"), ("--masks", settings.masks, False)):
+        path = Path(name)
+        if not name or wants_folder(path) or is_picture(path) or name == PIPE:
+            continue
+        ending = path.suffix.lower()
+        if ending in ENDINGS["video"]:  # others are told of where files are
+            try:
+                choose_encoding(ending, writing.codec, writing.quality, alpha and (strict or ending in TRANSPARENT))
+            except UsageError as error:
+                raise UsageError(f"{flag} {name}: {error}") from None
 
 
 def _kind(path: str) -> Kind:
-    return "pictures" if path and wants_folder(Path(path), "mask") else "video"
+    return "pictures" if wants_folder(Path(path)) else "picture" if is_picture(Path(path)) else "video"

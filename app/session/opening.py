@@ -31,7 +31,7 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import Clock
 from .controller import Controller
-from .derived import choice_of, refinement_of, work_of
+from .derived import choice_of, refinement_of, work_of, writing_of
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, model_stages_in_steps
 from .session import Session, SessionParts, facts_of
 from .view import NoView, View, WindowView
@@ -51,6 +51,8 @@ class SessionSource:
     title: str
     stem: Path
     peek: Callable[[], VideoFrame | None]
+    made_by: str | None = None  # tags files that are finished
+    pipes_pictures: bool = False  # a pipe gets PNG, not a video
 
     @property
     def aspect(self) -> Fraction:
@@ -176,7 +178,8 @@ def _parts(
     workload = Workload(work_of(settings), bool(settings.small_model))
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
-    outputs = Outputs(context, pictures, source.timing, clock.keeps_all)
+    writing = writing_of(settings, source.made_by, source.pipes_pictures)
+    outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing)
     stack.callback(outputs.release)
     view: View = host.no_view
     drawing: tuple[Stage, ...] = ()

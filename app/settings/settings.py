@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from texelflow.gpu_delegate.errors import UsageError
 
 from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
+from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.catalogue import CATALOGUE
 
 if TYPE_CHECKING:  # help comes at once without them
@@ -161,6 +162,8 @@ class Settings:
     out: str = _output("", "Record the picture: a video, or a folder for PNG files.", "path", was="record")
     masks: str = _output("", "Record the masks: a grey video, or a folder for PNG files.", "path", was="mattes")
     cutouts: str = _output("", "Record the person alone: a folder for PNG files with transparency.", "path")
+    codec: Codec = _output("auto", "Of videos; by default what their ending is for.", choices=CODECS)
+    quality: int = _output(USUAL_QUALITY, "Of videos: 0 makes the smallest files.", low=0, high=100)
     virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 
     overlay: bool = _window(False, "Figures on the picture.")

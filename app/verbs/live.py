@@ -17,7 +17,7 @@ from ..frame.moving_background import check_background
 from ..live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.video_frame import VideoFrame
-from ..session.derived import choice_of, reads_of, spec_of, writes_of
+from ..session.derived import check_videos, choice_of, reads_of, spec_of, writes_of
 from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..settings.settings import Settings
 from ..settings.watch import Watch
@@ -109,6 +109,7 @@ def check(settings: Settings, config: Path | None) -> None:
     background = choice_of(settings).background
     if background:
         check_background(background)
+    check_videos(settings, strict=False)
     check_files(settings, config)
 
 

@@ -26,11 +26,13 @@ def chosen(**flags: object) -> Choice:
 
 def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:
     (tmp_path / "shots.d").mkdir()
-    assert wants_folder(tmp_path / "shots.d", "cutout")
-    assert wants_folder(tmp_path / "new", "tint")
-    assert not wants_folder(tmp_path / "new.mp4", "tint")
-    with pytest.raises(UsageError, match=r"no transparency; give a folder .* --out .*/new$"):
-        wants_folder(tmp_path / "new.mp4", "cutout")
+    assert wants_folder(tmp_path / "shots.d")
+    assert wants_folder(tmp_path / "new")
+    assert not wants_folder(tmp_path / "new.mp4")
+    assert not wants_folder(Path("-"))
+    assert chosen(effect="cutout", out=str(tmp_path / "new.mov")).look.effect == "cutout"
+    with pytest.raises(UsageError, match=r"--out .*/new\.mp4: a video in \.mp4 has no transparency; \.mov and \.webm"):
+        chosen(effect="cutout", out=str(tmp_path / "new.mp4"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 # make demo: a segmented recording in out/    make test: every check    make setup: .venv with the program in it
 # make soak: 10,000 live frames with everything happening to them, some minutes
+# make sound: a minute from a microphone, and how far its clicks are from their flashes
 # make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
@@ -11,7 +12,7 @@ CASES := 1000
 KILLS := 100
 SEED := 0
 
-.PHONY: setup system demo test types soak fuzz bench lock clean
+.PHONY: setup system demo test types soak sound fuzz bench lock clean
 
 setup: $(STAMP)
 
@@ -42,6 +43,10 @@ types: setup
 soak: setup
 	@.ci/setup tests
 	SOAK_FRAMES=10000 $(BIN)/pytest -q tests/app/session/test_live_soak.py
+
+sound: setup
+	@.ci/setup tests
+	SOUND_SECONDS=60 $(BIN)/pytest -q -s tests/app/capture/test_microphone.py -k long
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --model selfie --model selfie-landscape

@@ -23,6 +23,7 @@ from texelflow.app.capture.device import Camera
 from texelflow.app.capture.listing import listed_nodes
 from texelflow.app.capture.raw import rgba_of
 from texelflow.app.capture.source import Wanted
+from texelflow.app.live.readers import readers
 from texelflow.gpu_delegate.errors import MediaError
 
 _ROOT = Path(__file__).parents[1]
@@ -122,6 +123,9 @@ class _Worker:
         (found,) = listed_nodes([node])
         modes = [[mode.pixels, mode.size, mode.rates] for mode in found.modes]
         return {"name": found.name, "camera": found.camera, "modes": modes, "trouble": found.trouble}
+
+    def readers(self, node: str) -> dict[str, Any]:
+        return {"readers": readers(node)}
 
     def close(self) -> None:
         for used in (self._camera, self._capture):

@@ -2,8 +2,8 @@
 //
 // The node is the file $FAKE_V4L2/video0; its bytes are the memory of the buffers. $FAKE_V4L2/modes has a mode on each
 // line, "YUYV 640 480 30"; $FAKE_V4L2/YUYV is what is sent in that format, then YUYV.1 and so on, over and over. A file
-// "busy" there: another program streams; "still": no picture comes; "padded": rows are longer than their pixels. Without
-// the node the camera is unplugged.
+// "busy" there: another program streams; "still": no picture comes; "padded": rows are longer than their pixels;
+// "readers": it is v4l2loopback's, and so many programs read it. Without the node the camera is unplugged.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 enum { MODES = 32, BUFFERS = 8, AREA = 8 << 20 };
 
 static struct { __u32 pixels, width, height, fps; } modes[MODES];
-static int mode_count, queued[BUFFERS], queue_length, buffer_count, streaming, device = -1;
+static int mode_count, queued[BUFFERS], queue_length, buffer_count, streaming, events, device = -1;
 static struct v4l2_pix_format current;
 static __u32 fps = 30;
 static double next_s;
@@ -140,6 +140,32 @@ static int take_buffer(int handle, struct v4l2_buffer *buffer) {
     return 0;
 }
 
+static int read_readers(__u32 *count) {
+    FILE *file = fopen(in_folder("readers"), "r");
+    if (!file) return 0;
+    int read = fscanf(file, "%u", count);
+    fclose(file);
+    return read == 1;
+}
+
+// As v4l2loopback 0.13 and later: the number of readers is told at once to who subscribes with "send initial", once.
+static int subscribe(const struct v4l2_event_subscription *wanted) {
+    __u32 count;
+    if (wanted->type != V4L2_EVENT_PRIVATE_START + 0x08E00000 + 1 || !read_readers(&count)) return fail(EINVAL);
+    events = wanted->flags & V4L2_EVENT_SUB_FL_SEND_INITIAL ? 1 : 0;
+    return 0;
+}
+
+static int take_event(struct v4l2_event *event) {
+    __u32 count;
+    if (!events || !read_readers(&count)) return fail(ENOENT);
+    memset(event, 0, sizeof *event);
+    event->type = V4L2_EVENT_PRIVATE_START + 0x08E00000 + 1, event->sequence = 1, event->pending = --events;
+    memcpy(&event->u, &count, sizeof count);
+    clock_gettime(CLOCK_MONOTONIC, (struct timespec *)&event->timestamp);
+    return 0;
+}
+
 static int answer(int handle, unsigned long request, void *data) {
     if (request == VIDIOC_QUERYCAP) read_modes();
     switch (request) {
@@ -172,6 +198,8 @@ static int answer(int handle, unsigned long request, void *data) {
     case VIDIOC_DQBUF: return take_buffer(handle, data);
     case VIDIOC_STREAMON: streaming = 1, next_s = 0; return 0;
     case VIDIOC_STREAMOFF: streaming = 0; return 0;
+    case VIDIOC_SUBSCRIBE_EVENT: return subscribe(data);
+    case VIDIOC_DQEVENT: return take_event(data);
     default: return fail(ENOTTY);
     }
 }

@@ -159,7 +159,7 @@ class Theatre:
         settings = watch.settings
         with ExitStack() as stack:
             source = open_source(settings, wake)
-            stack.callback(source.capture.close)
+            stack.callback(source.close)
             console = Console(quiet=True)
             host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
             wake.loop = host.wake

@@ -130,7 +130,7 @@ def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Ben
             model = load_segmentation(options.model, progress=progress)
         wake, records = Waker(), list[FrameRecord]()
         source = open_source(watch.settings, wake)
-        stack.callback(source.capture.close)
+        stack.callback(source.close)
         host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
         wake.loop = host.wake
         host.observers.append(records.append)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from time import perf_counter_ns
 from types import TracebackType
 
+from ..media.sound_blocks import SoundHistory
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import VideoFrame
 from . import supervise
@@ -39,6 +40,7 @@ class Capture:
         self._intake, self._counts_taken = Intake(), Counts()
         self._description, self._first_error = "", ""
         self.nominal_fps = 0.0  # what the source promises; 0 if it does not
+        self.sound = SoundHistory()  # of the source, as far as its opener was asked for it
         self._watch = supervise.Watch(perf_counter_ns())
         self._told = CaptureState("opening")
         self._stuck: list[Reader] = []
@@ -112,6 +114,11 @@ class Capture:
             raise SourceError("the source has not delivered a picture yet; wait for the first one")
         return self._intake.format
 
+    @property
+    def start_ns(self) -> int:
+        """When the first picture was taken, of perf_counter: its frame's pts is 0. 0 before it has come."""
+        return self._intake.start_ns
+
     def close(self) -> None:
         """End all threads that can be ended, in about a second at most; harmless when repeated."""
         self._closed.set()
@@ -137,6 +144,7 @@ class Capture:
             self._tell()
 
     def _store(self, event: Pictured, arrival: Arrival) -> None:
+        self.sound.put(event.shot.sound)
         self._watch = supervise.pictured(self._watch, event.at_ns, arrival.changed)
         if news := self._intake.store(arrival, event.stamps, event.at_ns):
             self._watch = supervise.noted(self._watch, event.at_ns, f"{self._watch.name} {news}")

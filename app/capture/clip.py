@@ -7,8 +7,10 @@ from time import perf_counter_ns
 
 from texelflow.gpu_delegate.errors import MediaError
 
+from ..media.sound_blocks import SoundBlock
 from ..media.sources import FileSource
 from ..picture.video_frame import VideoFrame
+from .clip_sound import ClipSound
 from .source import Shot, SourceError, SourceLostError, Wanted
 
 _MOST_WAIT_S = 0.5  # for a frame; then the one before is delivered again
@@ -21,11 +23,12 @@ class ClipSource:
     stamps = "made"
     may_stand_still = True
 
-    def __init__(self, path: str, loop: bool) -> None:
+    def __init__(self, path: str, loop: bool, sound: bool = False) -> None:
         """Raises MediaError."""
-        self._path, self._loop = path, loop
+        self._path, self._loop, self._hears = path, loop, sound
         self._file = FileSource(path)
         info = self._file.info
+        self._sound: ClipSound | None = None
         self._frames: Iterator[VideoFrame] = iter(self._file)
         self._frame_ns = round(1e9 / info.average_rate)
         self.format = self._file.format
@@ -51,11 +54,25 @@ class ClipSource:
             return replace(self._shown, captured_ns=perf_counter_ns())
         frame, self._next = self._next, None
         self._shown = Shot(frame.picture, due_ns, frame.decode_start_ns, frame.decode_ms, frame.convert)
-        return self._shown
+        return replace(self._shown, sound=self._heard(frame))
 
     def close(self) -> None:
         """Close the file; harmless when repeated."""
         self._file.close()
+        self._close_sound()
+
+    def _heard(self, frame: VideoFrame) -> tuple[SoundBlock, ...]:
+        """The sound up to the end of this frame. Raises SourceLostError."""
+        if not self._hears or not self._file.info.has_audio:
+            return ()
+        if self._sound is None:
+            self._sound = ClipSound(self._path, float(frame.pts * self._file.info.time_base) - frame.time_ms / 1000)
+        return self._sound.until(self._end_ns, self._start_ns)
+
+    def _close_sound(self) -> None:
+        if self._sound:
+            self._sound.close()
+        self._sound = None
 
     def _due_ns(self, frame: VideoFrame) -> int:
         """When to show a frame; all later ones are put off where it is far too late for that."""
@@ -69,7 +86,7 @@ class ClipSource:
     def _following(self) -> VideoFrame | None:
         frame = next(self._frames, None)
         if frame is None and self._loop:
-            self._file.close()
+            self.close()
             self._file = FileSource(self._path)
             self._frames = iter(self._file)
             self._start_ns += self._end_ns
@@ -80,6 +97,6 @@ class ClipSource:
 def open_clip(path: str, wanted: Wanted) -> ClipSource:
     """The file, in its own size and at its own rate; over and over if so wanted. Raises SourceError."""
     try:
-        return ClipSource(path, wanted.loop)
+        return ClipSource(path, wanted.loop, wanted.sound)
     except MediaError as error:
         raise SourceError(str(error)) from error

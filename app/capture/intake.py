@@ -85,6 +85,11 @@ class Intake:
         self._last, self.format = arrival.original, self.format or found
         return _news(found, self.format) if last is not None and found != last.format else ""
 
+    @property
+    def start_ns(self) -> int:
+        """When the first picture was taken, of perf_counter; 0 before it has come."""
+        return self._timeline.start_ns or 0
+
     def take(self) -> VideoFrame | None:
         """The newest frame, if it was not taken yet."""
         frame = self._mailbox.take()

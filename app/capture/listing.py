@@ -1,4 +1,4 @@
-"""This machine goes in; its cameras with their modes come out, as a table or as JSON."""
+"""This machine goes in; its cameras with their modes, and its microphones, come out, as tables or as JSON."""
 
 import contextlib
 import sys
@@ -13,6 +13,7 @@ from ..picture.picture import ImageSize
 from . import v4l2
 from .camera import BACKENDS, backends, silence, why_not
 from .modes import Mode
+from .sound_device import list_microphones
 
 _INDICES = range(10)  # where no list of cameras is to be had
 
@@ -67,9 +68,9 @@ def _tried_indices() -> tuple[CameraInfo, ...]:
 
 def show_cameras(console: Console, json: bool) -> int:
     """What `live --list` prints; with no camera, one line that says what to do. The exit code is 0."""
-    cameras = list_cameras()
+    cameras, microphones = list_cameras(), list_microphones()
     if json:
-        console.json({"cameras": [asdict(camera) for camera in cameras]})
+        console.json({"cameras": list(map(asdict, cameras)), "microphones": list(map(asdict, microphones))})
         return 0
     if rows := [row for camera in cameras for row in rows_of(camera)]:
         console.table("Cameras", ("--camera", "name", "pixels", "frames/s", "sizes"), rows)
@@ -78,6 +79,8 @@ def show_cameras(console: Console, json: bool) -> int:
             console.say(camera.trouble)
     if not cameras:
         console.say("no camera is plugged in; without one, try --camera pattern, a file or an address of a stream")
+    if microphones:
+        console.table("Microphones", ("--microphone", "name"), [(each.microphone, each.name) for each in microphones])
     return 0
 
 

@@ -3,6 +3,7 @@
 import errno
 from fractions import Fraction
 from time import perf_counter_ns
+from typing import Any
 
 import av
 from av.codec.context import Flags
@@ -14,6 +15,7 @@ from ..picture.video_frame import FrameMaker, orientation_of, picture_format
 from .http_stream import DigestWantedError, public, request
 from .mjpeg import MjpegSource
 from .source import Shot, Source, SourceError, SourceLostError, Wanted
+from .stream_sound import StreamSound
 
 SCHEMES = ("http", "https", "rtsp", "rtsps", "udp", "rtp", "tcp")
 _REQUEST_S, _OPEN_S, _READ_S = 4.0, 6.0, 2.0
@@ -46,7 +48,7 @@ def open_network(url: str, wanted: Wanted) -> Source:
         try:
             stream = request(url, _REQUEST_S)
         except DigestWantedError:
-            return StreamSource(url)
+            return StreamSource(url, wanted.sound)
         if stream.content_type.startswith(_MJPEG):
             return MjpegSource(stream, public(url))
         stream.close()
@@ -54,7 +56,7 @@ def open_network(url: str, wanted: Wanted) -> Source:
             raise SourceError(
                 f"{public(url)} is {stream.content_type}, not a stream of pictures; look for the stream's"
             )
-    return StreamSource(url)
+    return StreamSource(url, wanted.sound)
 
 
 class StreamSource:
@@ -66,7 +68,7 @@ class StreamSource:
     stamps = "arrival"
     may_stand_still = False
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, sound: bool = False) -> None:
         """Waits for the first picture. Raises SourceError."""
         self._name = name = public(url)
         scheme = url.partition("://")[0].lower()
@@ -85,7 +87,9 @@ class StreamSource:
             self._stream = pick_stream(self._container, name)
             self._stream.codec_context.thread_type = "NONE"  # threads would hold pictures back
             self._stream.codec_context.flags |= Flags.low_delay
-            self._packets = self._container.demux(self._stream)
+            heard = next((stream for stream in self._container.streams.audio if stream.codec_context), None)
+            self._sound = StreamSound(heard) if sound and heard else None
+            self._packets = self._container.demux([self._stream, *([heard] if self._sound and heard else [])])
             self._maker: FrameMaker | None = None
             self._first: Shot | None = self._next(_OPEN_S)
         except MediaError as error:
@@ -112,11 +116,14 @@ class StreamSource:
         while perf_counter_ns() < deadline_ns:
             packet = self._receive()
             start_ns = perf_counter_ns()
-            if frames := self._decode(packet):
+            if packet.stream_index != self._stream.index:
+                if self._sound:
+                    self._sound.take(packet)
+            elif frames := self._decode(packet):
                 return self._shot(frames[-1], start_ns, len(frames) - 1)
         raise SourceLostError(f"{self._name} sends no picture that can be decoded")
 
-    def _receive(self) -> "av.Packet[av.VideoStream]":
+    def _receive(self) -> "av.Packet[Any]":
         try:
             return next(self._packets)
         except StopIteration:
@@ -140,7 +147,8 @@ class StreamSource:
             made = self._maker.make(0, 0, 0.0, frame, start_ns)
         except MediaError as error:
             raise SourceLostError(str(error)) from error
-        return Shot(made.picture, start_ns, start_ns, made.decode_ms, made.convert, skipped)
+        sound = self._sound.with_picture(frame.time, start_ns) if self._sound else ()
+        return Shot(made.picture, start_ns, start_ns, made.decode_ms, made.convert, skipped, sound)
 
 
 def _rate(rate: Fraction | None) -> float:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from texelflow.gpu_delegate.errors import MediaError
 
+from ..media.sound_blocks import SoundBlock
 from ..picture.convert import Rgba
 from ..picture.picture import ImageSize, Picture, PictureFormat
 
@@ -28,6 +29,7 @@ class Shot:
     captured_ns is of perf_counter's clock; None where nobody knows, then the time of arrival stands for it.
     decode_start_ns and decode_ms tell what making the picture took. convert makes upright RGBA of it where its planes
     are not that already. `skipped` pictures before it were passed over by the source, since this one was there already.
+    `sound` is what was heard since the shot before.
     """
 
     picture: Picture = field(repr=False)
@@ -36,6 +38,7 @@ class Shot:
     decode_ms: float = 0.0
     convert: Callable[[], Rgba] | None = field(default=None, repr=False, compare=False)
     skipped: int = 0
+    sound: tuple[SoundBlock, ...] = field(default=(), repr=False, compare=False)
 
 
 class Source(Protocol):
@@ -79,7 +82,7 @@ class Wanted:
     """What is asked of a source; it may deliver something else, and says so in its description.
 
     size is (width, height), fps 0 means any. pixels ("auto", "yuyv", "nv12", "mjpg") and api ("auto", "v4l2", "dshow",
-    "msmf", "avfoundation") are for cameras; loop for what has an end.
+    "msmf", "avfoundation") are for cameras; loop for what has an end; sound for what has some.
     """
 
     size: ImageSize = (640, 480)
@@ -87,6 +90,7 @@ class Wanted:
     pixels: str = "auto"
     api: str = "auto"
     loop: bool = False
+    sound: bool = False
 
 
 Opener = Callable[[], Source]

@@ -17,15 +17,15 @@ class Timeline:
     """Numbers pictures, and gives them times in microseconds since the first, which always grow."""
 
     def __init__(self) -> None:
-        self._start_ns: int | None = None
+        self.start_ns: int | None = None
         self._last_us = -1
         self.count = 0
 
     def place(self, captured_ns: int, skipped: int = 0) -> tuple[int, int]:
         """The number and the time in microseconds of the next picture, before which some were skipped."""
-        if self._start_ns is None:
-            self._start_ns = captured_ns
-        self._last_us = max((captured_ns - self._start_ns) // 1000, self._last_us + 1)
+        if self.start_ns is None:
+            self.start_ns = captured_ns
+        self._last_us = max((captured_ns - self.start_ns) // 1000, self._last_us + 1)
         index = self.count + skipped
         self.count = index + 1
         return index, self._last_us

@@ -29,6 +29,8 @@ _CAPABILITY = struct.Struct("=16s32s32s3I12x")
 _FORMAT_ENTRY = struct.Struct("=3I32sI16x")
 _SIZE_ENTRY = struct.Struct("=9I8x")
 _RATE_ENTRY = struct.Struct("=11I8x")
+_SUBSCRIPTION = struct.Struct("=3I20x")
+_EVENT = struct.Struct("@I0q64sIIll9I0q")  # as the machine aligns it
 _FORMAT = struct.Struct(f"=I{_POINTER_PAD}x12I152x")
 
 _READ, _WRITE = 2 << 30, 1 << 30
@@ -44,8 +46,11 @@ G_FMT = _request(_READ | _WRITE, 4, _FORMAT)
 S_FMT = _request(_READ | _WRITE, 5, _FORMAT)
 ENUM_FRAMESIZES = _request(_READ | _WRITE, 74, _SIZE_ENTRY)
 ENUM_FRAMEINTERVALS = _request(_READ | _WRITE, 75, _RATE_ENTRY)
+DQEVENT = _request(_READ, 89, _EVENT)
+SUBSCRIBE_EVENT = _request(_WRITE, 90, _SUBSCRIPTION)
 
 _CAPTURE, _CAPTURE_PLANES, _MEMORY_TO_MEMORY, _OWN_CAPABILITIES = 0x1, 0x1000, 0xC000, 0x80000000
+_SEND_INITIAL = 1  # of subscriptions: tell the present state at once
 _DISCRETE = 1  # of frame sizes and of frame intervals
 _MOST_ENTRIES = 256  # of any list; drivers may not end one
 _COMMON_SIZES = ((320, 240), (640, 360), (640, 480), (800, 600), (1280, 720), (1920, 1080), (2560, 1440), (3840, 2160))
@@ -124,6 +129,12 @@ def parse_format(data: bytes) -> Current:
     return Current(fourcc_name(pixels), (width, height), stride, size, matrix, full_range)
 
 
+def parse_event(data: bytes) -> tuple[int, int]:
+    """Read struct v4l2_event: its type, and the first number of what it tells."""
+    kind, told, *_ = _EVENT.unpack(data)
+    return kind, int.from_bytes(told[:4], sys.byteorder)
+
+
 def fourcc_name(number: int) -> str:
     """The four characters of a format, by V4L2's name where there are several."""
     name = number.to_bytes(4, "little").decode("ascii", "replace")
@@ -196,6 +207,21 @@ def current_format(ask: Ask, buffer_type: int = 1) -> Current:
     data = bytearray(_FORMAT.pack(buffer_type, *[0] * 12))
     ask(G_FMT, data)
     return parse_format(bytes(data))
+
+
+def state_by_event(ask: Ask, kind: int) -> int | None:
+    """The number that events of this type tell, as it is now; None where the driver tells none at once.
+
+    Raises OSError where it knows no such events.
+    """
+    ask(SUBSCRIBE_EVENT, bytearray(_SUBSCRIPTION.pack(kind, 0, _SEND_INITIAL)))
+    data, told = bytearray(_EVENT.size), None
+    with contextlib.suppress(OSError):  # no more events
+        for _ in range(_MOST_ENTRIES):
+            ask(DQEVENT, data)
+            found, number = parse_event(bytes(data))
+            told = number if found == kind else told
+    return told
 
 
 def is_busy(ask: Ask, buffer_type: int = 1) -> bool:

@@ -20,6 +20,7 @@ from ..session.opening import SessionSource
 from ..settings.settings import Settings
 from ..window.loading_screen import LoadingScreen
 from ..window.window import Window
+from .sound import LiveSound, microphone_of
 
 _PATIENCE_S = 20.0  # for the first picture: some cameras take 12 s to open
 _WAIT_S = 0.005
@@ -37,10 +38,16 @@ class Waker:
 
 @dataclass(frozen=True)
 class OpenSource:
-    """A capture, and the first picture that was taken from it."""
+    """A capture, the first picture that was taken from it, and what is heard meanwhile."""
 
     capture: Capture
     first: VideoFrame
+    sound: LiveSound
+
+    def close(self) -> None:
+        """Give all of it back; harmless when repeated."""
+        self.capture.close()
+        self.sound.close()
 
     @property
     def title(self) -> str:
@@ -52,27 +59,37 @@ class OpenSource:
         capture, first = self.capture, self.first
         timing = Timing(TIME_BASE, nominal_rate(capture.nominal_fps or capture.fps))
         clock = NewestWins(capture, first)
-        return SessionSource(clock, first.picture.format, timing, self.title, Path(STEM), lambda: first)
+        return SessionSource(
+            clock, first.picture.format, timing, self.title, Path(STEM), lambda: first, sound=self.sound
+        )
 
 
 def open_source(settings: Settings, wake: Waker) -> OpenSource:
     """The source that is wanted, waited for. Raises SourceError."""
     with contextlib.ExitStack() as stack:
-        capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake))
+        capture, sound = _begun(settings, wake, stack)
         first = capture.first(_PATIENCE_S)
         stack.pop_all()
-        return OpenSource(capture, first)
+        return OpenSource(capture, first, sound)
 
 
 def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: Gui, last: VideoFrame) -> OpenSource:
     """The same while a window shows the last picture there was, and answers. Raises SourceError, WindowClosedError."""
     with contextlib.ExitStack() as stack:
-        capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake))
+        capture, sound = _begun(settings, wake, stack)
         aspect = Fraction(*last.picture.format.upright_size)
         with LoadingScreen(window, gui, lambda: last, aspect) as start:
             first = start.run(_waited_for(capture), "opening the camera")
         stack.pop_all()
-        return OpenSource(capture, first)
+        return OpenSource(capture, first, sound)
+
+
+def _begun(settings: Settings, wake: Waker, stack: contextlib.ExitStack) -> tuple[Capture, LiveSound]:
+    """The source, which is being opened, and its sound. Raises SourceError: there is no such microphone."""
+    capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake))
+    sound = LiveSound(capture, microphone_of(settings))
+    stack.callback(sound.close)
+    return capture, sound
 
 
 def _waited_for(capture: Capture) -> Generator[tuple[int, int], None, VideoFrame]:

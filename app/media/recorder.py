@@ -27,6 +27,7 @@ from .muxer import Muxer
 from .output_stream import OutputStream
 from .png import write_png as write_png
 from .sound import OpusSound, SoundCopy, fits
+from .sound_encoder import SoundTrack
 
 _FORMATS: dict[str, tuple[type[Muxer], str]] = {
     ".mp4": (Mp4Muxer, "mp4"),
@@ -61,6 +62,7 @@ class Recorder:
         codec: Codec = "auto",
         quality: int | None = None,
         made_by: str | None = None,
+        sound: SoundTrack | None = None,
     ) -> None:
         """Sizes in pixels, time_base in seconds, rate in frames per second. Raises MediaError, UsageError.
 
@@ -71,6 +73,7 @@ class Recorder:
         With `alpha` the alpha of the frames is kept, straight: colours are not multiplied by it; .mov and .webm hold
         it. `codec` and `quality` (0 to 100, 75 if None) are those of codecs.choose_encoding.
         `made_by` tags a file that is closed complete, for finished.finished_by; None leaves it without a tag.
+        `sound`, which is encoded as it comes, takes the place of audio_from.
         """
         self._target: str | OutputStream
         if isinstance(target, OutputStream):
@@ -88,7 +91,9 @@ class Recorder:
         self._convert = FromRgba(self._encoding.rgba_format)
         self._first_pts = self._last_pts = self._handed_over = 0
         self._muxer, self._format = _FORMATS[ending]
-        self._sound = None if audio_from is None else self._open_sound(os.fspath(audio_from), audio_cut)
+        self._sound: SoundCopy | SoundTrack | None = sound
+        if audio_from is not None:
+            self._sound = self._open_sound(os.fspath(audio_from), audio_cut)
         self._opened: tuple[Muxer, av.VideoStream] | None = None
         self._closed = False
 

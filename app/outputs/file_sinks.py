@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
+from typing import Protocol
 
 from ..console import counted, one_line
 from ..files import check_writable
@@ -13,6 +14,7 @@ from ..media.codecs import Codec
 from ..media.output_stream import standard_output
 from ..media.png import PngStream, mark_folder, unmark_folder, write_png
 from ..media.recorder import Recorder
+from ..media.sound_encoder import SoundTrack
 from ..picture.picture import ImageSize
 from .png_files import PIPE, make_folder, write_numbered
 from .readers import FrameStamp
@@ -34,6 +36,16 @@ class Timing:
     sample_aspect_ratio: Fraction = Fraction(1)
     sound: Path | None = None
     sound_cut: bool = False
+
+
+class SoundSource(Protocol):
+    """What is heard while frames come."""
+
+    def track(self) -> SoundTrack | None:
+        """For a recording that begins now; None where there is nothing to hear."""
+
+    def lines(self) -> list[str]:
+        """What a person should know of it since the last call."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,7 @@ class VideoSink:
         codes: bool,
         writing: Writing = Writing(),
         alpha: bool = False,
+        sound: SoundTrack | None = None,
     ) -> None:
         """`codes`: frames are I420, else RGBA, whose alpha is kept with `alpha`. No file is made yet.
 
@@ -74,9 +87,11 @@ class VideoSink:
         self._recorder = Recorder(
             target, *size, timing.time_base, self._rate, timing.sample_aspect_ratio, timing.sound, timing.sound_cut,
             alpha=alpha, codec=writing.codec, quality=writing.quality, made_by=writing.made_by,
+            sound=sound,
         )  # fmt: skip
         self._step = max(1, ceil(_STEP_S / timing.time_base))  # for times that do not grow
         self._least = self._step if path.suffix.lower() in _MATROSKA or str(path) == PIPE else 1
+        self._sound = sound
         self._pts: list[int] = []  # of the first and the last frame
 
     @property
@@ -97,11 +112,14 @@ class VideoSink:
 
     def close(self, complete: bool) -> str:
         """Finish the file; `complete` has the sound copied to its end. Raises MediaError."""
+        if self._sound:
+            self._sound.end()
         self._recorder.close(complete)
         if not self._pts:
             return f"nothing was recorded to {self.name}: no frame came"
         seconds = float((self._pts[-1] - self._pts[0]) * self._time_base + 1 / self._rate)
-        return f"written: {self.name} ({seconds:.1f} s, {counted(self._recorder.frames, 'frame')})"
+        heard = ", with sound" if self._sound and self._sound.recorded else ""
+        return f"written: {self.name} ({seconds:.1f} s, {counted(self._recorder.frames, 'frame')}{heard})"
 
 
 class PngSink:

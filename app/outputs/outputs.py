@@ -22,7 +22,7 @@ from ..picture.picture import PictureFormat
 from ..picture.preprocess import ImageSize
 from ..picture.video_frame import VideoFrame
 from ..threads import Observer
-from .file_sinks import PicturePipeSink, PictureSink, PngSink, Timing, VideoSink, Writing
+from .file_sinks import PicturePipeSink, PictureSink, PngSink, SoundSource, Timing, VideoSink, Writing
 from .loopback import advice
 from .output_worker import OutputCounts, OutputWorker, Sink
 from .png_files import PIPE, is_picture, wants_folder
@@ -53,15 +53,16 @@ class Outputs:
         keeps_all: bool = False,
         folder: Path = Path(),
         writing: Writing | None = None,
+        sound: SoundSource | None = None,
     ) -> None:
         """`pictures` are on the context's device, or RamMasks, of which only masks can be written.
 
         `keeps_all`: outputs wait for their threads instead of dropping frames, and raise what goes wrong there; else
         that ends one output alone. `folder` is for files for which nobody gave a name. `writing` may be set anew:
-        it is that of outputs that begin.
+        it is that of outputs that begin. `sound` is what is heard meanwhile, for recordings of the picture.
         """
         self.stage = Stage("record", self._take)
-        self.writing = writing or Writing()
+        self.writing, self._sound = writing or Writing(), sound
         self._readers = _readers(context, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder
         self._active: dict[OutputKind, OutputWorker] = {}
@@ -156,6 +157,7 @@ class Outputs:
         for kind, worker in self._active.items():
             self._tell_of_drops(kind, worker)
         self._tell_of_ended()
+        self._lines += self._sound.lines() if self._sound else []
         lines, self._lines = self._lines, []
         return lines
 
@@ -223,7 +225,8 @@ class Outputs:
             path = self._named(path, replaces)
         codes = i420(self._size)
         format = codes if not alpha and self._readers.takes(codes) else None
-        sink = VideoSink(path, self._size, timing, format is not None, self.writing, alpha)
+        sound = self._sound.track() if self._sound and kind == "recording" else None
+        sink = VideoSink(path, self._size, timing, format is not None, self.writing, alpha, sound)
         self._given.add(path)
         self._begin(kind, sink, effect, format)
 

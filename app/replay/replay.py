@@ -147,6 +147,10 @@ def _run(options: ReplayOptions, settings: Settings, opened: _Opened, force: boo
             host.observers.append(shown)
             session.run(lambda: bool(stopped) or (options.closes and _watched(session)))
         session.finish()
+        frames = counted(host.stats.frames, "frame")
+        session.written += [
+            f"written: {path} ({frames})" for path in (options.log, options.trace) if path and host.stats.frames
+        ]
         summary = summarize_replay(options, settings, opened.recording, session, host.stats, bool(stopped))
         reports.close(summary)
     return summary, stopped.number

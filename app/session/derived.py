@@ -22,7 +22,10 @@ LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake 
 
 def wanted_of(settings: Settings) -> Wanted:
     """Of a source; a recording begins again at its end, as a camera has none."""
-    return Wanted(parse_size(settings.size), settings.fps, settings.pixels, settings.camera_api, loop=True)
+    hears_source = settings.sound and not settings.microphone
+    return Wanted(
+        parse_size(settings.size), settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
+    )  # fmt: skip
 
 
 def choice_of(settings: Settings) -> Choice:

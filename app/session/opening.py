@@ -15,7 +15,7 @@ from ..frame.run_stats import RunStats
 from ..frame.segmenter import CpuSegmenter
 from ..frame.targets import OffscreenTarget
 from ..models.loading import SegmentationModel
-from ..outputs.file_sinks import Timing
+from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.outputs import Outputs
 from ..outputs.readers import RamMasks, look_at_mask
 from ..outputs.screenshots import Screenshots
@@ -51,6 +51,7 @@ class SessionSource:
     title: str
     stem: Path
     peek: Callable[[], VideoFrame | None]
+    sound: SoundSource | None = None  # of what is live
     made_by: str | None = None  # tags files that are finished
     pipes_pictures: bool = False  # a pipe gets PNG, not a video
 
@@ -179,7 +180,7 @@ def _parts(
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
     writing = writing_of(settings, source.made_by, source.pipes_pictures)
-    outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing)
+    outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound)
     stack.callback(outputs.release)
     view: View = host.no_view
     drawing: tuple[Stage, ...] = ()

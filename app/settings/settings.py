@@ -116,6 +116,8 @@ class Settings:
     camera_api: str = _camera(
         "auto", "System interface to a camera.", choices=("auto", "v4l2", "dshow", "msmf", "avfoundation"), was="api"
     )
+    microphone: str = _camera("", "Microphone to record, not the source's sound: a name of --list, or default.")
+    sound: bool = _camera(True, "Record sound, where the source has some or a microphone is named.")
 
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=tuple(CATALOGUE))
     backend: str = _model("auto", "Where the network runs.", choices=("auto", "gl", "cpu"), changes=_once)

@@ -39,7 +39,7 @@ def live(watch: Watch, console: Console, window: bool = True) -> tuple[dict[str,
         load_segmentation(watch.settings.model, spec_of(watch.settings, watch.settings.model), progress=progress)
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)
-        stack.callback(source.capture.close)
+        stack.callback(source.close)
         host = stack.enter_context(_open_host(source, watch, console, window))
         wake.loop = host.wake
         signal = _run(host, source, wake)
@@ -67,7 +67,7 @@ def _run(host: SessionHost, source: OpenSource, wake: Waker) -> int | None:
         with contextlib.ExitStack() as stack:
             try:
                 reopened = reopened or _reopened(host, settings, wake, last)
-                stack.callback(reopened.capture.close)
+                stack.callback(reopened.close)
                 if host.window:
                     host.window.rename(reopened.title)
                 opened = open_session(host, reopened.for_session(), _model(settings), settings, _checking(host))

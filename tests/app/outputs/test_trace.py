@@ -153,7 +153,7 @@ def test_files_are_whole_after_each_row_even_if_killed(frames: int, tmp_path: Pa
     program = f"""
 import os, signal
 from pathlib import Path
-from tests.app.verbs.test_trace import *
+from tests.app.outputs.test_trace import *
 logs = [FrameLog(Path(name), STAGES, 1) for name in ("x.json", "x.csv")]
 trace = TraceWriter(Path("t.json"))
 for index in range({frames}):

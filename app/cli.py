@@ -76,7 +76,14 @@ def program(
 @with_settings("replay")
 def replay_verb(
     flags: dict[str, object],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording: mp4, mkv, webm, mov, avi and others.")],
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Recordings (mp4, mkv, webm, mov, avi and others), pictures (PNG, JPEG, WebP), folders of pictures, "
+            "numbered pictures (shot_%04d.png), or - for a pipe.",
+        ),
+    ],
     first: First = "0",
     last: Last = None,
     log: Annotated[
@@ -85,6 +92,14 @@ def replay_verb(
     trace: Annotated[
         Path | None, output_option(metavar="FILE", help="A time line for Perfetto or Chrome: .json.")
     ] = None,
+    format: Annotated[
+        str | None,
+        output_option("--format", metavar="png|mp4|mkv|mov|webm", help="Of what goes into a folder."),
+    ] = None,
+    skip_existing: Annotated[
+        bool,
+        output_option("--skip-existing", help="Skip what is finished by the same settings; make the rest anew."),
+    ] = False,
     force: Force = False,
     window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
     speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
@@ -92,21 +107,24 @@ def replay_verb(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
     json: Json = False,
 ) -> int:
-    """Segment a recording: frame by frame, with its own time stamps, the same bytes in every run. Or watch it.
+    """Segment recordings and pictures: every frame, with its own time stamps, the same bytes each run. Or watch one.
 
-    Exit code 3 if the recording is cut off and what there was has been done.
+    --out names a video, a folder, or - for a pipe. A folder gets the frames of one recording as PNG files; of several
+    inputs a video or a PNG file each, of the same name. Exit code 2 if any input was bad, else 3 if any was cut off
+    and what there was has been done.
     """
     from .console import Console
+    from .replay.bulk import BulkOptions, replay_all
     from .replay.options import ReplayOptions
-    from .replay.replay import replay
-    from .verbs.report import show_replay
+    from .replay.targets import parse_format
+    from .verbs.report import show_replay, show_replays
 
-    console = Console(quiet=json)
-    span = _range(first, last)
-    options = ReplayOptions(file, flags, *span, log, trace, window, speed, loop, force=force, config=config)
-    summary, code = replay(options, console)
-    show_replay(summary, console)
-    if json:
+    span, wanted, pipe = _range(first, last), parse_format(format), flags.get("out") == "-"
+    console = Console(quiet=json or pipe)
+    each = ReplayOptions(Path(), flags, *span, log, trace, window, speed, loop, force=force, config=config)
+    summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
+    (show_replays if "runs" in summary else show_replay)(summary, console)
+    if json and not pipe:
         console.json(summary)
     return code
 

@@ -25,7 +25,7 @@ from rich.text import Text
 
 FILE_COLUMNS = 120  # the width of tables that go into a file or a pipe
 
-Report = Callable[[int, int], None]  # (done so far, in all)
+Report = Callable[..., None]  # gets (done so far, in all), and what is being done where that changes
 
 
 def printable(text: str) -> str:
@@ -129,8 +129,8 @@ class Console:
         )  # fmt: skip
         task = shown.add_task(one_line(what), total=None, visible=False)
 
-        def report(done: int, total: int) -> None:
-            shown.update(task, completed=done, total=total or None, visible=True)
+        def report(done: int, total: int, what: str = what) -> None:
+            shown.update(task, completed=done, total=total or None, visible=True, description=one_line(what))
 
         with shown:
             yield report

@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..files import Files, Read, Write
 from ..frame.moving_background import check_background
 from ..media.sources import Position
-from ..session.derived import check_videos, choice_of, reads_of, writes_of
+from ..session.derived import check_videos, choice_of, reads_of, writes_any, writes_of
 from ..session.pacing import FASTEST, SLOWEST
 from ..settings.settings import Settings
 from ..settings.watch import Watch
@@ -39,6 +39,8 @@ class ReplayOptions:
     closes: bool = False  # a window that nobody has touched closes at the end
     force: bool = False  # what is there may be written over
     config: Path | None = None
+    made_by: str | None = None  # tags outputs that are finished
+    pipes_pictures: bool = False  # a pipe gets PNG, not a video
 
     def watch(self) -> Watch:
         """The settings, and what looks after their file. Raises UsageError."""
@@ -47,7 +49,7 @@ class ReplayOptions:
 
 def check_options(options: ReplayOptions, settings: Settings) -> None:
     """Raise UsageError for what does not go together, MediaError for a background that is no good."""
-    keeps_all = bool(writes_of(settings))
+    keeps_all = writes_any(settings)
     if settings.backend == "cpu" and settings.precision != "fp32":
         raise UsageError(f"--precision {settings.precision} is for the GPU: leave it or --backend cpu out")
     if not options.window:

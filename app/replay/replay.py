@@ -17,9 +17,10 @@ from ..media.seeking import SeekableSource
 from ..models.loading import load_segmentation
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
+from ..outputs.png_files import PIPE
 from ..outputs.trace import TraceWriter
 from ..session.clock import EveryFrame
-from ..session.derived import lead_of, spec_of, writes_of
+from ..session.derived import lead_of, spec_of, writes_any
 from ..session.opening import (
     SessionHost,
     SessionSource,
@@ -40,20 +41,21 @@ from .summary import summarize_replay
 CUT_OFF = 3  # exit code: what there was of the recording has been done
 
 
-def replay(options: ReplayOptions, console: Console) -> tuple[dict[str, Any], int]:
+def replay(options: ReplayOptions, console: Console, report: Report | None = None) -> tuple[dict[str, Any], int]:
     """Run it: what it came to, and the exit code, 0, 3 for a recording cut off, 130 or 143 if it was interrupted.
 
-    No file is touched before all is opened and compiled. Raises TexelflowError, one without an exit code for a window
-    that was closed before the first frame; what was recorded before stays, and can be played.
+    `report` gets (frames so far, in all) in place of a progress of its own. No file is touched before all is opened and
+    compiled. Raises TexelflowError, one without an exit code for a window that was closed before the first frame; what
+    was recorded before stays, and can be played.
     """
     watch = options.watch()
     check_options(options, watch.settings)
     force = settle(files_of(options, watch.settings), options.force)
-    if not (options.window or writes_of(watch.settings) or options.log or options.trace):
+    if not (options.window or writes_any(watch.settings) or options.log or options.trace):
         console.note("nothing is written, this only measures: --out FILE records the result, --window shows it")
     with contextlib.ExitStack() as stack:
         opened = _open(options, watch, console, stack)
-        summary, signal = _run(options, watch.settings, opened, force)
+        summary, signal = _run(options, watch.settings, opened, force, report)
     for line in summary["warnings"]:
         console.warn(line)
     if signal is not None:
@@ -106,8 +108,9 @@ def source_to_run(
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
     return file, SessionSource(
-        clock, file.format, _timing(options, file.info), options.file.name, options.file, lambda: None
-    )
+        clock, file.format, _timing(options, file.info), options.file.name, options.file, lambda: None,
+        made_by=options.made_by, pipes_pictures=options.pipes_pictures,
+    )  # fmt: skip
 
 
 def source_to_watch(
@@ -116,20 +119,23 @@ def source_to_watch(
     """At its own pace, as a person wants it; every frame where it is recorded meanwhile."""
     file = stack.enter_context(SeekableSource(options.file, options.first, options.last))
     feed = stack.enter_context(contextlib.closing(Feed(file)))
-    pacer = Pacer(options.speed or 1.0, keeps_all=bool(writes_of(settings)))
+    pacer = Pacer(options.speed or 1.0, keeps_all=writes_any(settings))
     clock = Playback(file, feed, pacer, options.loop)
     return file, SessionSource(
-        clock, file.format, _timing(options, file.info), options.file.name, options.file, feed.peek
-    )
+        clock, file.format, _timing(options, file.info), options.file.name, options.file, feed.peek,
+        made_by=options.made_by,
+    )  # fmt: skip
 
 
 def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:
     cut = options.first != 0 or options.last is not None
-    sound = options.file if info.has_audio else None
+    sound = options.file if info.has_audio and str(options.file) != PIPE else None  # a pipe is read but once
     return Timing(info.time_base, info.average_rate, info.sample_aspect_ratio, sound, cut)
 
 
-def _run(options: ReplayOptions, settings: Settings, opened: _Opened, force: bool) -> tuple[dict[str, Any], int | None]:
+def _run(
+    options: ReplayOptions, settings: Settings, opened: _Opened, force: bool, report: Report | None
+) -> tuple[dict[str, Any], int | None]:
     """All frames, until the end, a person or a signal: the figures, and the signal."""
     host = opened.host
     with host.console.download() as progress:
@@ -143,7 +149,7 @@ def _run(options: ReplayOptions, settings: Settings, opened: _Opened, force: boo
         check_files(settings)
         reports = stack.enter_context(_reports(options, session))
         host.observers.append(reports.add)
-        with stop_flag() as stopped, _progress(options, opened) as shown:
+        with stop_flag() as stopped, _progress(options, opened, report) as shown:
             host.observers.append(shown)
             session.run(lambda: bool(stopped) or (options.closes and _watched(session)))
         session.finish()
@@ -163,24 +169,18 @@ def _watched(session: Session) -> bool:
 
 
 @contextlib.contextmanager
-def _progress(options: ReplayOptions, opened: _Opened) -> Iterator[Callable[[FrameRecord], None]]:
+def _progress(
+    options: ReplayOptions, opened: _Opened, report: Report | None
+) -> Iterator[Callable[[FrameRecord], None]]:
     """What counts frames on a terminal; a window shows where it is by itself."""
     if options.window:
         yield lambda record: None
         return
     total, stats = _expected_frames(options, opened.recording.info), opened.host.stats
-    with opened.host.console.frames(options.file.name) as report:
-        report(0, total)
-        yield _counting(report, stats.frames, total)
-
-
-def _counting(report: Report, done: int, total: int) -> Callable[[FrameRecord], None]:
-    def count(record: FrameRecord) -> None:
-        nonlocal done
-        done += 1
-        report(done, total)
-
-    return count
+    with contextlib.ExitStack() as stack:
+        shown = report or stack.enter_context(opened.host.console.frames(options.file.name))
+        shown(0, total)
+        yield lambda record: shown(stats.frames, total)
 
 
 def _expected_frames(options: ReplayOptions, info: VideoInfo) -> int:

@@ -91,6 +91,11 @@ def writes_of(settings: Settings) -> tuple[Write, ...]:
     return tuple(Write(flag, Path(path), kind) for flag, path, kind in named if path and path != PIPE)
 
 
+def writes_any(settings: Settings) -> bool:
+    """Whether anything is recorded, to a file or a pipe."""
+    return bool(settings.out or settings.masks or settings.cutouts)
+
+
 def keeps_alpha(settings: Settings) -> bool:
     """Whether the recording of the picture keeps its transparency: that of an effect that has some, where it can."""
     out = Path(settings.out)

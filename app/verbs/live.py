@@ -17,7 +17,7 @@ from ..frame.moving_background import check_background
 from ..live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.video_frame import VideoFrame
-from ..session.derived import check_videos, choice_of, reads_of, spec_of, writes_of
+from ..session.derived import check_videos, choice_of, reads_of, spec_of, writes_any, writes_of
 from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..settings.settings import Settings
 from ..settings.watch import Watch
@@ -121,5 +121,5 @@ def check_files(settings: Settings, config: Path | None) -> None:
 
 def _check_without_window(settings: Settings) -> None:
     """Raise UsageError where nobody would get any picture."""
-    if not (settings.virtual_camera or writes_of(settings)):
+    if not (settings.virtual_camera or writes_any(settings)):
         raise UsageError("--no-window needs --out, --masks, --cutouts or --virtual-camera: nobody would see a picture")

@@ -13,7 +13,7 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     """Times of each stage and the bytes it read back per frame, and what the run was."""
     frames = summary["frames"]
     if not frames:
-        console.say("no frame was shown")
+        console.say("nothing was left to do" if "skipped" in summary else "no frame was shown")
         return
     for line in summary["written"]:
         console.say(line)
@@ -36,6 +36,23 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     else:
         console.say("times are wall clock of finished work; decoding and encoding run on threads of their own")
         console.say(f"no GPU times: {summary['timer_note'] or 'none had come'}")
+
+
+def show_replays(summary: Mapping[str, Any], console: Console) -> None:
+    """A row for each of several inputs, and what all of them came to."""
+    rows = [
+        (run["file"], run["frames"], run.get("frames_per_second", 0.0), run.get("error") or _outcome(run))
+        for run in summary["runs"]
+    ]
+    rows += [(name, 0, 0.0, "skipped: finished before") for name in summary["skipped"]]
+    console.table(f"{summary['inputs']} inputs", ("input", "frames", "frames/s", "result"), rows)
+    total = f"{summary['frames']} frames in {summary['seconds']:.1f} s, {summary['frames_per_second']} frames/s"
+    console.say(total + (f"; {len(summary['failed'])} failed" if summary["failed"] else ""))
+
+
+def _outcome(run: Mapping[str, Any]) -> str:
+    written = ", ".join(line.removeprefix("written: ").partition(" (")[0] for line in run["written"])
+    return f"{written or 'measured'}{' (cut off)' if run['cut_off'] else ''}"
 
 
 def show_live(summary: Mapping[str, Any], console: Console) -> None:

@@ -191,8 +191,8 @@ class Context:
 def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
     """Open a context of its own without any window; it is current in this thread from now on.
 
-    Through EGL, where GLCONTEXT_DEVICE_INDEX chooses among several devices; through WGL on Windows, CGL on macOS. Raises
-    DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING.
+    Through EGL, where GLCONTEXT_DEVICE_INDEX chooses among several devices; through WGL on Windows, CGL on macOS.
+    Raises DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING.
     """
     try:
         native = _open_native(_code(needed))

@@ -55,7 +55,8 @@ def _loader(library: ctypes.CDLL, find: str) -> Callable[[str], int]:
         address: int = found(name.encode()) or 0
         if address > _MOST_INVALID and address != none:
             return address
-        return ctypes.cast(getattr(library, name, None), ctypes.c_void_p).value or 0
+        exported: Any = getattr(library, name, None)
+        return ctypes.cast(exported, ctypes.c_void_p).value or 0
 
     return load
 

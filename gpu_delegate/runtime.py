@@ -175,7 +175,7 @@ class Program:
         return self._ranges[self.blueprint.graph.outputs[0]]
 
     def write(self, tensor: int, values: Float32Array) -> None:
-        """Upload a tensor from RAM: float32 of exactly its shape (BHWC), all finite. Raises UsageError for other values.
+        """Upload a tensor from RAM: float32 of exactly its shape (BHWC), all finite. Raises UsageError for others.
 
         For models that take no pictures, and for checks: it copies values into another order, while frames go up as
         textures.

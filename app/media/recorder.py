@@ -241,7 +241,7 @@ def write_png(path: str | os.PathLike[str], image: npt.NDArray[np.uint8]) -> Non
             remove_if_left(Path(part))  # it may be a link to what is not ours
             with open(part, "wb") as file, locked(part, patient=True):
                 file.write(data.tobytes())
-                file.flush()
+                file.close()  # Windows moves no file that is open
                 os.replace(part, name)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .network import Model, Program
     from .segmenter import Segmenter
 
-    __version__: str
+    __version__ = ""
 
 __all__ = [
     "CatalogueError",

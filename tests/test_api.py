@@ -95,7 +95,7 @@ class TestPackage:
 class TestMasks:
     def test_they_are_the_frame_jobs(self, segment: texelflow.Segmenter, frame_rgba: Frame) -> None:
         mask = segment(frame_rgba)
-        assert (mask.dtype, mask.shape) == (np.float32, (480, 640))
+        assert (mask.dtype.name, mask.shape) == ("float32", (480, 640))
         assert mask.flags.writeable
         np.testing.assert_allclose(mask, expected(frame_rgba), rtol=0, atol=TOLERANCE)
         assert mask.max() > 0.9

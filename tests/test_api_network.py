@@ -22,6 +22,7 @@ from texelflow.gpu_delegate.library import current_loader
 
 Floats = npt.NDArray[np.float32]
 
+EGL: Any = {"backend": "egl"}
 SHAPE = (1, 5, 7, 6)  # two slices of channels, the second half empty
 DOUBLE = """
 #version 430
@@ -61,7 +62,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> texelflow.Model:
 @pytest.fixture
 def own() -> Iterator[moderngl.Context]:
     """Somebody's own moderngl context, current in this thread."""
-    gl = moderngl.create_context(standalone=True, require=430, backend="egl")
+    gl = moderngl.create_context(standalone=True, require=430, **EGL)
     yield gl
     gl.release()
 
@@ -161,7 +162,7 @@ with texelflow.Segmenter(backend="gl") as segment, texelflow.Program(model, gl) 
 
 def test_in_a_window_of_somebodys(display: Display, tmp_path: Path) -> None:
     (tmp_path / "affine.tflite").write_bytes(network())
-    command = [sys.executable, "-c", IN_A_WINDOW, tmp_path / "affine.tflite"]
+    command = [sys.executable, "-c", IN_A_WINDOW, str(tmp_path / "affine.tflite")]
     environment = {**os.environ, "DISPLAY": display.name}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("2.0 whole\n", "")
@@ -248,7 +249,7 @@ def test_belongs_to_its_thread_and_its_time(model: texelflow.Model) -> None:
 
 
 def test_without_a_context_that_is_current(model: texelflow.Model) -> None:
-    own, errors = moderngl.create_context(standalone=True, require=430, backend="egl"), list[str]()
+    own, errors = moderngl.create_context(standalone=True, require=430, **EGL), list[str]()
 
     def elsewhere() -> None:  # where none is
         try:

@@ -88,7 +88,7 @@ def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, 
 
 def test_webcam(frame_rgba: Frame, tmp_path: Path, display: Display) -> None:
     clip = write_clip(tmp_path / "people.mp4", [np.ascontiguousarray(frame_rgba[::4, ::4, :3])] * 1000)
-    command = [sys.executable, EXAMPLES / "webcam.py", clip]
+    command = [sys.executable, str(EXAMPLES / "webcam.py"), str(clip)]
     environment = {**os.environ, "DISPLAY": display.name}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         display.window("webcam")

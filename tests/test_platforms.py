@@ -112,7 +112,7 @@ def test_every_module_loads_and_works_where_linuxs_own_are_missing(tmp_path: Pat
         *modules()
     }
     environment = {**os.environ, "COLUMNS": "100"}
-    command = [sys.executable, "-c", PROGRAM, " ".join(modules()), tmp_path]
+    command = [sys.executable, "-c", PROGRAM, " ".join(modules()), str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("well on")] == [
@@ -162,7 +162,7 @@ def test_an_old_code_page_shows_question_marks(tmp_path: Path, selfie_model: Pat
     name = tmp_path / "модель.tflite"
     name.symlink_to(selfie_model)
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
-    command = [sys.executable, "-m", "texelflow", "inspect", name]
+    command = [sys.executable, "-m", "texelflow", "inspect", str(name)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode("cp1252").startswith("??????  1x256x256x3")

@@ -35,9 +35,9 @@ _ONE_AS_BITS = 0x3F800000  # of float32
 class Segmenter:
     """Masks of pictures: `segment = texelflow.Segmenter("selfie")`, then `mask = segment(frame)`.
 
-    It may be used from any thread; calls from several threads are done one after the other. OpenGL's work is done on a
-    thread of its own, so that it meddles with nobody's OpenGL. Several Segmenters may be open at a time. close(), or
-    the end of a `with` block, frees what it holds.
+    It may be used from any thread; calls from several threads are done one after the other. What OpenGL has to do is
+    done on a thread of its own, so that no other OpenGL is touched. Several Segmenters may be open at a time. close(),
+    or the end of a `with` block, frees what it holds.
     """
 
     def __init__(
@@ -113,6 +113,8 @@ class Segmenter:
         with self._lock:
             if self._is_closed:
                 raise UsageError("this Segmenter is closed; make another one")
+            if self.backend == "cpu":  # on the caller's thread: nothing ties it to one, and a change takes time
+                return self._work.mask(frame)
             mask = self._thread.submit(self._work.mask, frame)
         return mask.result()
 
@@ -137,7 +139,7 @@ class Segmenter:
 
 
 class _Work:
-    """All that happens on the Segmenter's own thread."""
+    """All that happens on the Segmenter's own thread; on the CPU frames are handled on any, one at a time."""
 
     backend: Backend
     job: FrameJob

@@ -1,5 +1,6 @@
 """The program's first lines: what they load takes a while, and a signal may come meanwhile."""
 
+import io
 import os
 import sys
 
@@ -8,6 +9,8 @@ def main() -> int:
     """Run the command line; its exit code comes out."""
     if sys.platform == "win32":  # read when OpenCV is loaded: without it, opening a camera takes seconds
         os.environ.setdefault("OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS", "0")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what an old code page cannot show becomes a question mark
+        sys.stdout.reconfigure(errors="replace")
     try:
         from .cli import main as run
 

@@ -9,22 +9,22 @@ from the first byte of its file.
 import contextlib
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # no such locks here: what a killed process left stays
-    fcntl = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str], patient: bool = False) -> Iterator[bool]:
     """Holds the lock of a file or folder, which must be there; yields False where there are no locks.
 
+    There are none on Windows: what a killed process left stays.
     Raises OSError: BlockingIOError if another process has it, but where `patient`, which waits.
     """
-    if fcntl is None:
+    if sys.platform == "win32":
         yield False
         return
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -45,7 +45,8 @@ def remove_if_left(path: Path) -> None:
 
 def _lock(handle: int, patient: bool) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
+        if sys.platform != "win32":
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
     except BlockingIOError:
         raise
     except OSError:  # a file system without locks

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from functools import lru_cache
@@ -21,7 +22,7 @@ import moderngl
 from . import debug, opengl
 from .counting import CountingLoader, ReadbackCounter
 from .errors import DeviceError
-from .library import load_library
+from .library import current_loader, load_library
 from .limits import check_limits, read_limits
 from .messages import Messages
 from .opengl import GL, Load
@@ -73,7 +74,14 @@ class Context:
     Use it as a context manager, or call release(); objects made in it die with it.
     """
 
-    def __init__(self, native: Any, load: Load, standalone: bool, needed: tuple[int, int] = REQUIRED) -> None:
+    def __init__(
+        self,
+        native: Any,
+        load: Load,
+        standalone: bool,
+        needed: tuple[int, int] = REQUIRED,
+        mgl: moderngl.Context | None = None,
+    ) -> None:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
         self._native = native
@@ -91,7 +99,8 @@ class Context:
             # Limits of compute shaders are unknown here, and read as 0. A context that is lost never stops complaining.
             any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
-        self.mgl = moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
+        self._owns_mgl = mgl is None
+        self.mgl = mgl or moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
         self._messages = Messages(self.gl)
         self.debug_files = debug.Folder(Path(debug.FOLDER))
 
@@ -102,6 +111,14 @@ class Context:
         Release leaves that context itself alone. Raises DeviceError if it is older than OpenGL `needed`.
         """
         return cls(None, load, standalone=False, needed=needed)
+
+    @classmethod
+    def from_moderngl(cls, mgl: moderngl.Context) -> "Context":
+        """A context that somebody made with moderngl, and that is current in this thread; release leaves it alone.
+
+        What moderngl itself reads back is not counted here. Raises DeviceError if none is current, or below OpenGL 4.3.
+        """
+        return cls(None, current_loader(), standalone=False, mgl=mgl)
 
     @property
     def is_software(self) -> bool:
@@ -154,7 +171,8 @@ class Context:
         """Free the context and all that lives in it; a second call does nothing."""
         native, self._native = self._native, None
         self._messages.detach()
-        self.mgl.release()
+        if self._owns_mgl:
+            self.mgl.release()
         if native is not None:
             native.release()
         self._messages.warn("working until the end")
@@ -171,10 +189,10 @@ class Context:
 
 
 def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
-    """Open a context of its own without any window, through EGL; it is current in this thread from now on.
+    """Open a context of its own without any window; it is current in this thread from now on.
 
-    GLCONTEXT_DEVICE_INDEX chooses among several devices. Raises DeviceError: no EGL, no device, OpenGL below `needed`,
-    which is REQUIRED or, for a compositor alone, DRAWING.
+    Through EGL, where GLCONTEXT_DEVICE_INDEX chooses among several devices; through WGL on Windows, CGL on macOS.
+    Raises DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING.
     """
     try:
         native = _open_native(_code(needed))
@@ -263,6 +281,8 @@ def _code(version: tuple[int, int]) -> int:
 
 
 def _open_native(version: int) -> Any:
+    if sys.platform in ("win32", "darwin"):
+        return glcontext.default_backend()(mode="standalone", glversion=version)
     settings = {"mode": "standalone", "glversion": version, "libegl": "libEGL.so.1", "libgl": _gl_library()}
     return glcontext.get_backend_by_name("egl")(**settings)
 
@@ -293,7 +313,8 @@ def _why_not(error: str) -> str:
             return _too_old(gl.version, gl.string(opengl.RENDERER))
         finally:
             older.release()
-    return f"no OpenGL: {error}; install libegl1 libgl1-mesa-dri or the GPU's driver, or use --backend cpu"
+    packages = "" if sys.platform in ("win32", "darwin") else "libegl1 libgl1-mesa-dri or "
+    return f"no OpenGL: {error}; install {packages}the GPU's driver, or use --backend cpu"
 
 
 def too_old(version: tuple[int, int], renderer: str) -> str:

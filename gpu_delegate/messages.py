@@ -33,7 +33,10 @@ _CALLBACK = ctypes.CFUNCTYPE(
 
 
 class Messages:
-    """Collects from the current context on, until detach(); keeps silent where drivers know no such messages."""
+    """Collects from the current context on, until detach(); nothing where drivers know no such messages.
+
+    Nor where somebody else listens already: whoever made the context has the first say.
+    """
 
     def __init__(self, gl: GL) -> None:
         self.waiting: deque[tuple[int, str]] = deque(maxlen=MOST_WAITING)  # (type, text)
@@ -41,7 +44,7 @@ class Messages:
         self._told: set[str] = set()
         self._callback: Any = _CALLBACK(self._keep)  # lives as long as OpenGL may call it
         self._address = ctypes.cast(self._callback, ctypes.c_void_p)
-        if gl.khr_debug:
+        if gl.khr_debug and not self._listener():
             gl.glEnable(opengl.DEBUG_OUTPUT)
             gl.glEnable(opengl.DEBUG_OUTPUT_SYNCHRONOUS)
             anything, wanted = opengl.DONT_CARE, debug.level() >= debug.RUN
@@ -68,11 +71,14 @@ class Messages:
 
     def detach(self) -> None:
         """Be called no more. A context that is current outlives its release; one that is not cannot call."""
-        function = ctypes.c_void_p()
-        if self._gl.khr_debug:
-            self._gl.glGetPointerv(opengl.DEBUG_CALLBACK_FUNCTION, ctypes.byref(function))
-        if function.value and function.value == self._address.value:
+        if self._gl.khr_debug and self._listener() == self._address.value:
             self._gl.glDebugMessageCallback(None, None)
+
+    def _listener(self) -> int | None:
+        """The function that OpenGL calls now."""
+        function = ctypes.c_void_p()
+        self._gl.glGetPointerv(opengl.DEBUG_CALLBACK_FUNCTION, ctypes.byref(function))
+        return function.value
 
     def _keep(self, source: int, kind: int, _name: int, _severity: int, length: int, text: int, _user: int) -> None:
         if kind in _KINDS and not (source == _SHADER_COMPILER and kind == _ERROR) and text:

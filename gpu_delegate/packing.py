@@ -3,7 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from .graph import ABSENT, Graph, Node
+from .errors import UsageError
+from .graph import ABSENT, Graph, Node, Tensor
 from .layout import MapShape, Storage, ceil_div, shape_of
 from .rewrite import float_data
 
@@ -11,6 +12,16 @@ Float32Array = npt.NDArray[np.float32]
 Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16]
 
 LARGEST_HALF = 65504.0
+
+
+def check_values(values: object, tensor: Tensor) -> Float32Array:
+    """The values themselves, if a tensor takes them: float32 of exactly its shape, finite. Raises UsageError."""
+    if not isinstance(values, np.ndarray) or values.dtype != np.float32 or values.shape != tensor.shape:
+        given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise UsageError(f"{tensor.name} takes an array of float32 of shape {tensor.shape}, not {given}")
+    if not np.isfinite(values).all():
+        raise UsageError(f"{tensor.name} takes finite numbers, not infinities or NaN")
+    return values
 
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:

@@ -18,7 +18,7 @@ from .errors import DeviceError
 from .hazards import STORAGE, TEXTURE_FETCH
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
 from .memory import aligned
-from .packing import Float32Array, from_memory, to_memory
+from .packing import Float32Array, check_values, from_memory, to_memory
 from .program import Blueprint
 from .watch import Watch
 
@@ -174,12 +174,17 @@ class Program:
         """Where the model's first output lies."""
         return self._ranges[self.blueprint.graph.outputs[0]]
 
-    def write(self, tensor: int, values_hwc: Float32Array) -> None:
-        """Upload a tensor from RAM, any shape of the right size; for tests and checks, not for frames."""
+    def write(self, tensor: int, values: Float32Array) -> None:
+        """Upload a tensor from RAM: float32 of exactly its shape (BHWC), all finite. Raises UsageError for others.
+
+        For models that take no pictures, and for checks: it copies values into another order, while frames go up as
+        textures.
+        """
         place = self._ranges[tensor]
         shape = place.shape
-        values = np.asarray(values_hwc, np.float32).reshape(shape.height, shape.width, shape.channels)
-        texels = to_memory(values, place.storage)
+        checked = check_values(values, self.blueprint.graph.tensors[tensor])
+        values_hwc = checked.reshape(shape.height, shape.width, shape.channels)
+        texels = np.ascontiguousarray(to_memory(values_hwc, place.storage))
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
         self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
         self._gl.glBufferSubData(

@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import av
+import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -94,15 +96,14 @@ def test_make_target(line: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_python(
-    selfie_model: Path, frame_rgba: npt.NDArray[np.uint8], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copy(selfie_model, tmp_path)
-    monkeypatch.chdir(tmp_path)
+def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     (code,) = blocks("python")
-    names = {"image": frame_rgba[:256, :256, :3].astype(np.float32) / 255}
+    tensor = cv2.resize(frame_rgba[..., :3], (256, 256)).astype(np.float32)[None] / np.float32(255)
+    names: dict[str, Any] = {"image": frame_rgba, "tensor": tensor}
     exec(compile(code, "README.md", "exec"), names)
-    assert names["mask"].shape == (1, 256, 256, 1)
+    assert names["mask"].shape == (480, 640)
+    assert names["result"].shape == (1, 256, 256, 1)
+    assert names["mask"].mean() == pytest.approx(names["result"].mean(), abs=1e-3)
     assert names["mask"].max() > 0.9
 
 

@@ -1,1 +1,85 @@
-"""texelflow: people cut out of live and recorded video on any OpenGL 4.3 GPU, and a TensorFlow Lite engine."""
+"""People cut out of pictures and video on any OpenGL 4.3 GPU or the CPU, and TensorFlow Lite models as OpenGL programs.
+
+    import texelflow
+
+    with texelflow.Segmenter("selfie") as segment:
+        mask = segment(image)  # uint8 (H, W, 3) RGB or (H, W, 4) RGBA to float32 (H, W), 0 to 1
+
+    model = texelflow.Model.load("network.tflite")
+    with texelflow.Program(model) as program:
+        program.write(model.inputs[0], values)
+        program.run()
+        result = program.read(model.outputs[0])
+
+What goes wrong is a TexelflowError, whose text is one line that says what is wanted. The same as a command line is
+`texelflow` or `python -m texelflow`. Modules below this one are the program's own, and may change.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from .gpu_delegate.errors import (
+    CatalogueError,
+    DeviceError,
+    MediaError,
+    ModelError,
+    OpenGLWarning,
+    OutputError,
+    TexelflowError,
+    UnsupportedError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from .gpu_delegate.graph import Tensor
+    from .gpu_delegate.runtime import TensorRange
+    from .network import Model, Program
+    from .segmenter import Segmenter
+
+    __version__ = ""
+
+__all__ = [
+    "CatalogueError",
+    "DeviceError",
+    "MediaError",
+    "Model",
+    "ModelError",
+    "OpenGLWarning",
+    "OutputError",
+    "Program",
+    "Segmenter",
+    "Tensor",
+    "TensorRange",
+    "TexelflowError",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+]
+
+# Loaded when they are first asked for: the command line imports this package, and its help needs none of them.
+_PLACES = {
+    "Model": "network",
+    "Program": "network",
+    "Segmenter": "segmenter",
+    "Tensor": "gpu_delegate.graph",
+    "TensorRange": "gpu_delegate.runtime",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What is in __all__ and not loaded yet."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        found: Any = version("texelflow")
+    elif name in _PLACES:
+        from importlib import import_module
+
+        found = getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -183,16 +183,19 @@ def _text(raw: bytes) -> str:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[Ask]:
-    """Ask a device node; harmless to whoever else uses it. Raises OSError."""
-    handle = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    """Ask a device node; harmless to whoever else uses it. Raises OSError, on Windows always."""
+    if sys.platform == "win32":
+        raise OSError(errno.ENOSYS, "Windows has no video devices of Linux", path)
+    else:
+        handle = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
 
-        def ask(request: int, data: bytearray) -> None:
-            fcntl.ioctl(handle, request, data, True)
+            def ask(request: int, data: bytearray) -> None:
+                fcntl.ioctl(handle, request, data, True)
 
-        yield ask
-    finally:
-        os.close(handle)
+            yield ask
+        finally:
+            os.close(handle)
 
 
 def device_at(ask: Ask, path: str) -> Device:

@@ -6,6 +6,7 @@ The fallback where there is no GPU, and what the GPU path is checked against; no
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,6 +19,8 @@ from ..models.spec import ModelSpec
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, Preprocessor
 
+_REDIRECTION = threading.Lock()  # of the process's stderr, which there is one of
+
 
 class CpuPath:
     """One model for pictures of one format."""
@@ -26,10 +29,14 @@ class CpuPath:
         self, model: SegmentationModel, frame: PictureFormat, fit: Fit = "stretch", threads: int | None = None
     ) -> None:
         """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed."""
-        self.model = model
-        self._preprocessor = Preprocessor(frame, model.input_size, fit, model.spec.input_range)
+        self.model, self.fit = model, fit
+        self.take(frame)
         with _silence():
             self._reference = Reference(model.graph, threads)
+
+    def take(self, frame: PictureFormat) -> None:
+        """Take pictures of another format from now on."""
+        self._preprocessor = Preprocessor(frame, self.model.input_size, self.fit, self.model.spec.input_range)
 
     def image_to_tensor(self, picture: Picture) -> Floats:
         """The network's input (1, H, W, 3) for a picture."""
@@ -50,16 +57,21 @@ class CpuPath:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keeps TensorFlow Lite's greeting, written past Python, from the terminal; what fails is raised, not written."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+    """Keeps TensorFlow Lite's greeting, written past Python, from the terminal; what fails is raised, not written.
+
+    One at a time: of two, the later one would take nowhere for the terminal, and leave it so.
+    """
+    with _REDIRECTION:
+        if sys.stderr:  # programs without a console have none
+            sys.stderr.flush()
+        kept = os.dup(2)
+        try:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:

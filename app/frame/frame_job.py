@@ -1,14 +1,16 @@
 """A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared."""
 
+import contextlib
 from typing import Protocol
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import Progress
 
 from ..models.loading import SegmentationModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Floats
+from ..picture.preprocess import Fit, Floats, ImageSize
 from .buffers import mask_buffer
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
@@ -17,13 +19,16 @@ from .resample import MaskToFrame
 
 
 class FrameJob(Protocol):
-    """The frame job on one backend, for pictures of one format, stretched to the network's input."""
+    """The frame job on one backend, for pictures of one format."""
 
     renderer: str
     dispatches: int
 
     def run(self, picture: Picture) -> Floats:
         """The mask (h, w) of a picture, of its upright size."""
+
+    def take(self, frame: PictureFormat) -> None:
+        """Take pictures of another format from now on. Raises DeviceError; then everything is as it was."""
 
 
 class CpuFrameJob:
@@ -32,8 +37,9 @@ class CpuFrameJob:
     renderer = "TensorFlow Lite on the CPU"
     dispatches = 0
 
-    def __init__(self, model: SegmentationModel, frame: PictureFormat) -> None:
-        self.run = CpuPath(model, frame).run
+    def __init__(self, model: SegmentationModel, frame: PictureFormat, fit: Fit = "stretch") -> None:
+        path = CpuPath(model, frame, fit)
+        self.run, self.take = path.run, path.take
 
 
 class GlFrameJob:
@@ -46,14 +52,35 @@ class GlFrameJob:
         frame: PictureFormat,
         progress: Progress | None = None,
         precision: Precision = "fp32",
+        fit: Fit = "stretch",
     ) -> None:
-        self._context, self._size = context, frame.upright_size
-        self._path = GlPath(context, model, frame, "stretch", progress, precision)
-        self._to_frame = MaskToFrame(context, self._size, self._path.layout, "stretch")
-        self._mask = mask_buffer(context, self._size, self._to_frame.size_bytes)
+        self._context = context
+        self._path = GlPath(context, model, frame, fit, progress, precision)
         self._output = self._path.mask
+        with contextlib.ExitStack() as stack:
+            self._size, self._to_frame, self._mask = self._way_out(frame, stack)
+            stack.pop_all()
         self.renderer = context.renderer
         self.dispatches = self._path.dispatches + 1
+
+    def _way_out(self, frame: PictureFormat, stack: contextlib.ExitStack) -> tuple[ImageSize, MaskToFrame, BufferRange]:
+        """What lies behind the network, and is freed by the stack."""
+        size = frame.upright_size
+        to_frame = MaskToFrame(self._context, size, self._path.layout, self._path.fit)
+        stack.callback(to_frame.release)
+        mask = mask_buffer(self._context, size, to_frame.size_bytes)
+        stack.callback(self._context.gl.delete, "Buffers", mask.buffer)
+        return size, to_frame, mask
+
+    def take(self, frame: PictureFormat) -> None:
+        """The same network for pictures of another format: two shaders are compiled."""
+        with contextlib.ExitStack() as stack:
+            made = self._way_out(frame, stack)
+            self._path.take(frame)
+            stack.pop_all()
+        self._to_frame.release()
+        self._context.gl.delete("Buffers", self._mask.buffer)
+        self._size, self._to_frame, self._mask = made
 
     def run(self, picture: Picture) -> Floats:
         path = self._path

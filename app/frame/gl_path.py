@@ -69,13 +69,32 @@ class GlPath:
         self.model, self.fit, self.precision = model, fit, precision
         blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
         with contextlib.ExitStack() as stack:
-            self.frame = FrameTextures(context, frame_format, choose_path(context, frame_format), kept)
-            stack.callback(self.frame.release)
-            self._to_tensor = ImageToTensor(context, self.frame, model.input_size, fit, model.spec.input_range)
-            stack.callback(self._to_tensor.release)
+            self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)
             self.program = yield from Program.in_steps(context, blueprint, self._to_tensor.run)
             stack.pop_all()
         self._input = self.program.input
+
+    def _way_in(
+        self, context: Context, frame_format: PictureFormat, kept: int, stack: contextlib.ExitStack
+    ) -> tuple[FrameTextures, ImageToTensor]:
+        """What lies ahead of the network, and is freed by the stack."""
+        frame = FrameTextures(context, frame_format, choose_path(context, frame_format), kept)
+        stack.callback(frame.release)
+        to_tensor = ImageToTensor(context, frame, self.model.input_size, self.fit, self.model.spec.input_range)
+        stack.callback(to_tensor.release)
+        return frame, to_tensor
+
+    def take(self, frame_format: PictureFormat) -> None:
+        """Take pictures of another format from now on, with the same network: one shader is compiled.
+
+        Raises DeviceError as the constructor does; then everything is as it was.
+        """
+        with contextlib.ExitStack() as stack:
+            made = self._way_in(self.program.context, frame_format, self.frame.kept, stack)
+            stack.pop_all()
+        self._to_tensor.release()
+        self.frame.release()
+        self.frame, self._to_tensor = made
 
     @property
     def mask(self) -> TensorRange:

@@ -12,10 +12,8 @@ import os
 import sys
 from collections.abc import Callable
 
-try:
+if sys.platform != "win32":
     import resource
-except ImportError:  # no such limits here
-    resource = None  # type: ignore[assignment]
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AHEAD_BYTES = 1 << 20  # reserved at once, so that few frames ask
@@ -97,5 +95,6 @@ def _reserving() -> _Reserve:
 
 def _most_bytes() -> int:
     """How large the process may make a file."""
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0] if resource else -1
-    return sys.maxsize if resource is None or limit == resource.RLIM_INFINITY else limit
+    if sys.platform != "win32" and (limit := resource.getrlimit(resource.RLIMIT_FSIZE)[0]) != resource.RLIM_INFINITY:
+        return limit
+    return sys.maxsize

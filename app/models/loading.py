@@ -31,19 +31,30 @@ def load_segmentation(
     `progress` gets (bytes, bytes in all) of a download.
     Raises CatalogueError, ModelError, UnsupportedError, UsageError.
     """
+    shown, data, entry = _read(name_or_path, progress)
+    graph = read_model(data, shown)
+    try:
+        return _interpret(shown, data, graph, options or SpecOptions(), entry)
+    except (UnsupportedError, UsageError) as error:
+        raise type(error)(f"{shown}: {error}") from error
+
+
+def load_graph(name_or_path: str, progress: Progress | None = None) -> Graph:
+    """The graph of any model, found in the same way and named after it. Raises as load_segmentation, but UsageError."""
+    shown, data, _ = _read(name_or_path, progress)
+    return read_model(data, shown)
+
+
+def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, ModelEntry | None]:
+    """What a model is called, its file's bytes, and its entry in the catalogue."""
     resolved = resolve(name_or_path, progress)
     shown = resolved.entry.name if resolved.entry else printable(resolved.path.name)
     try:
         if resolved.path.stat().st_size > MAX_FILE_BYTES:
             raise ModelError(f"{shown}: larger than {MAX_FILE_BYTES >> 30} GiB, which no model here needs")
-        data = resolved.path.read_bytes()
+        return shown, resolved.path.read_bytes(), resolved.entry
     except OSError as error:
         raise CatalogueError(f"{shown}: cannot be read ({error.strerror}); check the file and its disk") from error
-    graph = read_model(data, shown)
-    try:
-        return _interpret(shown, data, graph, options or SpecOptions(), resolved.entry)
-    except (UnsupportedError, UsageError) as error:
-        raise type(error)(f"{shown}: {error}") from error
 
 
 def _interpret(

@@ -27,7 +27,10 @@ _TOOLS = {  # and their packages
 _SETTINGS = ("GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER", "MESA_GL_VERSION_OVERRIDE",
              "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES", "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
 _MOST_FILES = 10_000
-_INSTALL_GL = "apt-get install libegl1 libgl1 libgl1-mesa-dri, or the GPU's driver"
+_INSTALL_GL = (
+    "install the GPU's driver" if sys.platform in ("win32", "darwin")
+    else "apt-get install libegl1 libgl1 libgl1-mesa-dri, or the GPU's driver"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def python() -> list[Finding]:
     imgui = _version_of("imgui-bundle")
     return [
         _judged(supported, "Python", "Python", sys.version.split()[0], f"use Python {low} to {high}"),
-        Finding("Python", "packages", "missing", f"no {', '.join(lacking)}", "make setup", stops=True)
+        Finding("Python", "packages", "missing", f"no {', '.join(lacking)}", "install texelflow anew", stops=True)
         if lacking else Finding("Python", "packages", "ok", here),
         _judged(bool(imgui), "Python", "imgui-bundle", imgui or "not installed", "pip install imgui-bundle: overlays"),
     ]  # fmt: skip
@@ -105,7 +108,9 @@ def _health(found: Mapping[str, Any]) -> list[Finding]:
 
 
 def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:
-    """The devices without a window, and which of them is taken."""
+    """The devices without a window, and which of them is taken; Windows and macOS have no EGL of their own."""
+    if sys.platform in ("win32", "darwin"):
+        return []
     lines = []
     devices, chosen = found.get("devices"), environment.get("GLCONTEXT_DEVICE_INDEX", "0")
     if devices is None:
@@ -126,6 +131,8 @@ def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Findin
 def display(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:
     """Where windows would be shown, and whether one opens."""
     places = [f"{name}={environment[name]}" for name in ("WAYLAND_DISPLAY", "DISPLAY") if environment.get(name)]
+    if sys.platform in ("win32", "darwin"):
+        places = ["the desktop's"]
     if not places:
         return [Finding("Display", "display", "warn", "none", "set DISPLAY for windows; recordings need none")]
     lines = [Finding("Display", "display", "ok", ", ".join(places))]
@@ -233,8 +240,10 @@ def _garbage(folder: Path, known: set[str]) -> list[Finding]:
 
 
 def tools() -> list[Finding]:
-    """What only the program's own tests use."""
-    lines = []
+    """What only the program's own tests use, which run on Linux."""
+    lines: list[Finding] = []
+    if sys.platform != "linux":
+        return lines
     for tool, package in _TOOLS.items():
         path = shutil.which(tool)
         advice = f"for developers: apt-get install {package}"

@@ -1,0 +1,189 @@
+"""Any TensorFlow Lite model goes in, a program that runs it in OpenGL comes out: the public Model and Program."""
+
+import contextlib
+import os
+import threading
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import get_args
+
+import moderngl
+import numpy as np
+import numpy.typing as npt
+
+from .app.models.loading import load_graph
+from .gpu_delegate import opengl, runtime
+from .gpu_delegate.context import Context, open_context
+from .gpu_delegate.errors import DeviceError, UsageError
+from .gpu_delegate.graph import Graph, Tensor
+from .gpu_delegate.layout import Precision
+from .gpu_delegate.program import draft
+from .gpu_delegate.runtime import TensorRange, device_of
+from .words import LibraryConsole, in_words_of_python, one_of, path_of
+
+__all__ = ["Model", "Program"]
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A TensorFlow Lite model, read and checked: what it takes and gives. Model.load makes one."""
+
+    name: str
+    inputs: tuple[Tensor, ...]  # each with its name, shape (BHWC for pictures) and dtype
+    outputs: tuple[Tensor, ...]
+    graph: Graph = field(repr=False)
+
+    @staticmethod
+    def load(path_or_name: str | os.PathLike[str], quiet: bool = False) -> "Model":
+        """The model of a .tflite file, or of the catalogue, from where it is fetched if need be.
+
+        Progress of that is shown on stderr where that is a terminal, unless `quiet`. Raises CatalogueError for what
+        cannot be found, fetched or read, ModelError for a damaged file, UnsupportedError, UsageError.
+        """
+        with LibraryConsole(quiet).download() as progress:
+            graph = load_graph(path_of(path_or_name), progress)
+        inputs, outputs = (tuple(graph.tensors[i] for i in indices) for indices in (graph.inputs, graph.outputs))
+        return Model(graph.name, inputs, outputs, graph)
+
+
+class Program:
+    """A model as OpenGL compute dispatches: write() its inputs, run(), read() its outputs; or let own shaders do so.
+
+    It belongs to the thread that made it. close(), or the end of a `with` block, frees what it holds.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        context: moderngl.Context | None = None,
+        *,
+        precision: Precision = "fp32",
+        quiet: bool = False,
+    ) -> None:
+        """Compile a model; progress is shown on stderr where that is a terminal, unless `quiet`.
+
+        context: one of moderngl's, current in this thread, of OpenGL 4.3 or later, which has to be current again
+        whenever the program is used; run() changes its shader program and its bindings of textures and storage buffers.
+        Without one, a context without a window is opened, which the program makes current when it is used.
+        precision: "fp16" halves what lies between the steps of the model.
+
+        Raises UsageError, DeviceError where there is no such OpenGL or it lacks memory, UnsupportedError for a model
+        that does not run wholly on the GPU.
+        """
+        if not isinstance(model, Model):
+            raise UsageError(f"model is what Model.load gives, not {type(model).__name__}")
+        if context is not None and not isinstance(context, moderngl.Context):
+            raise UsageError(f"context is a moderngl.Context, not {type(context).__name__}")
+        one_of("precision", precision, get_args(Precision))
+        self.model, self._thread = model, threading.get_ident()
+        with contextlib.ExitStack() as stack, in_words_of_python():
+            self._context = stack.enter_context(Context.from_moderngl(context) if context else open_context())
+            blueprint = draft(model.graph, device_of(self._context), precision=precision)
+            with LibraryConsole(quiet).compilation() as progress:
+                self._program = stack.enter_context(runtime.Program(self._context, blueprint, progress))
+            self._opened: contextlib.ExitStack | None = stack.pop_all()
+
+    @property
+    def context(self) -> moderngl.Context:
+        """The moderngl context that it runs in: yours, or the one that was opened for it."""
+        return self._context.mgl
+
+    @property
+    def renderer(self) -> str:
+        """The GPU's name as OpenGL tells it."""
+        return self._context.renderer
+
+    @property
+    def input(self) -> TensorRange:
+        """Where the first input lies: a GL buffer, the bytes in it, a buffer texture over them."""
+        return self.range_of(self.model.inputs[0])
+
+    @property
+    def output(self) -> TensorRange:
+        """Where the first output lies."""
+        return self.range_of(self.model.outputs[0])
+
+    def range_of(self, tensor: Tensor) -> TensorRange:
+        """Where an input or output lies. Raises UsageError for other tensors.
+
+        With stride 1 it is a plain array of float32 in the tensor's own order. With stride 4 it is slices of four
+        channels, PHWC4: channel c of pixel (y, x) is float ((c / 4 * H + y) * W + x) * 4 + c % 4.
+        """
+        return self._program_now().range_of(self._index(tensor))
+
+    def write(self, tensor: Tensor, values: Floats) -> None:
+        """Upload an input: float32 of exactly the tensor's shape, all finite. Raises UsageError for anything else."""
+        self._program_now().write(self._index(tensor), values)
+
+    def run(self) -> None:
+        """One inference, after whatever wrote the input before, and before whatever uses the output after.
+
+        Returns before the GPU is done, and reads nothing back.
+        """
+        program, gl = self._program_now(), self._context.gl
+        gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)
+        program.run()
+        gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)
+
+    def read(self, tensor: Tensor) -> Floats:
+        """An input or output as it is now, float32 in the tensor's shape; waits for the GPU."""
+        program = self._program_now()
+        values = program.read(self._index(tensor))
+        self._context.check_errors(f"running {self.model.name}")
+        return values
+
+    def bind_texture(self, tensor: Tensor, unit: int) -> None:
+        """Let shaders read it as a `samplerBuffer` on a texture unit, four channels a texel (one, with stride 1).
+
+        Raises DeviceError for more texels than this OpenGL has in a buffer texture: bind_storage has no such limit.
+        """
+        place = self.range_of(tensor)
+        if not place.texture:
+            raise DeviceError(f"{tensor.name} is too large for a buffer texture of {self.renderer}; use bind_storage")
+        self._context.gl.glActiveTexture(opengl.TEXTURE0 + unit)
+        self._context.gl.glBindTexture(opengl.TEXTURE_BUFFER, place.texture)
+
+    def bind_storage(self, tensor: Tensor, binding: int) -> None:
+        """Let shaders read or write it as a `buffer` of std430 at a binding; an input is written so, ahead of run()."""
+        place = self.range_of(tensor)
+        span = place.buffer, place.offset_bytes, place.size_bytes
+        self._context.gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, binding, *span)
+
+    def close(self) -> None:
+        """Free everything, and the context if it was opened for this; harmless when repeated."""
+        if self._opened is None:
+            return
+        self._program_now()
+        opened, self._opened = self._opened, None
+        opened.close()
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = self.renderer if self._opened else "closed"
+        return f"<texelflow.Program {self.model.name!r}: {state}>"
+
+    def _program_now(self) -> runtime.Program:
+        """The program, with its context current. Raises UsageError on another thread, and after close()."""
+        if self._opened is None:
+            raise UsageError("this Program is closed; make another one")
+        if threading.get_ident() != self._thread:
+            raise UsageError("a Program belongs to the thread that made it; use it there, or make one in each thread")
+        self._context.make_current()
+        return self._program
+
+    def _index(self, tensor: Tensor) -> int:
+        known = {each.index: each.name for each in (*self.model.inputs, *self.model.outputs)}
+        if not isinstance(tensor, Tensor) or known.get(tensor.index) != tensor.name:
+            given = tensor.name if isinstance(tensor, Tensor) else type(tensor).__name__
+            named = ", ".join(known.values())
+            raise UsageError(f"a tensor is one of model.inputs and model.outputs ({named}), not {given}")
+        return tensor.index

@@ -1,0 +1,204 @@
+"""Pictures in RAM go in, their masks in RAM come out, on the GPU or the CPU: the public class Segmenter."""
+
+import contextlib
+import os
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Literal, get_args
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from .app.frame.frame_job import CpuFrameJob, FrameJob, GlFrameJob
+from .app.frame.machine import Backend, open_machine
+from .app.media.sources import MAX_PIXELS, MAX_SIDE
+from .app.models.loading import SegmentationModel, load_segmentation
+from .app.models.spec import SpecOptions
+from .app.picture.picture import rgba_format, rgba_picture
+from .app.picture.preprocess import Fit
+from .gpu_delegate.errors import UsageError
+from .gpu_delegate.layout import Precision
+from .words import LibraryConsole, in_words_of_python, one_of, path_of
+
+__all__ = ["Segmenter"]
+
+Frame = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.float32]
+
+_FRAME = "uint8 (H, W, 3) RGB or (H, W, 4) RGBA"
+_ONE_AS_BITS = 0x3F800000  # of float32
+
+
+class Segmenter:
+    """Masks of pictures: `segment = texelflow.Segmenter("selfie")`, then `mask = segment(frame)`.
+
+    It may be used from any thread; calls from several threads are done one after the other. What OpenGL has to do is
+    done on a thread of its own, so that no other OpenGL is touched. Several Segmenters may be open at a time. close(),
+    or the end of a `with` block, frees what it holds.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] = "selfie",
+        backend: Literal["auto", "gl", "cpu"] = "auto",
+        *,
+        input_range: tuple[float, float] | None = None,
+        activation: Literal["none", "sigmoid", "softmax"] | None = None,
+        channel: int | None = None,
+        fit: Fit = "stretch",
+        precision: Precision = "fp32",
+        quiet: bool = False,
+    ) -> None:
+        """Load and compile a model.
+
+        model: a name of the catalogue (`texelflow models` lists them), fetched if need be, or the path of a .tflite.
+        backend: "gl" is OpenGL 4.3 or later, "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work.
+        input_range, activation, channel: what the model's numbers mean, where neither its metadata nor the catalogue
+        says it: what black and white are for it, what its output still needs, and which class is wanted.
+        fit: how a frame of another aspect becomes the model's input: "stretch", "crop" (mask 0 outside) or "letterbox".
+        precision: "fp16" halves what lies between the steps of a model on the GPU.
+        quiet: show no progress; without it there is some on stderr where that is a terminal.
+
+        Raises UsageError, CatalogueError (not found, not fetched), ModelError, UnsupportedError, DeviceError.
+        """
+        one_of("backend", backend, ("auto", "gl", "cpu"))
+        one_of("fit", fit, get_args(Fit))
+        one_of("precision", precision, get_args(Precision))
+        with in_words_of_python():
+            options = SpecOptions(input_range, activation, channel)
+            console = LibraryConsole(quiet)
+            with console.download() as progress:
+                loaded = load_segmentation(path_of(model), options, progress)
+        self._lock, self._is_closed, self._process = threading.Lock(), False, os.getpid()
+        self._thread = ThreadPoolExecutor(1, "texelflow")
+        self._work = _Work(loaded, fit)
+        # Of one that is forgotten rather than closed; at the end of the process all goes anyway.
+        self._forgotten = weakref.finalize(self, _end, self._thread, self._work, False)
+        self._forgotten.atexit = False
+        try:
+            self._thread.submit(self._work.open, backend, precision, console).result()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def model(self) -> str:
+        """The model's name in the catalogue, or that of its file."""
+        return self._work.model.name
+
+    @property
+    def backend(self) -> Backend:
+        """Where the model runs: "gl" or "cpu"."""
+        return self._work.backend
+
+    @property
+    def renderer(self) -> str:
+        """Who does the work: the GPU's name as OpenGL tells it, or TensorFlow Lite on the CPU."""
+        return self._work.job.renderer
+
+    def __call__(self, frame: npt.NDArray[Any]) -> Mask:
+        """The mask of a frame, float32 (H, W): 0 is background, 1 a person, or whichever class was asked for.
+
+        frame: uint8 (H, W, 3) RGB or (H, W, 4) RGBA, row 0 on top, in any layout in memory; alpha is ignored. The mask
+        is the caller's own. A frame of another size than the one before has two small shaders compiled in OpenGL (0.1 s
+        with llvmpipe, 5 ms where Mesa has them in its cache), and costs nothing on the CPU; the network stays.
+        Raises UsageError for anything else, and after close(); DeviceError for sizes that the GPU does not take.
+        """
+        _check(frame)
+        if os.getpid() != self._process:
+            raise UsageError("this Segmenter belongs to the process that was forked; make one in each process")
+        with self._lock:
+            if self._is_closed:
+                raise UsageError("this Segmenter is closed; make another one")
+            if self.backend == "cpu":  # on the caller's thread: nothing ties it to one, and a change takes time
+                return self._work.mask(frame)
+            mask = self._thread.submit(self._work.mask, frame)
+        return mask.result()
+
+    def close(self) -> None:
+        """Free everything, once calls from other threads are done; those that come later raise UsageError."""
+        with self._lock:
+            self._is_closed = True
+            self._forgotten.detach()
+        _end(self._thread, self._work, True)
+
+    def __enter__(self) -> "Segmenter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"{self.backend}, {self.renderer}"
+        return f"<texelflow.Segmenter {self.model!r}: {state}>"
+
+
+class _Work:
+    """All that happens on the Segmenter's own thread; on the CPU frames are handled on any, one at a time."""
+
+    backend: Backend
+    job: FrameJob
+
+    def __init__(self, model: SegmentationModel, fit: Fit) -> None:
+        self.model, self._fit = model, fit
+        self._size = model.input_size  # of frames
+        self._rgba: Frame | None = None  # where RGB becomes RGBA
+        self._opened = contextlib.ExitStack()
+
+    def open(self, backend: str, precision: Precision, console: LibraryConsole) -> None:
+        """Compile for frames of the network's size: others come later, and errors at once."""
+        frame = rgba_format(self._size)
+        with in_words_of_python(), console.compilation() as progress:
+            machine = self._opened.enter_context(open_machine(backend, False, console))
+            self.backend = machine.backend
+            if machine.context:
+                self.job = GlFrameJob(machine.context, self.model, frame, progress, precision, self._fit)
+            else:
+                self.job = CpuFrameJob(self.model, frame, self._fit)
+
+    def mask(self, frame: Frame) -> Mask:
+        """The frame job, with what is asked of a stranger's frame around it."""
+        size = frame.shape[1], frame.shape[0]
+        if size != self._size:
+            with in_words_of_python():
+                self.job.take(rgba_format(size))
+            self._size, self._rgba = size, None
+        mask = self.job.run(rgba_picture(self._as_rgba(frame)))
+        # Read as integers, negative numbers and NaN are larger than 1, too: one pass instead of two.
+        return np.clip(mask, 0, 1, out=mask) if mask.view(np.uint32).max() > _ONE_AS_BITS else mask
+
+    def _as_rgba(self, frame: Frame) -> Frame:
+        if frame.shape[2] == 4:
+            return frame
+        if self._rgba is None:
+            self._rgba = np.empty((*frame.shape[:2], 4), np.uint8)
+        cv2.cvtColor(frame, cv2.COLOR_RGB2RGBA, dst=self._rgba)
+        return self._rgba
+
+    def close(self) -> None:
+        """Free everything."""
+        self._opened.close()
+
+
+def _end(thread: ThreadPoolExecutor, work: _Work, wait: bool) -> None:
+    """Have the thread close its work after all else, and end; harmless when repeated."""
+    with contextlib.suppress(RuntimeError):  # it has ended
+        thread.submit(work.close)
+    thread.shutdown(wait)
+
+
+def _check(frame: Any) -> None:
+    """Raise UsageError for what is no frame."""
+    if not isinstance(frame, np.ndarray):
+        raise UsageError(f"a frame is a NumPy array of {_FRAME}, not {type(frame).__name__}")
+    if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] not in (3, 4):
+        raise UsageError(f"a frame is {_FRAME}, not {frame.dtype} {frame.shape}")
+    height, width = frame.shape[:2]
+    if min(width, height) < 1 or max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
+        limits = f"1 to {MAX_SIDE} pixels a side and at most {MAX_PIXELS >> 20} million in all"
+        raise UsageError(f"a frame has {limits}, not {width}x{height}")

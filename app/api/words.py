@@ -1,0 +1,52 @@
+"""Arguments of the public API and errors of the program go in; what the API says of them comes out."""
+
+import contextlib
+import os
+import re
+from collections.abc import Collection, Iterator
+
+from .app.console import Console
+from .gpu_delegate.errors import TexelflowError, UsageError
+
+__all__ = ["LibraryConsole", "in_words_of_python", "one_of", "path_of"]
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+
+
+class LibraryConsole(Console):
+    """A console that shows progress, on terminals alone, and nothing if it is quiet: what was decided can be asked."""
+
+    def __init__(self, quiet: bool) -> None:
+        super().__init__(quiet=True)
+        self._err.quiet = quiet
+
+    def note(self, line: str) -> None:
+        """Nothing."""
+
+
+@contextlib.contextmanager
+def in_words_of_python() -> Iterator[None]:
+    """Errors that name options of the command line name the arguments of that meaning: input_range."""
+    try:
+        yield
+    except TexelflowError as error:
+        text = _OPTION.sub(lambda option: option[1].replace("-", "_"), str(error))
+        if text == str(error):
+            raise
+        raise type(error)(text) from None
+
+
+def one_of(name: str, value: object, choices: Collection[str]) -> None:
+    """Raise UsageError for a value that is none of the choices."""
+    if value not in choices:
+        raise UsageError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def path_of(model: object) -> str:
+    """A model's name or path as text. Raises UsageError."""
+    if not isinstance(model, str | os.PathLike):
+        raise UsageError(f"a model is a name of the catalogue or a path, not {type(model).__name__}")
+    path = os.fspath(model)
+    if not isinstance(path, str):
+        raise UsageError("a model's path is text, not bytes")
+    return path

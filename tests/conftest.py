@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests import markers
 from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
 from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F401
+from tests.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
@@ -23,6 +25,7 @@ SEED = 20190702
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    markers.pytest_addoption(parser)
     parser.addoption("--update-snapshots", action="store_true", help="store the generated GLSL as the right one")
 
 

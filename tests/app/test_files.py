@@ -167,6 +167,7 @@ def test_debug_does_not_write_over_what_is_read(
     assert contents(place) == before
 
 
+@pytest.mark.gl
 def test_force_writes_over_what_is_there_and_over_nothing_else(place: Path, texelflow: Command) -> None:
     before = contents(place)
     outputs = "--out old.mp4 --masks pics --log old.csv --trace old.json --force"
@@ -204,6 +205,7 @@ def test_folders_with_other_files_are_taken(place: Path, texelflow: Command) -> 
     assert {*after} - {*before} == {f"given/00000{number}.png" for number in range(3)}
 
 
+@pytest.mark.gl
 def test_a_name_of_the_programs_own_is_not_what_is_read(place: Path, texelflow: Command) -> None:
     (place / "texelflow-check.png").symlink_to("in.mp4")
     before = contents(place)

@@ -373,6 +373,7 @@ class TestMessages:
             compile_compute(own_context, EMPTY.replace("{}", "{ nonsense(); }"), "broken")
         own_context.check_errors("the test")
 
+    @pytest.mark.gl
     def test_the_command_line_shows_a_line(self) -> None:
         code = """
 import ctypes, sys
@@ -385,7 +386,7 @@ def slow(*_):
             insert(context, UNDEFINED, b"a stale name")
             context.check_messages("in stage network")
 import texelflow.app.models.catalogue
-app.models.catalogue.fetch = slow
+texelflow.app.models.catalogue.fetch = slow
 main(["models", "fetch", "selfie"])
 """
         done = subprocess.run(
@@ -393,6 +394,7 @@ main(["models", "fetch", "selfie"])
         )
         assert done.stderr == "texelflow: OpenGL, while in stage network: undefined behaviour: a stale name\n"
 
+    @pytest.mark.gl
     @pytest.mark.parametrize("version", ["3.3", "4.2"])
     def test_older_contexts_are_as_they_were(self, version: str) -> None:
         code = """

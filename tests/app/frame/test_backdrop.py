@@ -269,6 +269,7 @@ def test_all_is_freed(context: Context, clip: Path) -> None:
     assert living(context) == before
 
 
+@pytest.mark.gl
 def test_recordings_before_a_video_are_the_same_in_every_run(
     clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,8 @@ from texelflow.app.replay.replay_outputs import Outputs, open_outputs
 from texelflow.app.window.screenshots import Screenshots
 from texelflow.gpu_delegate.context import Context
 
+pytestmark = pytest.mark.gl
+
 RATE = 30
 UNDER_WAY = 8  # frames between the device and the file
 

@@ -35,6 +35,8 @@ from texelflow.app.replay.replay import replay
 from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.context import Context
 
+pytestmark = pytest.mark.gl
+
 CLIP = Path(assets.__file__).parent / "people.mp4"
 YUV_BYTES = 640 * 480 * 3 // 2  # of one frame, as it is decoded
 SIZE = (640, 480)

@@ -26,6 +26,8 @@ from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.app.replay.replay_outputs import open_outputs
 from texelflow.gpu_delegate.context import Context
 
+pytestmark = pytest.mark.gl
+
 WARM_UP, ROUNDS = 5, 8
 MOST_BLOCKS = 400  # of Python's memory for each replay: moderngl never frees the names of the driver's extensions
 MOST_GROWTH_BYTES = 24 << 20  # what allocators keep goes up and down; a leak of one decoder in each replay is more

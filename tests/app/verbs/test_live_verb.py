@@ -135,6 +135,7 @@ class TestWhatIsMissing:
         with MjpegServer(answer=hang_up) as server:
             assert server.url in texelflow("live", "--camera", server.url).complaint
 
+    @pytest.mark.window
     def test_no_display(self, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             monkeypatch.delenv(name, raising=False)

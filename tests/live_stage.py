@@ -8,22 +8,28 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from time import monotonic
+from time import monotonic, perf_counter_ns
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from tests.clips import Recipe, write_clip
+from tests.clocks import ManualClock
 from tests.display import Display, ManagedDisplay
+from tests.waiting import PATIENCE_S
 from texelflow import assets
+from texelflow.app.capture.capture import Capture
+from texelflow.app.capture.opener import opener
 from texelflow.app.capture.pattern import read_time_code
+from texelflow.app.capture.reader import Clock
 from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.pipeline import FrameRecord
-from texelflow.app.live.sourcing import Waker, open_source
+from texelflow.app.live.sourcing import OpenSource, Waker
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import load_segmentation
+from texelflow.app.session.derived import wanted_of
 from texelflow.app.session.hud import Hud
 from texelflow.app.session.opening import open_place, open_session
 from texelflow.app.session.session import Parts, Session
@@ -31,7 +37,6 @@ from texelflow.app.settings.settings import Settings
 from texelflow.app.settings.watch import Watch
 from texelflow.gpu_delegate import opengl
 
-PATIENCE_S = 15.0
 SIZE = (160, 120)
 
 Script = Iterator[None]
@@ -46,6 +51,7 @@ class Stage:
     display: Display
     session: Session
     config: Path
+    clock: Clock  # of the capture
     records: list[FrameRecord] = field(default_factory=list)
 
     @property
@@ -83,11 +89,14 @@ class Stage:
         draft.write_text(text)
         draft.replace(self.config)
 
-    def until(self, true: Callable[[], bool], what: str = "it") -> Script:
-        """Let the session go on until something is true."""
+    def until(self, true: Callable[[], bool], what: str = "it", pass_s: float = 0.0) -> Script:
+        """Let the session go on until something is true; on a clock that stands, so much time passes at each step."""
         end = monotonic() + PATIENCE_S
         while not true():
             assert monotonic() < end, f"{what} did not happen; the screen says: {self.words or self.board.signal!r}"
+            if isinstance(self.clock, ManualClock):
+                self.clock.pass_s(pass_s)
+                self.clock.pass_while_waiting(self.parts.capture)
             yield
 
     def frames(self, count: int) -> Script:
@@ -124,6 +133,7 @@ class Theatre:
 
     def __init__(self, display: Display, folder: Path) -> None:
         self.display, self.folder = display, folder
+        self.clock: Clock = perf_counter_ns  # of captures
         self.config = folder / "live.toml"
         self.config.touch()
 
@@ -133,15 +143,15 @@ class Theatre:
         watch, records, wake = Watch(self.config, QUICK | flags), list[FrameRecord](), Waker()
         settings = watch.settings
         with ExitStack() as stack:
-            source = open_source(settings, wake)
-            stack.callback(source.capture.close)
+            capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake, self.clock))
+            source = OpenSource(capture, capture.first(PATIENCE_S))
             title = f"{source.capture.description} - texelflow"
             console = Console(quiet=True)
             place = stack.enter_context(open_place(source, title, watch, wake, console, records.append))
             model = load_segmentation(settings.model)
             with open_session(place, source, model, settings) as session:
                 self.display.window("texelflow")
-                yield Stage(self.display, session, self.config, records)
+                yield Stage(self.display, session, self.config, self.clock, records)
                 place.window.context.check_errors("the session")
 
     def run(self, script: Callable[[Stage], Script], **flags: object) -> list[FrameRecord]:

@@ -17,14 +17,13 @@ import pytest
 from tests.clips import moving, write_clip
 from tests.commands import Command
 from tests.running import times_of
+from tests.waiting import PATIENCE_S
 from texelflow.app.console import Console, Report
 from texelflow.app.files import ENDINGS, Read, own_name
 from texelflow.app.media.recorder import _FORMATS
 from texelflow.app.replay.replay import replay
 from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.errors import UsageError
-
-PATIENCE_S = 60.0
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 
 from tests.clips import Recipe, moving, write_clip
 from tests.display import Display
+from tests.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.console import Console
 from texelflow.app.frame.effects import EFFECTS
@@ -29,7 +30,6 @@ from texelflow.app.window.loading_screen import WindowClosedError
 from texelflow.app.window.window import Window
 from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
-PATIENCE_S = 30.0
 FRAMES, RATE, GOP = 120, 10, 20
 GOLDEN = Path(__file__).parents[2] / "data"
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24

@@ -1,6 +1,7 @@
-"""Tests go in; those that need OpenGL or a window come out marked; with --without-gl any other that opens one fails.
+"""Tests go in; those that need OpenGL, a window or time come out marked; with --without-gl others that open one fail.
 
-Most are known by the fixtures that they use; whatever opens a context or a window by itself carries the marker by hand.
+Most are known by the fixtures that they use; whatever opens a context or a window by itself, or takes
+long, carries the marker by hand.
 conftest.py takes the hooks from here; `pytest -p tests.markers` does so elsewhere.
 """
 
@@ -14,7 +15,11 @@ from texelflow.app.window import library, window
 from texelflow.gpu_delegate import context
 
 FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
-    {"gl": frozenset({"_opened_context"}), "window": frozenset({"screen", "managed_screen"})}
+    {
+        "gl": frozenset({"_opened_context"}),
+        "window": frozenset({"screen", "managed_screen"}),
+        "slow": frozenset({"index"}),  # where pip runs
+    }
 )
 _OPTION = "--without-gl"
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")

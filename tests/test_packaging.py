@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).parent.parent
 PACKAGES = ("app", "gpu_delegate", "shaders", "assets")
 RESOURCES = ("*.py", "*.comp", "*.glsl", "*.vert", "*.frag", "*.mp4", "*.png", "*.jpg", "*.md")

@@ -335,6 +335,7 @@ def test_draws_the_same_on_opengl_3_3(tmp_path: Path) -> None:
 # The program itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_in_one_line(number: int) -> None:
     def let_interrupt() -> None:

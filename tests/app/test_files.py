@@ -247,6 +247,7 @@ def on_terminal(answer: bytes, question: str, *arguments: str) -> tuple[int, str
     return os.waitstatus_to_exitcode(status), shown.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "code", "last", "kept"),
     [

@@ -48,6 +48,7 @@ def calls_of(work: Callable[[], Any]) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_work_grows_as_the_network_does(name: str) -> None:
     draft(shaped(name, SMALL), HARDWARE)  # what is read once, is
@@ -81,6 +82,7 @@ def test_deep_ones_are_planned_at_once(name: str) -> None:
     assert draft(shaped(name, 180), HARDWARE).kernels
 
 
+@pytest.mark.slow
 def test_long_chains_need_no_deep_stack() -> None:
     limit = sys.getrecursionlimit()
     for name in ("chain", "gates"):

@@ -78,6 +78,7 @@ def frames_in(trace: Path) -> set[int]:
 # Signals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "out", "log", "backend"),
     [
@@ -107,6 +108,7 @@ def test_a_signal_finishes_all_files(
         assert len(times_of(tmp_path / out)) == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("out", "log", "backend"), [("out.mp4", "x.json", "cpu"), ("out.mkv", "x.csv", "gl"), ("out", "x.json", "cpu")]
 )
@@ -290,6 +292,7 @@ class Faulty:
         """Nothing is under way."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path) -> None:
     clip = write_clip(tmp_path / f"clip{suffix}", moving(400, 160, 120))

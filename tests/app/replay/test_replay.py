@@ -170,6 +170,7 @@ def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: C
 # Kinds of recordings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "height", "count", "recipe"),
     [
@@ -329,6 +330,7 @@ def test_auto_says_where_the_network_runs(texelflow: Command, context: Context) 
     assert ("--backend gl overrides" in result.err) == context.is_software
 
 
+@pytest.mark.slow
 def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
     tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

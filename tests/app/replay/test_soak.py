@@ -55,6 +55,7 @@ def held() -> Held:
     return Held(files, threading.active_count(), sys.getallocatedblocks(), pages * os.sysconf("SC_PAGESIZE"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
 def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
     options = ReplayOptions(

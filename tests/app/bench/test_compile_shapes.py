@@ -26,6 +26,8 @@ from texelflow.gpu_delegate.passes import fold_dequantize
 from texelflow.gpu_delegate.program import draft
 from texelflow.gpu_delegate.reader import read_model
 
+pytestmark = pytest.mark.slow
+
 PLANNED = [name for name in SHAPES if name != "concatenations"]
 SMALL = 21  # ops: deep enough for kernels of many nodes
 FEW = 110  # more than one kernel takes
@@ -48,7 +50,6 @@ def calls_of(work: Callable[[], Any]) -> int:
     return count
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_work_grows_as_the_network_does(name: str) -> None:
     draft(shaped(name, SMALL), HARDWARE)  # what is read once, is
@@ -82,7 +83,6 @@ def test_deep_ones_are_planned_at_once(name: str) -> None:
     assert draft(shaped(name, 180), HARDWARE).kernels
 
 
-@pytest.mark.slow
 def test_long_chains_need_no_deep_stack() -> None:
     limit = sys.getrecursionlimit()
     for name in ("chain", "gates"):

@@ -1,4 +1,5 @@
 # make demo: a segmented recording in out/    make test: every check    make setup: .venv with the program in it
+# make check: those that take less than half a minute, and need neither OpenGL nor a display
 # make soak: 10,000 live frames with everything happening to them, some minutes
 # make sound: a minute from a microphone, and how far its clicks are from their flashes
 # make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
@@ -12,7 +13,10 @@ CASES := 1000
 KILLS := 100
 SEED := 0
 
-.PHONY: setup system demo test types soak sound fuzz bench lock clean
+# Tests start the program again and again: it is compiled once, whatever the shell says
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: setup system demo check lint test types soak sound fuzz bench lock clean
 
 setup: $(STAMP)
 
@@ -27,12 +31,16 @@ system:
 demo: setup
 	$(BIN)/texelflow demo
 
-test: setup
+check: setup lint types
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not gl and not window and not slow" --without-gl --hypothesis-profile quick
+
+test: setup lint types
 	@.ci/setup tests
+	$(BIN)/pytest -q -n 2 --dist loadfile
+
+lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@$(MAKE) -s types
-	$(BIN)/pytest -q -n 2 --dist loadfile
 
 # mypy, over a tree of links that lies as the package is installed; tests run on Linux alone
 types: setup

@@ -8,21 +8,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import av
+import hypothesis
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests import markers
 from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
 from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F401
+from tests.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
+
+# No example fails because the machine is busy. "quick" is for `make check`; what names a number of examples keeps it.
+hypothesis.settings.register_profile("full", deadline=None)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+hypothesis.settings.load_profile("full")
 
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    markers.pytest_addoption(parser)
     parser.addoption("--update-snapshots", action="store_true", help="store the generated GLSL as the right one")
 
 

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 SCREEN = (800, 600)
 _NEEDED = {"Xvfb": "xvfb", "xdotool": "xdotool"}  # programs, and their packages
 _MANAGER = {"cwm": "cwm"}
-_PATIENCE_S = 20.0
 
 
 class Display:
@@ -33,7 +34,9 @@ class Display:
         """Run xdotool; its output."""
         command = ["xdotool", *map(str, arguments)]
         environment = {**os.environ, "DISPLAY": self.name}
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=20).stdout
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True, timeout=PATIENCE_S
+        ).stdout
 
     def press(self, *keys: str) -> None:
         """Press and release keys, by X's names of them, as in 'shift+Left', in the window that has the focus."""
@@ -130,7 +133,7 @@ def managed_screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed
             yield ManagedDisplay(screen.name, screen.buffer)
         finally:
             manager.terminate()
-            manager.wait(timeout=_PATIENCE_S)
+            manager.wait(timeout=PATIENCE_S)
 
 
 def _skip_without(needed: Mapping[str, str]) -> None:
@@ -155,12 +158,12 @@ def screen_server(folder: Path) -> Iterator[Display]:
         yield Display(f":{number}", folder / "Xvfb_screen0")
     finally:
         server.terminate()
-        server.wait(timeout=_PATIENCE_S)
+        server.wait(timeout=PATIENCE_S)
 
 
 def _wait_for_manager(screen: Display) -> None:
     """Until it answers what only window managers know."""
-    end = monotonic() + _PATIENCE_S
+    end = monotonic() + PATIENCE_S
     while True:
         try:
             screen.xdotool("get_desktop")

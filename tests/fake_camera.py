@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.clocks import ManualClock
 from tests.waiting import PATIENCE_S
 from texelflow.app.capture.camera import open_camera
 from texelflow.app.capture.capture import Capture
@@ -92,6 +93,7 @@ class _Worker:
     def __init__(self) -> None:
         self._camera: Camera | None = None
         self._capture: Capture | None = None
+        self._clock = ManualClock()
 
     def open(self, node: str, **wanted: Any) -> dict[str, Any]:
         self.close()
@@ -111,11 +113,12 @@ class _Worker:
 
     def watch(self, node: str) -> dict[str, Any]:
         self.close()
-        self._capture = Capture(lambda: open_camera(node, Wanted()))
+        self._capture = Capture(lambda: open_camera(node, Wanted()), clock=self._clock)
         return {"size": self._capture.first(10).picture.format.size}
 
     def state(self, node: str) -> dict[str, Any]:
         assert self._capture is not None
+        self._clock.pass_while_waiting(self._capture)
         frame, state = self._capture.take(), self._capture.state
         return {"phase": state.phase, "message": state.message, "new": frame is not None}
 

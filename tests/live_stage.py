@@ -8,17 +8,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from time import monotonic
+from time import monotonic, perf_counter_ns
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from tests.clips import Recipe, write_clip
+from tests.clocks import ManualClock
 from tests.display import Display, ManagedDisplay
+from tests.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.pattern import read_time_code
+from texelflow.app.capture.reader import Clock
 from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.pipeline import FrameRecord
@@ -37,7 +40,6 @@ from texelflow.app.verbs.live import check_files
 from texelflow.app.window.window import Window
 from texelflow.gpu_delegate import opengl
 
-PATIENCE_S = 15.0
 SIZE = (160, 120)
 
 Script = Iterator[None]
@@ -52,6 +54,7 @@ class Stage:
     display: Display
     session: Session
     config: Path
+    clock: Clock  # of the capture
     records: list[FrameRecord] = field(default_factory=list)
 
     @property
@@ -108,11 +111,14 @@ class Stage:
         draft.write_text(text)
         draft.replace(self.config)
 
-    def until(self, true: Callable[[], bool], what: str = "it") -> Script:
-        """Let the session go on until something is true."""
+    def until(self, true: Callable[[], bool], what: str = "it", pass_s: float = 0.0) -> Script:
+        """Let the session go on until something is true; on a clock that stands, so much time passes at each step."""
         end = monotonic() + PATIENCE_S
         while not true():
             assert monotonic() < end, f"{what} did not happen; the screen says: {self.words or self.hud.signal!r}"
+            if isinstance(self.clock, ManualClock):
+                self.clock.pass_s(pass_s)
+                self.clock.pass_while_waiting(self.capture)
             yield
 
     def frames(self, count: int) -> Script:
@@ -149,6 +155,7 @@ class Theatre:
 
     def __init__(self, display: Display, folder: Path) -> None:
         self.display, self.folder = display, folder
+        self.clock: Clock = perf_counter_ns  # of captures
         self.config = folder / "live.toml"
         self.config.touch()
 
@@ -158,7 +165,7 @@ class Theatre:
         watch, wake = Watch(self.config, QUICK | flags), Waker()
         settings = watch.settings
         with ExitStack() as stack:
-            source = open_source(settings, wake)
+            source = open_source(settings, wake, self.clock)
             stack.callback(source.close)
             console = Console(quiet=True)
             host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
@@ -170,7 +177,7 @@ class Theatre:
 
             with open_session(host, source.for_session(), model, settings, check) as session:
                 self.display.window("texelflow")
-                stage = Stage(self.display, session, self.config)
+                stage = Stage(self.display, session, self.config, self.clock)
                 host.observers.append(stage.records.append)
                 yield stage
                 stage.window.context.check_errors("the session")

@@ -17,8 +17,7 @@ needs_validator = pytest.mark.skipif(shutil.which(_VALIDATOR) is None, reason=f"
 
 def assert_runs_with_opengl_3_3(function: Callable[[], None]) -> None:
     """Call a function of a test's module in a process whose OpenGL is that old, without compute shaders."""
-    module = function.__module__.rpartition(".")[2]
-    command = (sys.executable, "-c", f"from tests import {module}; {module}.{function.__name__}()")
+    command = (sys.executable, "-c", f"from {function.__module__} import {function.__name__} as run; run()")
     old = {**os.environ, "MESA_GL_VERSION_OVERRIDE": "3.3"}
     done = subprocess.run(command, env=old, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ from time import monotonic
 import glfw
 
 from tests.display import Display
+from tests.waiting import PATIENCE_S
 from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.pipeline import FrameRecord
@@ -23,8 +24,6 @@ from texelflow.app.session.session import Session
 from texelflow.app.session.view import WindowView
 from texelflow.app.settings.settings import Settings
 from texelflow.app.window.window import Window
-
-PATIENCE_S = 30.0
 
 Script = Iterator[None]
 FLAGS: dict[str, object] = {"backend": "cpu", "delay_video": False, "smooth": 0.0, "overlay": False}

@@ -17,9 +17,9 @@ from typing import Any
 
 import cv2
 
+from tests.waiting import PATIENCE_S
 from texelflow.app.media.sources import FileSource
 
-PATIENCE_S = 60.0
 ROOT = Path(__file__).parents[1]
 
 

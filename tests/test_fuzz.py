@@ -25,6 +25,7 @@ def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.mark.slow
 def test_attacks_find_nothing() -> None:
     done = run("-m", "tests.fuzz", *QUICK, "--cases", CASES, "--seed", 11, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
@@ -53,6 +54,7 @@ print(json.dumps(asdict(fuzz.count("own", len(cases), 0))))
 """
 
 
+@pytest.mark.slow
 def test_findings_are_counted_and_kept(tmp_path: Path) -> None:
     counts = json.loads(run("-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})" + FINDING, cwd=tmp_path).stdout)
     assert counts["outcomes"] == {"ran": 2, "refused": 1, "raised": 3, "crashed": 1}
@@ -73,6 +75,7 @@ print(json.dumps([(ending.how, ending.text) for ending in found]))
 """
 
 
+@pytest.mark.slow
 def test_endings_are_told_apart() -> None:
     found = json.loads(run("-c", ENDINGS).stdout)
     assert [how for how, _ in found] == ["text", "crashed", "raised", "hung", "too large"]

@@ -10,6 +10,8 @@ from tests.fuzz.kills import GRACE_S, Counts, Handed, Kill, judge, plan, run_kil
 from tests.running import times_of
 
 
+@pytest.mark.slow
+@pytest.mark.window
 @pytest.mark.skipif(shutil.which("Xvfb") is None, reason="live needs a display: install xvfb")
 def test_killed_programs_keep_what_they_owe(tmp_path: Path) -> None:
     counts = run_kills(2, 784, tmp_path)  # at 5 frames a second

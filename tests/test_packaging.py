@@ -23,6 +23,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).parent.parent
 PACKAGES = ("app", "gpu_delegate", "shaders", "assets")
 RESOURCES = ("*.py", "*.comp", "*.glsl", "*.vert", "*.frag", "*.mp4", "*.png", "*.jpg", "*.md")

@@ -69,6 +69,7 @@ def test_command_with_a_window(line: str, recording: Path, display: Display) -> 
     assert process.returncode == 0, complaint
 
 
+@pytest.mark.gl
 @pytest.mark.parametrize("line", [line for line in commands("texelflow") if not opens_window(line)])
 def test_command(
     line: str, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -79,6 +80,7 @@ def test_command(
     assert result.code == 0, result.err
 
 
+@pytest.mark.gl
 def test_outputs_are_where_the_readme_says(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +98,7 @@ def test_make_target(line: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.gl
 def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     (code,) = blocks("python")
     tensor = cv2.resize(frame_rgba[..., :3], (256, 256)).astype(np.float32)[None] / np.float32(255)

@@ -15,7 +15,7 @@ from ..picture.picture import PictureFormat
 from ..picture.video_frame import VideoFrame
 from . import supervise
 from .intake import Arrival, Counts, Intake
-from .reader import Ended, Event, Failed, Opened, Pictured, Reader
+from .reader import Clock, Ended, Event, Failed, Opened, Pictured, Reader
 from .source import Opener, SourceError
 from .supervise import CaptureState
 
@@ -32,20 +32,25 @@ class Capture:
     captured, dropped pictures included.
     """
 
-    def __init__(self, open_source: Opener, arrived: Callable[[], None] = lambda: None) -> None:
-        """`arrived` is called for each picture and each change of state, on one of the capture's threads."""
-        self._open_source, self._arrived = open_source, arrived
+    def __init__(
+        self, open_source: Opener, arrived: Callable[[], None] = lambda: None, clock: Clock = perf_counter_ns
+    ) -> None:
+        """`arrived` is called for each picture and each change of state, on one of the capture's threads.
+
+        All that is said of time goes by the clock; that of perf_counter is the one that sources date pictures by.
+        """
+        self._open_source, self._arrived, self._clock = open_source, arrived, clock
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._intake, self._counts_taken = Intake(), Counts()
         self._description, self._first_error = "", ""
         self.nominal_fps = 0.0  # what the source promises; 0 if it does not
         self.sound = SoundHistory()  # of the source, as far as its opener was asked for it
-        self._watch = supervise.Watch(perf_counter_ns())
+        self._watch = supervise.Watch(clock())
         self._told = CaptureState("opening")
         self._stuck: list[Reader] = []
         with self._changed:  # it may fail before it is known here
-            self._reader = Reader(open_source, self._heed)
+            self._reader = Reader(open_source, self._heed, clock=clock)
         self._supervisor = threading.Thread(target=self._supervise, name="capture watch", daemon=True)
         self._supervisor.start()
 
@@ -89,13 +94,13 @@ class Capture:
     @property
     def state(self) -> CaptureState:
         """At this moment."""
-        return supervise.judge(self._watch, perf_counter_ns())
+        return supervise.judge(self._watch, self._clock())
 
     @property
     def fps(self) -> float:
         """Pictures that arrived in the last second; 0 while none do."""
         with self._changed:
-            return self._intake.fps(perf_counter_ns())
+            return self._intake.fps(self._clock())
 
     @property
     def description(self) -> str:
@@ -170,7 +175,7 @@ class Capture:
     def _supervise(self) -> None:
         while not self._closed.wait(_TICK_S):
             with self._changed:
-                self._reopen_if_due(perf_counter_ns())
+                self._reopen_if_due(self._clock())
             self._tell()
 
     def _reopen_if_due(self, now_ns: int) -> None:
@@ -185,7 +190,7 @@ class Capture:
         given_up = self._reader
         given_up.give_up()
         self._stuck.append(given_up)
-        self._reader = Reader(self._open_source, self._heed, given_up)
+        self._reader = Reader(self._open_source, self._heed, given_up, self._clock)
 
     def _tell(self) -> None:
         if (state := self.state) != self._told:

@@ -16,7 +16,7 @@ _GRACE_S = 1.0  # how long a reader waits for the one before to give the device 
 
 @dataclass(frozen=True)
 class Opened:
-    """The source is open; what it says of itself. at_ns is a reading of perf_counter, here and below."""
+    """The source is open; what it says of itself. at_ns is a reading of the clock, here and below."""
 
     at_ns: int
     description: str
@@ -49,6 +49,7 @@ class Ended:
 
 
 Event: TypeAlias = Opened | Pictured | Failed | Ended
+Clock: TypeAlias = Callable[[], int]  # its readings are nanoseconds, and never go back
 
 
 class Reader:
@@ -58,13 +59,17 @@ class Reader:
     """
 
     def __init__(
-        self, open_source: Opener, tell: "Callable[[Reader, Event], None]", before: "Reader | None" = None
+        self,
+        open_source: Opener,
+        tell: "Callable[[Reader, Event], None]",
+        before: "Reader | None" = None,
+        clock: Clock = perf_counter_ns,
     ) -> None:
         """It begins at once, but for `before`, which was given up and may still hold the device for a moment.
 
         `tell` is called on the reader's thread.
         """
-        self._open_source, self._tell, self._before = open_source, tell, before
+        self._open_source, self._tell, self._before, self._clock = open_source, tell, before, clock
         self._given_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
         self._thread.start()
@@ -96,16 +101,16 @@ class Reader:
                 with contextlib.suppress(Exception):  # a device that is gone may refuse to be closed
                     source.close()
         except Exception as error:  # of a driver anything may come; nothing of it may end the thread without a word
-            self._say(Failed(perf_counter_ns(), _reason(error)))
+            self._say(Failed(self._clock(), _reason(error)))
 
     def _read(self, source: Source) -> None:
-        self._say(Opened(perf_counter_ns(), source.description, source.fps, source.may_stand_still))
+        self._say(Opened(self._clock(), source.description, source.fps, source.may_stand_still))
         while not self._given_up.is_set():
             shot = source.read()
             if shot is None:
-                self._say(Ended(perf_counter_ns()))
+                self._say(Ended(self._clock()))
                 return
-            self._say(Pictured(perf_counter_ns(), shot, source.stamps))
+            self._say(Pictured(self._clock(), shot, source.stamps))
 
     def _say(self, event: Event) -> None:
         if not self._given_up.is_set():

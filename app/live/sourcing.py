@@ -5,10 +5,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter, perf_counter_ns, sleep
 
 from ..capture.capture import TIME_BASE, Capture
 from ..capture.opener import opener
+from ..capture.reader import Clock
 from ..capture.source import SourceError
 from ..outputs.file_sinks import Timing, nominal_rate
 from ..outputs.outputs import STEM
@@ -64,10 +65,10 @@ class OpenSource:
         )
 
 
-def open_source(settings: Settings, wake: Waker) -> OpenSource:
-    """The source that is wanted, waited for. Raises SourceError."""
+def open_source(settings: Settings, wake: Waker, clock: Clock = perf_counter_ns) -> OpenSource:
+    """The source that is wanted, waited for; `clock` is the capture's. Raises SourceError."""
     with contextlib.ExitStack() as stack:
-        capture, sound = _begun(settings, wake, stack)
+        capture, sound = _begun(settings, wake, stack, clock)
         first = capture.first(_PATIENCE_S)
         stack.pop_all()
         return OpenSource(capture, first, sound)
@@ -84,9 +85,11 @@ def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: G
         return OpenSource(capture, first, sound)
 
 
-def _begun(settings: Settings, wake: Waker, stack: contextlib.ExitStack) -> tuple[Capture, LiveSound]:
+def _begun(
+    settings: Settings, wake: Waker, stack: contextlib.ExitStack, clock: Clock = perf_counter_ns
+) -> tuple[Capture, LiveSound]:
     """The source, which is being opened, and its sound. Raises SourceError: there is no such microphone."""
-    capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake))
+    capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake, clock))
     sound = LiveSound(capture, microphone_of(settings))
     stack.callback(sound.close)
     return capture, sound

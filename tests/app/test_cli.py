@@ -216,6 +216,7 @@ def test_refuses_a_model(data: bytes, fragment: str, tmp_path: Path, texelflow: 
         assert "model" in complaint
 
 
+@pytest.mark.gl
 def test_names_of_files_may_hold_anything(tmp_path: Path, texelflow: Command) -> None:
     odd = "odd\n\x1b[31m[b]\udcff.mp4"
     clip = tmp_path / odd
@@ -231,6 +232,7 @@ def test_names_of_files_may_hold_anything(tmp_path: Path, texelflow: Command) ->
         assert "\x1b[31m" not in result.out + result.err
 
 
+@pytest.mark.gl
 def test_what_a_failed_run_would_replace_stays(tmp_path: Path, texelflow: Command) -> None:
     video, log = tmp_path / "out.mp4", tmp_path / "log.json"
     for path in (video, log):
@@ -241,6 +243,7 @@ def test_what_a_failed_run_would_replace_stays(tmp_path: Path, texelflow: Comman
     assert video.read_text() == log.read_text() == "precious"
 
 
+@pytest.mark.gl
 def test_says_that_the_cpu_computes_what_the_gpu_does_not(tmp_path: Path, texelflow: Command) -> None:
     model = ModelBuilder()
     x = model.input((1, 8, 8, 3))
@@ -277,6 +280,7 @@ def test_asks_for_what_a_model_does_not_say(tmp_path: Path, texelflow: Command) 
         assert option in complaint
 
 
+@pytest.mark.gl
 def test_refuses_a_tensor_over_the_limits_of_the_device(tmp_path: Path, texelflow: Command) -> None:
     (tmp_path / "large.tflite").write_bytes(relu((1, 4096, 4096, 3)))
     assert "this device allows" in texelflow("bench", "model", tmp_path / "large.tflite").complaint
@@ -331,6 +335,7 @@ def test_draws_the_same_on_opengl_3_3(tmp_path: Path) -> None:
 # The program itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_in_one_line(number: int) -> None:
     def let_interrupt() -> None:

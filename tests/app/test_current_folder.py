@@ -61,6 +61,7 @@ def test_the_poison_works(poisoned: Path) -> None:
     assert executed(poisoned) == ["app-__init__.py", "typing.py"]
 
 
+@pytest.mark.gl
 def test_doctor(poisoned: Path, selfie_model: Path) -> None:
     done = run(poisoned, "doctor", "--json")
     assert executed(poisoned) == []

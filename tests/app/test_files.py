@@ -17,14 +17,13 @@ import pytest
 from tests.clips import moving, write_clip
 from tests.commands import Command
 from tests.running import times_of
+from tests.waiting import PATIENCE_S
 from texelflow.app.console import Console, Report
 from texelflow.app.files import ENDINGS, Read, own_name
 from texelflow.app.media.recorder import _FORMATS
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
 from texelflow.gpu_delegate.errors import UsageError
-
-PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -167,6 +166,7 @@ def test_debug_does_not_write_over_what_is_read(
     assert contents(place) == before
 
 
+@pytest.mark.gl
 def test_force_writes_over_what_is_there_and_over_nothing_else(place: Path, texelflow: Command) -> None:
     before = contents(place)
     outputs = "--out old.mp4 --masks pics --log old.csv --trace old.json --force"
@@ -204,6 +204,7 @@ def test_folders_with_other_files_are_taken(place: Path, texelflow: Command) -> 
     assert {*after} - {*before} == {f"given/00000{number}.png" for number in range(3)}
 
 
+@pytest.mark.gl
 def test_a_name_of_the_programs_own_is_not_what_is_read(place: Path, texelflow: Command) -> None:
     (place / "texelflow-check.png").symlink_to("in.mp4")
     before = contents(place)
@@ -246,6 +247,7 @@ def on_terminal(answer: bytes, question: str, *arguments: str) -> tuple[int, str
     return os.waitstatus_to_exitcode(status), shown.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "code", "last", "kept"),
     [

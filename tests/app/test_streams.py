@@ -20,6 +20,7 @@ LINE = "texelflow: standard output cannot be written: no space left on device\n"
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 
 
+@pytest.mark.gl
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -61,6 +62,7 @@ def test_python_has_nothing_to_add_at_the_end(unbuffered: str) -> None:
     assert ended("texelflow models 2>/dev/full --wrong", PYTHONUNBUFFERED=unbuffered) == (2, "")
 
 
+@pytest.mark.gl
 def test_a_recording_goes_on_where_nobody_can_be_told_about_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut, out = tmp_path / "cut.mkv", tmp_path / "out.mp4"
     data = write_clip(tmp_path / "whole.mkv", moving(FRAMES, 160, 120), Recipe(rate=30)).read_bytes()

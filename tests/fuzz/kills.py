@@ -22,7 +22,8 @@ from rich.progress import track
 
 from tests.clips import Recipe, moving, write_clip
 from tests.display import screen_server
-from tests.running import PATIENCE_S, ROOT, times_of
+from tests.running import ROOT, times_of
+from tests.waiting import PATIENCE_S
 from texelflow.app.console import Console
 from texelflow.gpu_delegate.errors import MediaError
 

@@ -19,6 +19,8 @@ from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.limits import check_limits
 from texelflow.gpu_delegate.shader import explain_log, load
 
+pytestmark = pytest.mark.gl
+
 
 @pytest.fixture(scope="module")
 def _module_context() -> Iterator[Context]:

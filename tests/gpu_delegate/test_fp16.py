@@ -98,6 +98,7 @@ def gated(m: Sketch) -> int:
 GATED = OpCase("gated", "bottleneck", gated)
 
 
+@pytest.mark.gl
 @pytest.mark.parametrize("op", ["RELU", "HARD_SWISH", "MUL"])
 def test_a_wrong_op_is_named(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = read_model(GATED.model())
@@ -237,6 +238,7 @@ def model_file(tmp_path: Path) -> Path:
 class TestVerbs:
     """--precision fp16 on the command line. One real model, since each takes seconds to compile in each precision."""
 
+    @pytest.mark.gl
     def test_check_of_a_clip(self, texelflow: Command) -> None:
         """Masks are further off than float32 may be, and outlines nearly the same."""
         options = ("--from", 60, "--to", 63, "--model", "selfie-landscape", "--precision", "fp16", "--json")
@@ -246,6 +248,7 @@ class TestVerbs:
         assert LIMITS["fp32"].error < figures["max_error"] < LIMITS["fp16"].error
         assert LIMITS["fp16"].iou <= figures["min_iou"] <= figures["iou"]
 
+    @pytest.mark.gl
     def test_check_beyond_the_limits(
         self, model_file: Path, texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -258,6 +261,7 @@ class TestVerbs:
         assert "the network agrees" in figures["verdict"], "within what halves allow"
         assert (tmp_path / "texelflow-check.png").is_file()
 
+    @pytest.mark.gl
     def test_check_of_a_model(self, model_file: Path, texelflow: Command) -> None:
         result = texelflow("check", model_file, "--precision", "fp16", "--json")
         figures = json.loads(result.out)
@@ -265,6 +269,7 @@ class TestVerbs:
         assert "stored as halves" in figures["verdict"]
         assert max(tensor["max_error"] for tensor in figures["tensors"]) > 1e-4
 
+    @pytest.mark.gl
     def test_bench_of_frames(self, texelflow: Command, tmp_path: Path) -> None:
         masks = []
         for taken in (("--backend", "cpu"), ("--precision", "fp16")):
@@ -279,10 +284,12 @@ class TestVerbs:
             assert difference.iou >= LIMITS["fp16"].iou
             assert difference.union > 1000
 
+    @pytest.mark.gl
     def test_bench_of_a_model(self, model_file: Path, texelflow: Command) -> None:
         figures = json.loads(texelflow("bench", "model", model_file, "--runs", 1, "--precision", "fp16", "--json").out)
         assert figures["precision"] == "fp16"
 
+    @pytest.mark.gl
     def test_inspect(self, texelflow: Command) -> None:
         arguments = ("inspect", "selfie", "--no-peaks", "--json", "--precision")
         whole, half = (json.loads(texelflow(*arguments, precision).out) for precision in PRECISIONS)

@@ -73,14 +73,16 @@ def test_kernels_of_changed_networks(seed: int) -> None:
         4: {"head": 5},
         5: {"half": False},
     }
+    graph = read_model(selfie_like(seed, **family[seed]))
     for device in DEVICES.values():
-        check_kernels(draft(read_model(selfie_like(seed, **family[seed])), device))
+        check_kernels(draft(graph, device))
 
 
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
 def test_kernels_of_the_table(case: OpCase) -> None:
+    graph = read_model(case.model())
     for device in DEVICES.values():
-        check_kernels(draft(read_model(case.model()), device))
+        check_kernels(draft(graph, device))
 
 
 def test_bottleneck_becomes_one_kernel_behind_its_window() -> None:

@@ -200,6 +200,7 @@ def variants(name: str) -> list[str]:
 needs_validator = pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
 
 
+@pytest.mark.slow
 @needs_validator
 def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
     """Drivers accept more than the language allows; the reference compiler does not."""

@@ -150,6 +150,7 @@ def test_runs_what_is_written_instead(build: Callable[[], bytes]) -> None:
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.gl
 @BY_NAME
 def test_verbs(build: Callable[[], bytes], texelflow: Command, tmp_path: Path) -> None:
     file = tmp_path / "strange.tflite"

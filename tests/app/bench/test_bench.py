@@ -15,6 +15,8 @@ from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.gpu_delegate.context import Context
 
+pytestmark = pytest.mark.gl
+
 FIGURES = ("min_ms", "median_ms", "mean_ms", "p95_ms", "init_ms", "renderer", "backend", "precision", "dispatches")
 
 

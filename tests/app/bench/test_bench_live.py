@@ -184,6 +184,7 @@ def test_what_cannot_be_measured_is_said_in_one_line(options: LiveBench, complai
         bench_live(options, Console(quiet=True))
 
 
+@pytest.mark.window
 def test_without_a_display_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)

@@ -26,6 +26,8 @@ from texelflow.gpu_delegate.passes import fold_dequantize
 from texelflow.gpu_delegate.program import draft
 from texelflow.gpu_delegate.reader import read_model
 
+pytestmark = pytest.mark.slow
+
 PLANNED = [name for name in SHAPES if name != "concatenations"]
 SMALL = 21  # ops: deep enough for kernels of many nodes
 FEW = 110  # more than one kernel takes

@@ -104,6 +104,7 @@ def test_one_frame_is_too_few() -> None:
 # The verb
 
 
+@pytest.mark.gl
 def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = bench_quality(QualityBench(model=str(selfie_model), last=24), Console(quiet=True))
     steps = {step["name"]: step for step in figures["steps"]}
@@ -117,6 +118,7 @@ def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFi
     assert all(name in shown for name in steps)
 
 
+@pytest.mark.gl
 def test_mattes_of_a_folder_are_those_that_are_computed(selfie_model: Path, tmp_path: Path) -> None:
     for frame in range(22):
         cv2.imwrite(str(tmp_path / f"{frame:03}.png"), np.round(true_matte(frame) * 255))

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from tests.clips import number_of, numbered, write_clip
+from tests.clocks import ManualClock
 from tests.mjpeg_server import MjpegServer
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 from texelflow.app.capture.capture import TIME_BASE, Capture
 from texelflow.app.capture.mailbox import Mailbox
 from texelflow.app.capture.opener import opener
@@ -23,7 +24,6 @@ from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.errors import UsageError
 
-FIRST_S = 20.0
 QUICK = Wanted((64, 48), fps=200)
 
 
@@ -74,7 +74,7 @@ class Pipe:
         os.close(self._reading)
 
 
-def piped(stack: ExitStack) -> tuple[Capture, list[Pipe]]:
+def piped(stack: ExitStack, clock: Callable[[], int] = perf_counter_ns) -> tuple[Capture, list[Pipe]]:
     """A capture of pipes, and all that it has opened so far: one. In the end nothing is stuck any more."""
     opened: list[Pipe] = []
 
@@ -86,7 +86,7 @@ def piped(stack: ExitStack) -> tuple[Capture, list[Pipe]]:
         for pipe in opened:
             os.close(pipe.writing)
 
-    capture = stack.enter_context(Capture(open_next))
+    capture = stack.enter_context(Capture(open_next, clock=clock))
     stack.callback(let_go)
     until(lambda: capture.description)
     return capture, opened
@@ -103,7 +103,7 @@ def test_the_newest_is_taken_once() -> None:
 def test_every_picture_is_counted(stack: ExitStack) -> None:
     called = threading.Event()
     capture = stack.enter_context(Capture(opener("pattern", QUICK), called.set))
-    frames = [capture.first(FIRST_S)] + [taken(capture) for _ in range(20)]
+    frames = [capture.first(PATIENCE_S)] + [taken(capture) for _ in range(20)]
     assert called.is_set()
     for frame in frames:
         assert read_time_code(frame.rgba) == frame.index
@@ -146,7 +146,7 @@ def test_stamps_that_cannot_be_are_not_believed(stack: ExitStack, stamp: Callabl
     opened[0].captured_ns = stamp
     before_ns = perf_counter_ns()
     opened[0].send(1)
-    frame = capture.first(FIRST_S)
+    frame = capture.first(PATIENCE_S)
     assert frame.captured_ns is not None
     assert before_ns <= frame.captured_ns <= perf_counter_ns()
     assert capture.stamps == label
@@ -167,7 +167,7 @@ def test_stamps_that_cannot_be_are_not_believed(stack: ExitStack, stamp: Callabl
 def test_what_cannot_be_opened_is_said_at_once(camera: str, message: str, stack: ExitStack) -> None:
     capture = stack.enter_context(Capture(opener(camera, Wanted())))
     with pytest.raises(SourceError, match=message) as caught:
-        capture.first(FIRST_S)
+        capture.first(PATIENCE_S)
     assert capture.state.phase == "lost"
     assert capture.state.message == str(caught.value)
     assert "\n" not in str(caught.value)
@@ -188,7 +188,7 @@ def test_a_driver_s_strangest_error_is_one_line(stack: ExitStack) -> None:
 
     capture = stack.enter_context(Capture(fail))
     with pytest.raises(SourceError, match=r"RuntimeError OpenCV\(4.9\) assertion failed"):
-        capture.first(FIRST_S)
+        capture.first(PATIENCE_S)
 
 
 def test_waiting_for_the_first_picture_ends(stack: ExitStack) -> None:
@@ -199,11 +199,16 @@ def test_waiting_for_the_first_picture_ends(stack: ExitStack) -> None:
 
 
 def test_a_driver_that_never_comes_back_is_given_up(stack: ExitStack) -> None:
-    capture, opened = piped(stack)
+    clock = ManualClock()
+    capture, opened = piped(stack, clock)
     opened[0].send(1)
-    capture.first(FIRST_S)
-    until(lambda: capture.state.phase == "stalled")
-    assert capture.state.message.startswith("no picture from pipe for 2 s; trying again")
+    capture.first(PATIENCE_S)
+    clock.pass_s(1.4)
+    assert capture.state == CaptureState("live")
+    clock.pass_s(0.2)
+    assert capture.state == CaptureState("stalled", "no picture from pipe for 2 s; trying again in 1 s")
+    assert len(opened) == 1
+    clock.pass_s(0.5)
     until(lambda: len(opened) == 2)
     opened[1].send(2)
     assert taken(capture).picture.planes[0][0, 0] == 2
@@ -223,15 +228,16 @@ def test_a_source_that_is_lost_comes_back(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer())
     watched: list[Capture] = []  # it may call before it is known here
     states: list[CaptureState] = []
-    capture = Capture(opener(server.url, Wanted()), lambda: states.extend(one.state for one in watched))
+    clock = ManualClock()
+    capture = Capture(opener(server.url, Wanted()), lambda: states.extend(one.state for one in watched), clock)
     watched.append(stack.enter_context(capture))
-    capture.first(FIRST_S)
+    capture.first(PATIENCE_S)
     server.refuse()
     until(lambda: capture.state.phase == "lost")
     assert capture.state.message.startswith(f"{server.url} cut the connection")
-    until(lambda: "connection is refused" in capture.state.message)
+    until(lambda: "connection is refused" in capture.state.message, lambda: clock.pass_while_waiting(capture))
     server.come_back()
-    until(lambda: capture.state.phase == "live")
+    until(lambda: capture.state.phase == "live", lambda: clock.pass_while_waiting(capture))
     before = capture.counts.captured
     until(lambda: capture.counts.captured > before + 5)
     assert capture.counts.lost == 1
@@ -240,12 +246,19 @@ def test_a_source_that_is_lost_comes_back(stack: ExitStack) -> None:
 
 def test_a_frozen_picture_is_noticed(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer())
-    capture = stack.enter_context(Capture(opener(server.url, Wanted())))
-    capture.first(FIRST_S)
+    clock = ManualClock()
+    capture = stack.enter_context(Capture(opener(server.url, Wanted()), clock=clock))
+    capture.first(PATIENCE_S)
     server.mode = "still"
-    until(lambda: capture.state.phase == "frozen")
-    assert f"the picture from {server.url} has not changed for 2 s" in capture.state.message
-    assert capture.counts.repeated > 0
+    repeated = capture.counts.repeated
+    until(lambda: capture.counts.repeated > repeated + 2)
+    assert capture.state == CaptureState("live")
+    clock.pass_s(1.6)
+    before = capture.counts.captured
+    until(lambda: capture.counts.captured > before + 1)
+    state = capture.state
+    assert state.phase == "frozen"
+    assert f"the picture from {server.url} has not changed for 2 s" in state.message
     server.mode = "live"
     until(lambda: capture.state.phase == "live")
 
@@ -253,7 +266,7 @@ def test_a_frozen_picture_is_noticed(stack: ExitStack) -> None:
 def test_another_size_is_fitted_into_the_first(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer((64, 48)))
     capture = stack.enter_context(Capture(opener(server.url, Wanted())))
-    capture.first(FIRST_S)
+    capture.first(PATIENCE_S)
     server.size = (48, 96)
     until(lambda: capture.state.message)
     assert capture.state.message == f"{server.url} now sends 48x96, fitted into 64x48"
@@ -270,7 +283,7 @@ def test_another_size_is_fitted_into_the_first(stack: ExitStack) -> None:
 def test_a_clip_plays_at_its_own_pace(tmp_path: Path, stack: ExitStack) -> None:
     path = write_clip(tmp_path / "a.mp4", numbered(8))
     capture = stack.enter_context(Capture(opener(str(path), Wanted())))
-    frames = [capture.first(FIRST_S)]
+    frames = [capture.first(PATIENCE_S)]
     while capture.state.phase != "ended":
         sleep(0.001)
         if frame := capture.take():
@@ -286,7 +299,7 @@ def test_a_clip_plays_at_its_own_pace(tmp_path: Path, stack: ExitStack) -> None:
 def test_a_clip_that_is_looped_goes_on(tmp_path: Path, stack: ExitStack) -> None:
     path = write_clip(tmp_path / "a.mp4", numbered(3))
     capture = stack.enter_context(Capture(opener(str(path), Wanted(loop=True))))
-    capture.first(FIRST_S)
+    capture.first(PATIENCE_S)
     frame = taken(capture)
     while frame.index < 9:
         frame = taken(capture)
@@ -299,7 +312,7 @@ def test_a_clip_that_is_looped_goes_on(tmp_path: Path, stack: ExitStack) -> None
 def test_pictures_stay_as_they_were(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer(fps=200))
     capture = stack.enter_context(Capture(opener(server.url, Wanted())))
-    frames = [capture.first(FIRST_S)] + [taken(capture) for _ in range(8)]
+    frames = [capture.first(PATIENCE_S)] + [taken(capture) for _ in range(8)]
     before = [frame.picture.planes[0].tobytes() for frame in frames]
     until(lambda: capture.counts.captured > frames[-1].index + 20)
     assert [frame.picture.planes[0].tobytes() for frame in frames] == before

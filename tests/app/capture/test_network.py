@@ -19,7 +19,7 @@ from tests.mjpeg_server import HEAD, Answer, MjpegServer, jpeg, numbered_picture
 from tests.running import ROOT
 from tests.stream_sender import send_pattern
 from tests.waiting import PATIENCE_S, until
-from texelflow.app.capture import network
+from texelflow.app.capture import mjpeg, network
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.http_stream import public, request
 from texelflow.app.capture.jpegs import MOST_BYTES, JpegSplitter
@@ -236,7 +236,7 @@ def test_an_answer_that_drips_is_no_answer() -> None:
         request(server.url, 0.3)
 
 
-def test_a_stream_that_drips_is_lost() -> None:
+def test_a_stream_that_drips_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(connection: socket.socket, head: str) -> None:
         connection.sendall(HEAD + part(PICTURES[0]) + part(PICTURES[1])[:200])
         drip(connection, head)
@@ -244,6 +244,7 @@ def test_a_stream_that_drips_is_lost() -> None:
     with MjpegServer(answer=answer) as server:
         source = open_network(server.url, Wanted())
         assert source.read() is not None
+        monkeypatch.setattr(mjpeg, "_READ_NS", 200_000_000)
         with pytest.raises(SourceLostError, match="sends nothing that is a whole JPEG picture"):
             source.read()
         source.close()

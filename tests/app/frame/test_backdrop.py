@@ -14,6 +14,7 @@ from tests.clips import Recipe, number_of, numbered, set_display_matrix, write_c
 from tests.commands import Command
 from tests.living import living
 from tests.pictures import Bench, Image, noise
+from tests.waiting import PATIENCE_S
 from texelflow.app.frame.backdrop import DEFAULT_BACKGROUND, Backdrop
 from texelflow.app.frame.background import cover, read_image
 from texelflow.app.frame.canvas import Canvas
@@ -30,7 +31,6 @@ from texelflow.gpu_delegate.errors import MediaError
 ASSETS = Path(__file__).parents[3] / "assets"
 DEFAULT = ASSETS / DEFAULT_BACKGROUND
 COUNT, GAP_MS = 6, 100
-PATIENCE_S = 10
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +269,7 @@ def test_all_is_freed(context: Context, clip: Path) -> None:
     assert living(context) == before
 
 
+@pytest.mark.gl
 def test_recordings_before_a_video_are_the_same_in_every_run(
     clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

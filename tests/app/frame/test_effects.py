@@ -142,6 +142,7 @@ def draw_with_opengl_3_3() -> None:
         context.check_errors("drawing with OpenGL 3.3")
 
 
+@pytest.mark.gl
 def test_every_effect_is_drawn_by_opengl_3_3() -> None:
     assert_runs_with_opengl_3_3(draw_with_opengl_3_3)
 

@@ -1,6 +1,5 @@
 """The frame path on this machine's real OpenGL, against NumPy in double precision and app/frame/preprocess.py."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor, sampling
-from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.opengl import BufferRange
 
@@ -26,13 +25,6 @@ Image = npt.NDArray[np.uint8]
 
 FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
 SIZES = [(640, 480), (641, 479), (1, 1), (3, 1000), (1000, 3), (65, 40)]
-
-
-@pytest.fixture(scope="module")
-def gl_context() -> Iterator[Context]:
-    with open_context() as context:
-        yield context
-        context.check_errors("testing the frame path")
 
 
 def noise(size: ImageSize, seed: int = 0) -> Image:
@@ -159,8 +151,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(gl_context: Context) -> Bench:
-    return Bench(gl_context)
+def bench(context: Context) -> Bench:
+    return Bench(context)
 
 
 class TestImageToTensor:
@@ -272,15 +264,15 @@ class TestFrameTextures:
         texture = bench.context.mgl.external_texture(bench.frame(rgba).textures[0], (7, 5), 4, 0, "f1")
         assert texture.read() == rgba.tobytes()
 
-    def test_refuses_what_the_device_cannot_hold(self, gl_context: Context) -> None:
-        side = gl_context.limits.texture_size + 1
+    def test_refuses_what_the_device_cannot_hold(self, context: Context) -> None:
+        side = context.limits.texture_size + 1
         with pytest.raises(DeviceError, match=f"{side}x1 pixels are too many"):
-            FrameTextures(gl_context, rgba_format((side, 1)))
+            FrameTextures(context, rgba_format((side, 1)))
         with pytest.raises(DeviceError, match=f"1x{side} pixels are too many"):
-            OffscreenTarget(gl_context, (1, side))
+            OffscreenTarget(context, (1, side))
 
-    def test_refuses_another_shape(self, gl_context: Context) -> None:
-        with FrameTextures(gl_context, rgba_format((4, 4))) as frame, pytest.raises(ValueError, match="4x4"):
+    def test_refuses_another_shape(self, context: Context) -> None:
+        with FrameTextures(context, rgba_format((4, 4))) as frame, pytest.raises(ValueError, match="4x4"):
             frame.upload(rgba_picture(noise((4, 5))))
 
 

@@ -364,6 +364,7 @@ def draw_with_opengl_3_3() -> None:
         context.check_errors("refining with OpenGL 3.3")
 
 
+@pytest.mark.gl
 def test_opengl_3_3_is_enough() -> None:
     assert_runs_with_opengl_3_3(draw_with_opengl_3_3)
 

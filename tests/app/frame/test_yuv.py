@@ -145,6 +145,7 @@ def convert_with_opengl_3_3() -> None:
         context.check_errors("converting with OpenGL 3.3")
 
 
+@pytest.mark.gl
 def test_opengl_3_3_converts_as_well() -> None:
     assert_runs_with_opengl_3_3(convert_with_opengl_3_3)
 

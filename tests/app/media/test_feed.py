@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clips import Recipe, moving, number_of, numbered, write_clip
+from tests.waiting import PATIENCE_S
 from texelflow.app.media.feed import Feed, following
 from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
 from texelflow.gpu_delegate.errors import MediaError
 
 FRAMES = 30
-PATIENCE_S = 20.0
 
 
 @pytest.fixture(scope="module")

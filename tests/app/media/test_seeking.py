@@ -24,6 +24,8 @@ from texelflow.app.media.sources import FileSource, Position, VideoFrame
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
+pytestmark = pytest.mark.slow
+
 FRAMES = 40
 X264 = {"crf": "16", "preset": "veryfast", "g": "10", "bf": "3"}
 USUAL = Recipe(codec_options=X264)

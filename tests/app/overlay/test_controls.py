@@ -15,6 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from tests.choices import any_settings
 from tests.display import Display
 from tests.living import living
+from tests.waiting import PATIENCE_S
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.overlay.controls import controls
 from texelflow.app.overlay.gui import Gui
@@ -31,7 +32,6 @@ if find_spec("imgui_bundle") is None:
 
 SIZE = (640, 480)
 PLAIN, WITH_PANEL = Settings(), Settings(panel=True)
-PATIENCE_S = 20.0
 BOXES, SLIDERS, WAYS_BACK = 392.0, 560.0, 600.0  # pixels from the left: where rows can be clicked
 PRESS, RELEASE = Button(0, True), Button(0, False)
 ROW = 23.0

@@ -1,6 +1,5 @@
 """Pictures of YUV, grey and RGBA on the CPU and on this machine's OpenGL, against the definition, and libswscale."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -19,7 +18,7 @@ from texelflow.app.picture.picture import Layout, Matrix, Orientation, Picture, 
 from texelflow.app.picture.preprocess import Fit, Preprocessor
 from texelflow.app.picture.video_frame import picture_format, views
 from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context, compile_compute, open_context
+from texelflow.gpu_delegate.context import Context, compile_compute
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.shader import load
 
@@ -47,13 +46,6 @@ FORMATS = [
     replace(PLANAR, layout="gray", chroma_shift=(0, 0), bits=16, full_range=True),
     PictureFormat((37, 23)),
 ]
-
-
-@pytest.fixture(scope="module")
-def context() -> Iterator[Context]:
-    with open_context() as opened:
-        yield opened
-        opened.check_errors("testing pictures")
 
 
 def noise(form: PictureFormat) -> Picture:

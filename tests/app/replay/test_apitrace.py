@@ -12,6 +12,8 @@ import pytest
 from tests.running import ROOT
 from texelflow import assets
 
+pytestmark = pytest.mark.gl
+
 CLIP = Path(assets.__file__).parent / "people.mp4"
 # Whatever brings pixels or buffers to the CPU, in all forms (n, Named, Sub, Texture, ARB); mapping, too, if it reads
 READING = re.compile(r"gl(ReadPixels|Readn|Get\w*(Image|SubData)|Map\w*Buffer)\w*\(")

@@ -24,6 +24,8 @@ from texelflow.app.outputs.screenshots import Screenshots
 from texelflow.app.session import opening
 from texelflow.gpu_delegate.context import Context
 
+pytestmark = pytest.mark.gl
+
 RATE = 30
 UNDER_WAY = 8  # frames between the device and the file
 
@@ -75,6 +77,7 @@ def frames_in(trace: Path) -> set[int]:
 # Signals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "out", "log", "backend"),
     [
@@ -104,6 +107,7 @@ def test_a_signal_finishes_all_files(
         assert len(times_of(tmp_path / out)) == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("out", "log", "backend"), [("out.mp4", "x.json", "cpu"), ("out.mkv", "x.csv", "gl"), ("out", "x.json", "cpu")]
 )
@@ -279,6 +283,7 @@ def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, mon
     events_of(tmp_path / "t.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path) -> None:
     clip = write_clip(tmp_path / f"clip{suffix}", moving(400, 160, 120))

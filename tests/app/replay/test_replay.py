@@ -36,6 +36,8 @@ from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
 from texelflow.gpu_delegate.context import Context
 
+pytestmark = pytest.mark.gl
+
 CLIP = Path(assets.__file__).parent / "people.mp4"
 YUV_BYTES = 640 * 480 * 3 // 2  # of one frame, as it is decoded
 SIZE = (640, 480)
@@ -172,6 +174,7 @@ def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: C
 # Kinds of recordings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "height", "count", "recipe"),
     [
@@ -326,6 +329,7 @@ def test_auto_says_where_the_network_runs(texelflow: Command, context: Context) 
     assert ("--backend gl overrides" in result.err) == context.is_software
 
 
+@pytest.mark.slow
 def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
     tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_frames_in_a_window_are_read_back_by_nobody(clip: Path, display: Display
     assert summary["readback_bytes"] == 0
 
 
+@pytest.mark.window
 def test_without_a_display_there_is_one_line(clip: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)

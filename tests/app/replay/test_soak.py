@@ -21,6 +21,8 @@ from texelflow.app.replay.replay import replay, source_to_run
 from texelflow.app.session.opening import SessionHost, open_session
 from texelflow.gpu_delegate.context import Context
 
+pytestmark = pytest.mark.gl
+
 WARM_UP, ROUNDS = 5, 8
 MOST_BLOCKS = 400  # of Python's memory for each replay: moderngl never frees the names of the driver's extensions
 MOST_GROWTH_BYTES = 24 << 20  # what allocators keep goes up and down; a leak of one decoder in each replay is more
@@ -48,6 +50,7 @@ def held() -> Held:
     return Held(files, threading.active_count(), sys.getallocatedblocks(), pages * os.sysconf("SC_PAGESIZE"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
 def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
     flags = {"out": str(tmp_path / "out.mp4"), "masks": str(tmp_path / "masks"), "backend": backend}

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.display import SCREEN
-from tests.live_stage import PATIENCE_S, SIZE, Script, Stage, Theatre
+from tests.live_stage import SIZE, Script, Stage, Theatre
 from tests.running import times_of
+from tests.waiting import PATIENCE_S
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.media.sources import FileSource

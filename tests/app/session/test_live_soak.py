@@ -138,6 +138,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"] if LONG else ["gl"])
 def test_live_levels_off(
     backend: str, display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -12,7 +12,8 @@ import pytest
 
 from tests.clips import Recipe, moving, write_clip
 from tests.display import Display
-from tests.replay_stage import PATIENCE_S, Played, Script, Stage, opened, run
+from tests.replay_stage import Played, Script, Stage, opened, run
+from tests.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.models.loading import SegmentationModel, load_segmentation

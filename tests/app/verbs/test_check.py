@@ -93,6 +93,7 @@ def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(user, "draft", altered)
 
 
+@pytest.mark.gl
 @pytest.mark.parametrize("unfused", [False, True])
 def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
     graph = read_model(network)
@@ -106,6 +107,7 @@ def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.Capt
         assert compared == {node.outputs[0] for node in graph.nodes if node.op != "DEQUANTIZE"}
 
 
+@pytest.mark.gl
 @ALTERATIONS
 @pytest.mark.parametrize("unfused", [False, True])
 def test_an_altered_op_is_named(
@@ -126,6 +128,7 @@ def test_an_altered_op_is_named(
         assert all(t["max_error"] <= t["limit"] for t in before)
 
 
+@pytest.mark.gl
 @ALTERATIONS
 def test_a_clip_on_an_altered_network_fails(
     model_file: Path,
@@ -155,6 +158,7 @@ def frame_of(index: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         return next(iter(source)).rgba
 
 
+@pytest.mark.gl
 def test_demo_clip_agrees(selfie_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model: SegmentationModel = load_segmentation(str(selfie_model))
@@ -167,6 +171,7 @@ def test_demo_clip_agrees(selfie_model: Path, tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.iterdir()), "a check that passes leaves no picture"
 
 
+@pytest.mark.gl
 def test_the_command_line_gives_json_and_exit_codes(
     model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,8 @@ from tests.display import Display
 from texelflow.app.verbs import doctor_findings as findings
 from texelflow.app.verbs.doctor import probe
 
+pytestmark = pytest.mark.gl
+
 
 @pytest.fixture
 def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:

@@ -120,6 +120,7 @@ def test_every_supported_op_is_tried() -> None:
     assert all(reason is None or len(reason) > 10 for reason in reasons.values())
 
 
+@pytest.mark.gl
 @pytest.mark.parametrize("arguments", [["--no-peaks"], ["--unfused", "--no-peaks"], []])
 def test_the_verb_prints_it(model_file: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(model_file), *arguments]) == 0
@@ -130,6 +131,7 @@ def test_the_verb_prints_it(model_file: Path, arguments: list[str], capsys: pyte
     assert max(map(len, shown.splitlines())) <= 120
 
 
+@pytest.mark.gl
 def test_the_verb_gives_json(model_file: Path, blueprint: Blueprint, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(model_file), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -15,8 +15,8 @@ import pytest
 from tests.commands import Command
 from tests.display import Display
 from tests.mjpeg_server import HEAD, MjpegServer
-from tests.running import PATIENCE_S, ROOT, times_of
-from tests.waiting import until
+from tests.running import ROOT, times_of
+from tests.waiting import PATIENCE_S, until
 from texelflow.app.media.sources import FileSource
 from texelflow.app.settings.config import read_config
 from texelflow.app.settings.settings import Settings
@@ -135,6 +135,7 @@ class TestWhatIsMissing:
         with MjpegServer(answer=hang_up) as server:
             assert server.url in texelflow("live", "--camera", server.url).complaint
 
+    @pytest.mark.window
     def test_no_display(self, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             monkeypatch.delenv(name, raising=False)

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.display import SCREEN, Display
+from tests.waiting import PATIENCE_S
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from texelflow.app.window.blit import blit, letterbox
@@ -27,7 +28,6 @@ from texelflow.app.window.window import Window, fitted
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 
-PATIENCE_S = 20.0
 SIZE = (160, 120)
 sides = st.integers(1, 5000)
 

@@ -1,0 +1,32 @@
+"""A test says how much time has passed; a clock comes out that shows it, however long the machine takes."""
+
+import threading
+from time import perf_counter_ns
+
+from texelflow.app.capture.capture import Capture
+
+_READING_NS = 100_000  # later than the one before, so that no two are the same
+_STEP_S = 0.5
+
+
+class ManualClock:
+    """Called, it gives nanoseconds. It begins where perf_counter stands, and goes on by readings and `pass_s` alone."""
+
+    def __init__(self) -> None:
+        self._now_ns = perf_counter_ns()
+        self._lock = threading.Lock()
+
+    def __call__(self) -> int:
+        with self._lock:
+            self._now_ns += _READING_NS
+            return self._now_ns
+
+    def pass_s(self, seconds: float) -> None:
+        """So many seconds later."""
+        with self._lock:
+            self._now_ns += int(seconds * 1e9)
+
+    def pass_while_waiting(self, capture: Capture) -> None:
+        """Half a second later, if nothing but time keeps a capture from opening its source again."""
+        if "; trying again in " in capture.state.message:
+            self.pass_s(_STEP_S)

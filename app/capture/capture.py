@@ -33,16 +33,21 @@ class Capture:
     """
 
     def __init__(
-        self, open_source: Opener, arrived: Callable[[], None] = lambda: None, clock: Clock = perf_counter_ns
+        self,
+        open_source: Opener,
+        arrived: Callable[[], None] = lambda: None,
+        clock: Clock = perf_counter_ns,
+        format: PictureFormat | None = None,
     ) -> None:
         """`arrived` is called for each picture and each change of state, on one of the capture's threads.
 
         All that is said of time goes by the clock; that of perf_counter is the one that sources date pictures by.
+        Frames are of the `format`, by default of that of the first picture.
         """
         self._open_source, self._arrived, self._clock = open_source, arrived, clock
         self._changed = threading.Condition()
         self._closed = threading.Event()
-        self._intake, self._counts_taken = Intake(), Counts()
+        self._intake, self._counts_taken = Intake(format), Counts()
         self._description, self._first_error = "", ""
         self.nominal_fps = 0.0  # what the source promises; 0 if it does not
         self.sound = SoundHistory()  # of the source, as far as its opener was asked for it

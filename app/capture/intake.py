@@ -51,8 +51,8 @@ class Arrival:
 class Intake:
     """For one capture. Its caller sees to it that one thread at a time uses it, but for `prepare`."""
 
-    def __init__(self) -> None:
-        self.format: PictureFormat | None = None  # of all frames: that of the first picture
+    def __init__(self, format: PictureFormat | None = None) -> None:
+        self.format = format  # of all frames: that of the first picture, unless one was asked for
         self.counts = Counts()
         self.stamps = ""  # where captured_ns of the last frame came from
         self._mailbox: Mailbox[VideoFrame] = Mailbox()

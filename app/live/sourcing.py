@@ -21,6 +21,7 @@ from ..session.opening import SessionSource
 from ..settings.settings import Settings
 from ..window.loading_screen import LoadingScreen
 from ..window.window import Window
+from .on_demand import OnDemand
 from .sound import LiveSound, microphone_of
 
 _PATIENCE_S = 20.0  # for the first picture: some cameras take 12 s to open
@@ -55,11 +56,11 @@ class OpenSource:
         """Of a window that shows it."""
         return f"{self.capture.description} - texelflow"
 
-    def for_session(self) -> SessionSource:
+    def for_session(self, clock: NewestWins | None = None) -> SessionSource:
         """What a session is made of; once for each capture. Cameras' pixels are square."""
         capture, first = self.capture, self.first
         timing = Timing(TIME_BASE, nominal_rate(capture.nominal_fps or capture.fps))
-        clock = NewestWins(capture, first)
+        clock = clock or NewestWins(capture, first)
         return SessionSource(
             clock, first.picture.format, timing, self.title, Path(STEM), lambda: first, sound=self.sound
         )
@@ -72,6 +73,16 @@ def open_source(settings: Settings, wake: Waker, clock: Clock = perf_counter_ns)
         first = capture.first(_PATIENCE_S)
         stack.pop_all()
         return OpenSource(capture, first, sound)
+
+
+def on_demand(source: OpenSource, settings: Settings, wake: Waker, readers: Callable[[], int | None]) -> OnDemand:
+    """The source's clock, by which its camera is open while `readers` tells of some."""
+
+    def reopen() -> Capture:
+        open_camera = opener(settings.camera, wanted_of(settings))
+        return Capture(open_camera, wake, format=source.first.picture.format)
+
+    return OnDemand(source.capture, source.first, reopen, readers)
 
 
 def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: Gui, last: VideoFrame) -> OpenSource:

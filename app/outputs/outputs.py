@@ -80,6 +80,12 @@ class Outputs:
         return tuple(self._active)
 
     @property
+    def camera_device(self) -> str | None:
+        """The virtual camera's, while it is active."""
+        worker = self._active.get("virtual camera")
+        return worker.sink.device if worker and isinstance(worker.sink, VirtualCamera) else None
+
+    @property
     def keeps_alpha(self) -> bool:
         """Whether the recording that was begun last keeps the picture's transparency."""
         return self._alpha

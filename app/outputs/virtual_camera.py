@@ -39,6 +39,7 @@ class VirtualCamera:
             raise DeviceError(f"no virtual camera: pyvirtualcam is not installed; {INSTALL}") from None
         self.format, self._camera = _open(pyvirtualcam, size, fps if fps > 0 else _USUAL_RATE)
         self._frames = 0
+        self.device: str = self._camera.device
         self.name = one_line(f"virtual camera {self._camera.device}")
         kept = kept_size(self._camera.device)
         if kept not in (None, size):

@@ -5,7 +5,7 @@ What that came to comes out.
 
 import contextlib
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 from ..console import Console
 from ..files import Files, Read, settle
 from ..frame.moving_background import check_background
-from ..live.sourcing import OpenSource, Waker, open_source, open_source_in_sight
+from ..live.readers import readers
+from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_source_in_sight
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.video_frame import VideoFrame
 from ..session.derived import check_videos, choice_of, reads_of, spec_of, writes_any, writes_of
 from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
+from ..session.session import Session
 from ..settings.settings import Settings
 from ..settings.watch import Watch
 from ..signals import exit_code, stop_flag
@@ -70,8 +72,7 @@ def _run(host: SessionHost, source: OpenSource, wake: Waker) -> int | None:
                 stack.callback(reopened.close)
                 if host.window:
                     host.window.rename(reopened.title)
-                opened = open_session(host, reopened.for_session(), _model(settings), settings, _checking(host))
-                session = stack.enter_context(opened)
+                session = stack.enter_context(_session(host, reopened, settings, wake))
             except TexelflowError as error:
                 if before is None or isinstance(error, WindowClosedError):
                     raise
@@ -85,6 +86,24 @@ def _run(host: SessionHost, source: OpenSource, wake: Waker) -> int | None:
         before, settings, reopened, notice = settings, session.controller.settings, None, ""
         del session
         gc.collect()  # its parts refer to each other, and some hold much memory
+
+
+@contextlib.contextmanager
+def _session(host: SessionHost, source: OpenSource, settings: Settings, wake: Waker) -> Iterator[Session]:
+    """A session; of a virtual camera alone, that nobody watches here, the camera is open while somebody reads it."""
+
+    def read_by() -> int | None:
+        device = session.parts.outputs.camera_device
+        return readers(device) if device else None
+
+    clock = None
+    if host.window is None and settings.virtual_camera and not writes_any(settings):
+        clock = on_demand(source, settings, wake, read_by)
+    opened = open_session(host, source.for_session(clock), _model(settings), settings, _checking(host))
+    with opened as session, contextlib.ExitStack() as stack:
+        if clock:
+            stack.callback(clock.close)
+        yield session
 
 
 def _reopened(host: SessionHost, settings: Settings, wake: Waker, last: VideoFrame) -> OpenSource:

@@ -51,8 +51,6 @@ def replay(options: ReplayOptions, console: Console, report: Report | None = Non
     watch = options.watch()
     check_options(options, watch.settings)
     force = settle(files_of(options, watch.settings), options.force)
-    if not (options.window or writes_any(watch.settings) or options.log or options.trace):
-        console.note("nothing is written, this only measures: --out FILE records the result, --window shows it")
     with contextlib.ExitStack() as stack:
         opened = _open(options, watch, console, stack)
         summary, signal = _run(options, watch.settings, opened, force, report)
@@ -147,6 +145,10 @@ def _run(
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(open_session(host, opened.source, model, settings, check_files))
         check_files(settings)
+        if not (options.window or writes_any(settings) or options.log or options.trace):
+            host.console.note(
+                "nothing is written, this only measures: --out FILE records the result, --window shows it"
+            )
         reports = stack.enter_context(_reports(options, session))
         host.observers.append(reports.add)
         with stop_flag() as stopped, _progress(options, opened, report) as shown:

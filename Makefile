@@ -12,9 +12,6 @@ CASES := 1000
 KILLS := 100
 SEED := 0
 
-# Tests start the program again and again: it is compiled once, whatever the shell says
-export PYTHONDONTWRITEBYTECODE :=
-
 .PHONY: setup system demo check lint test types soak fuzz bench lock clean
 
 setup: $(STAMP)

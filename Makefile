@@ -13,9 +13,6 @@ CASES := 1000
 KILLS := 100
 SEED := 0
 
-# Tests start the program again and again: it is compiled once, whatever the shell says
-export PYTHONDONTWRITEBYTECODE :=
-
 .PHONY: setup system demo check lint test types soak sound fuzz bench lock clean
 
 setup: $(STAMP)

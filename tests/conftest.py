@@ -3,7 +3,9 @@
 Only tests that ask for `context` need OpenGL; only tests that ask for a model need the network, once.
 """
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +35,12 @@ SEED = 20190702
 def pytest_addoption(parser: pytest.Parser) -> None:
     markers.pytest_addoption(parser)
     parser.addoption("--update-snapshots", action="store_true", help="store the generated GLSL as the right one")
+
+
+def pytest_configure() -> None:
+    """Tests start the program again and again: Python keeps what it has compiled, even where the shell forbids it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,10 +1,12 @@
 """Replays that end before their time, by signals, full disks and failures: what was written until then is whole."""
 
 import contextlib
+import json
 import os
 import re
 import signal
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import av
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
+from tests.clips import Recipe, moving, packets, write_clip
 from tests.commands import Command
 from tests.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
 from texelflow.app.frame.pipeline import Stage
@@ -104,7 +106,11 @@ def test_a_signal_finishes_all_files(
         assert len(pictures_of(tmp_path / out)) == rows
     else:
         check_video(tmp_path / out, rows, 0)
-        assert len(times_of(tmp_path / out)) == rows
+        times = times_of(tmp_path / out)
+        assert len(times) == rows
+        assert packets(tmp_path / out, "audio")[-1][0] <= times[-1] + Fraction(1, 10)
+    if log.endswith(".json"):
+        assert json.loads((tmp_path / log).read_text())["summary"]["interrupted"]
 
 
 @pytest.mark.slow

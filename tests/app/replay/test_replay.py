@@ -4,10 +4,8 @@ import csv
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
-import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import Recipe, moving, packets, time_of, write_clip
+from tests.clips import Recipe, moving, time_of, write_clip
 from tests.commands import Command
 from texelflow import assets
 from texelflow.app.console import Console
@@ -251,33 +249,7 @@ def test_finishes_what_a_cut_off_recording_holds(
     assert len(frames_of(tmp_path / "out.mp4")) == len(rows)
 
 
-# Interrupted
-
-
-def test_ctrl_c_finishes_the_recording_and_the_log(tmp_path: Path) -> None:
-    clip = write_clip(tmp_path / "clip.mp4", moving(2000), Recipe(sound="aac"))
-    output, log = tmp_path / "out.mp4", tmp_path / "x.json"
-    command = ["replay", clip, "--out", output, "--log", log, "--backend", "cpu"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "texelflow.app.cli", *map(str, command)], stderr=subprocess.PIPE, text=True
-    ) as process:
-        deadline = time.monotonic() + 60
-        while not (log.exists() and log.stat().st_size > 4000) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGSTOP)  # reading takes more than one look, and a row may come in between
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        running = json.loads(log.read_text())  # whole at any time
-        process.send_signal(signal.SIGCONT)
-        process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted after" in complaint
-    assert "Traceback" not in complaint
-    written = json.loads(log.read_text())
-    assert len(running["frames"]) <= len(written["frames"]) < 2000
-    assert written["summary"]["interrupted"]
-    assert len(frames_of(output)) == len(written["frames"])
-    assert packets(output, "audio")[-1][0] <= times_of(output)[-1] + Fraction(1, 10)
+# Full disks
 
 
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def model(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="module")
-def _compiled() -> Iterator[dict[tuple[object, ...], Program]]:
+def _programs() -> Iterator[dict[tuple[object, ...], Program]]:
     programs: dict[tuple[object, ...], Program] = {}
     yield programs
     for program in programs.values():
@@ -47,15 +47,15 @@ def _compiled() -> Iterator[dict[tuple[object, ...], Program]]:
 
 
 @pytest.fixture
-def compiled(context: Context, _compiled: dict[tuple[object, ...], Program]) -> Compile:
+def program_of(context: Context, _programs: dict[tuple[object, ...], Program]) -> Compile:
     """Programs of models (paths or names of CHANGES), compiled once for all tests, since that takes seconds."""
 
     def program(name: Path | str, device: str = "software", fuse: bool = True, keep_all: bool = False) -> Program:
         key = (name, device, fuse, keep_all)
-        if key not in _compiled:
+        if key not in _programs:
             graph = load_model(name) if isinstance(name, Path) else read_model(CHANGES[name])
-            _compiled[key] = Program(context, draft(graph, DEVICES[device], fuse, keep_all))
-        return _compiled[key]
+            _programs[key] = Program(context, draft(graph, DEVICES[device], fuse, keep_all))
+        return _programs[key]
 
     return program
 
@@ -74,14 +74,14 @@ def random_inputs(model: bytes, seed: int = 1) -> list[Floats]:
 
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_every_stored_tensor_agrees_on_a_real_frame(
-    compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
+    program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
 ) -> None:
     graph = load_model(model)
     frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
     reference = Reference(graph, keep_all_tensors=True)
     (mask,) = reference.run(frame)
     assert 0.1 < mask.mean() < 0.9, "the frame shows people"
-    program = compiled(model, fuse=fuse, keep_all=True)
+    program = program_of(model, fuse=fuse, keep_all=True)
     (found,) = run(program, [frame])
     compared = [tensor for tensor in program.blueprint.stored if tensor in graph.tensors]
     errors = {
@@ -100,17 +100,17 @@ def test_few_dispatches(context: Context, model: Path) -> None:
 
 
 def test_memory_is_used_again_without_changing_anything(
-    compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]
+    program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]
 ) -> None:
-    shared, apart = compiled(model), compiled(model, fuse=True, keep_all=True)
+    shared, apart = program_of(model), program_of(model, fuse=True, keep_all=True)
     assert shared.blueprint.plan.total_bytes < apart.blueprint.plan.total_bytes
     frame = network_input(frame_rgba, shared.blueprint.graph.tensors[shared.blueprint.graph.inputs[0]].shape)
     (first,), (second,) = (run(program, [frame]) for program in (shared, apart))
     assert first.tobytes() == second.tobytes()
 
 
-def test_two_runs_give_the_same_bytes(compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
-    program = compiled(model)
+def test_two_runs_give_the_same_bytes(program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
+    program = program_of(model)
     frame = network_input(frame_rgba, program.blueprint.graph.tensors[program.blueprint.graph.inputs[0]].shape)
     (first,) = run(program, [frame])
     (other,) = run(program, [frame[:, ::-1]])
@@ -141,12 +141,12 @@ ON_OTHER_DEVICES = (
 
 
 @pytest.mark.parametrize(("name", "device"), [*((name, "software") for name in CHANGES), *ON_OTHER_DEVICES])
-def test_changed_networks_agree(compiled: Compile, name: str, device: str) -> None:
+def test_changed_networks_agree(program_of: Compile, name: str, device: str) -> None:
     model = CHANGES[name]
     inputs = random_inputs(model)
     wanted = on_cpu(model, inputs)
     assert wanted[0].std() > 0.01, "a constant mask would prove nothing"
-    assert worst(run(compiled(name, device), inputs), wanted) <= TOLERANCE
+    assert worst(run(program_of(name, device), inputs), wanted) <= TOLERANCE
 
 
 def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> None:
@@ -186,8 +186,8 @@ def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -
     assert together.tobytes() == one_by_one.tobytes() != nothing.tobytes()
 
 
-def test_running_reads_nothing_back(context: Context, compiled: Compile) -> None:
-    program = compiled("odd channels")
+def test_running_reads_nothing_back(context: Context, program_of: Compile) -> None:
+    program = program_of("odd channels")
     program.write(program.blueprint.graph.inputs[0], random_inputs(CHANGES["odd channels"])[0])
     before = context.readback.calls
     program.run()
@@ -288,16 +288,16 @@ def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     assert worst(found, on_cpu(model, inputs)) <= TOLERANCE
 
 
-def test_profile_times_each_dispatch(compiled: Compile) -> None:
-    program = compiled("odd channels")
+def test_profile_times_each_dispatch(program_of: Compile) -> None:
+    program = program_of("odd channels")
     times_ms = program.profile(runs=1)
     assert len(times_ms) == len(program.blueprint.kernels)
     assert all(time > 0 for time in times_ms)
 
 
-def test_several_programs_share_a_context(compiled: Compile) -> None:
+def test_several_programs_share_a_context(program_of: Compile) -> None:
     names = ("odd channels", "wide picture")
-    programs, inputs = [compiled(name) for name in names], [random_inputs(CHANGES[name]) for name in names]
+    programs, inputs = [program_of(name) for name in names], [random_inputs(CHANGES[name]) for name in names]
     found = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
     again = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
     for name, values, first, second in zip(names, inputs, found, again, strict=True):

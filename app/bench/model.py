@@ -30,8 +30,8 @@ def bench_model(
     with open_context() as context:
         start = perf_counter()
         blueprint = draft(graph, device_of(context), fuse, precision=precision)
-        with console.compilation() as compiled:
-            program = Program(context, blueprint, compiled)
+        with console.compilation() as progress:
+            program = Program(context, blueprint, progress)
         with program:
             init_ms = (perf_counter() - start) * 1e3
             times_ms = []

@@ -6,7 +6,7 @@ from typing import Any
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import MAX_OPERATORS
 
 from ..console import Console
@@ -33,7 +33,7 @@ def _planned(graph: Graph) -> dict[str, Any]:
     """For a software renderer, whose kernels have most text."""
     start, kernels, refused = perf_counter(), 0, ""
     try:
-        kernels = len(draft(graph, SOFTWARE).kernels)
+        kernels = len(compile_graph(graph, SOFTWARE).kernels)
     except UnsupportedError as error:
         refused = str(error)
     seconds = perf_counter() - start

@@ -6,7 +6,7 @@ from typing import Any
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import load_model
 from texelflow.gpu_delegate.runtime import Program, device_of
 
@@ -29,9 +29,9 @@ def bench_model(
     graph = load_model(resolved.path)
     with open_context() as context:
         start = perf_counter()
-        blueprint = draft(graph, device_of(context), fuse, precision=precision)
+        compiled = compile_graph(graph, device_of(context), fuse, precision=precision)
         with console.compilation() as progress:
-            program = Program(context, blueprint, progress)
+            program = Program(context, compiled, progress)
         with program:
             init_ms = (perf_counter() - start) * 1e3
             times_ms = []
@@ -49,7 +49,7 @@ def bench_model(
             "precision": precision,
             "dispatches": [
                 {"name": kernel.name, "ms": round(time_ms, 3), "mmac": round(kernel.macs / 1e6, 3)}
-                for kernel, time_ms in zip(blueprint.kernels, best_ms, strict=True)
+                for kernel, time_ms in zip(compiled.kernels, best_ms, strict=True)
             ],
         }
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context, compile_program
-from texelflow.gpu_delegate.shader import Value, load
+from texelflow.gpu_delegate.shader import ParameterValue, load
 
 from ..picture.preprocess import ImageSize
 
@@ -16,7 +16,12 @@ class Drawing:
     """One fragment shader, compiled."""
 
     def __init__(
-        self, context: Context, shader: str, defines: Mapping[str, Value], samplers: Mapping[str, int], label: str
+        self,
+        context: Context,
+        shader: str,
+        defines: Mapping[str, ParameterValue],
+        samplers: Mapping[str, int],
+        label: str,
     ) -> None:
         """`samplers` are the texture units by name. Raises DeviceError if the shader does not compile."""
         gl = context.gl

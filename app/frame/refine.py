@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.preprocess import Fit
 from .guided import GuidedFilter
@@ -89,7 +89,7 @@ class Refiner:
         self._blend.blend(tensor, least)
         return seen_later
 
-    def defines(self) -> dict[str, Value]:
+    def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask_over.glsl."""
         return {"REFINED": 1, "CELL": CELL}
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferSpan
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop
@@ -96,7 +96,13 @@ class Compositor:
         back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
-        self._defines: dict[str, Value] = {**sizes, **seen, **axis_defines(back), **layout.defines(), **frame.defines()}
+        self._defines: dict[str, ParameterValue] = {
+            **sizes,
+            **seen,
+            **axis_defines(back),
+            **layout.defines(),
+            **frame.defines(),
+        }
         if refiner:
             self._defines |= refiner.defines()
         self._drawings: dict[tuple[object, ...], Drawing] = {}

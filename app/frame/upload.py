@@ -14,7 +14,7 @@ import numpy as np
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.picture import Layout, Picture, PictureFormat, Plane
 
@@ -99,7 +99,7 @@ class FrameTextures:
         for unit, plane in enumerate(self._sets[self._newest - age], first_unit):
             plane.bind(unit)
 
-    def defines(self) -> dict[str, Value]:
+    def defines(self) -> dict[str, ParameterValue]:
         """The parameters of frame.glsl."""
         form = self.format
         matrix, offset = form.to_rgb()

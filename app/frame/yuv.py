@@ -9,7 +9,7 @@ import numpy as np
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.picture import Layout, Matrix, Picture, PictureFormat
 from ..picture.preprocess import ImageSize
@@ -55,7 +55,7 @@ class YuvPicture:
         width, height = format.size
         to_rgb, offset = format.to_rgb()
         to_yuv = np.linalg.inv(to_rgb)
-        defines: dict[str, Value] = {
+        defines: dict[str, ParameterValue] = {
             "WIDTH": width,
             "HEIGHT": height,
             "TO_YUV": f"mat3({', '.join(map(repr, to_yuv.T.ravel().tolist()))})",

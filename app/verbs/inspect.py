@@ -13,16 +13,16 @@ from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reader import SUPPORTED_OPS, load_model
 from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.runtime import device_of
-from texelflow.gpu_delegate.support import why_not_on_gpu
+from texelflow.gpu_delegate.support import unsupported_reason
 
 from ..console import Console
 from ..files import Files, Read, settle
 from ..models.catalogue import place_of, resolve
-from .inspection import Inspection, arena_picture, inspect_blueprint
+from .inspection import Inspection, arena_picture, inspect_compiled
 from .peaks import measure_peaks
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -61,15 +61,15 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         path = resolve(model, progress).path
     graph = load_model(path)
     machine = _look_at_machine(options.peaks)
-    blueprint = draft(graph, machine.device, not options.unfused, precision=options.precision)
-    found = inspect_blueprint(blueprint, machine.peaks, machine.device.offset_alignment_bytes)
+    compiled = compile_graph(graph, machine.device, not options.unfused, precision=options.precision)
+    found = inspect_compiled(compiled, machine.peaks, machine.device.offset_alignment_bytes)
     if options.json:
         console.json(_as_json(found, machine))
         return 0
     _print_head(console, graph, found, machine)
     _print_passes(console, found)
     _print_dispatches(console, found)
-    _print_memory(console, found, blueprint)
+    _print_memory(console, found, compiled)
     return 0
 
 
@@ -133,7 +133,7 @@ def _print_dispatches(console: Console, found: Inspection) -> None:
         console.show(f"{least_ms:.2f} ms in all at these peaks")
 
 
-def _print_memory(console: Console, found: Inspection, blueprint: Blueprint) -> None:
+def _print_memory(console: Console, found: Inspection, compiled: CompiledGraph) -> None:
     plan = found.memory
     _title(console, "Memory")
     saved = 1 - plan.planned_bytes / plan.naive_bytes if plan.naive_bytes else 0
@@ -148,7 +148,7 @@ def _print_memory(console: Console, found: Inspection, blueprint: Blueprint) -> 
     )
     console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' text")
     console.show(Text("the arena: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
-    for row in arena_picture(blueprint, columns=console.columns - 4):
+    for row in arena_picture(compiled, columns=console.columns - 4):
         text = Text("  ")
         for letter in row:
             text.append(letter, _COLORS[ord(letter) % len(_COLORS)] if letter.isalpha() else "dim")
@@ -156,7 +156,7 @@ def _print_memory(console: Console, found: Inspection, blueprint: Blueprint) -> 
 
 
 def _print_ops(console: Console, options: InspectOptions) -> None:
-    reasons = {op: why_not_on_gpu(op) for op in SUPPORTED_OPS}
+    reasons = {op: unsupported_reason(op) for op in SUPPORTED_OPS}
     if options.json:
         console.json({op: {"gpu": reason is None, "reason": reason} for op, reason in reasons.items()})
         return

@@ -31,7 +31,7 @@ from texelflow.app.settings.config import dump, read_config
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import read_model
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
@@ -73,7 +73,7 @@ def _with_file(name: str, attempt: Callable[[Path], object]) -> Attempt:
 
 
 def _compile(data: bytes) -> None:
-    draft(read_model(data), HARDWARE)
+    compile_graph(read_model(data), HARDWARE)
 
 
 def _described_models() -> Sequence[bytes]:

@@ -1,4 +1,4 @@
-"""The program's first lines: what they load takes a while, and a signal may come meanwhile."""
+"""Arguments go in, the exit code comes out; signals are handled from the first line, since imports take a while."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ import sys
 
 def main() -> int:
     """Run the command line; its exit code comes out."""
-    if sys.platform == "win32":  # read when OpenCV is loaded: without it, opening a camera takes seconds
+    if sys.platform == "win32":  # OpenCV reads it when it is loaded: without it, opening a camera takes seconds
         os.environ.setdefault("OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS", "0")
     try:
         from .cli import main as run

@@ -1,6 +1,6 @@
-"""The files that a run reads and those that it writes go in; what speaks against writing comes out, as one line.
+"""The files that a run reads and those that it writes go in; what forbids writing comes out, as one line.
 
-Nothing is opened and nothing is touched: links are followed, and what the system says of each name is all that counts.
+Nothing is opened and nothing is touched: links are followed, and only the status of each name is read.
 """
 
 import os
@@ -60,7 +60,7 @@ class Write:
     """A file or folder that a run writes, and the option that names it.
 
     `existing` says what becomes of what is there: a name that the user chose keeps it unless they allow otherwise,
-    live takes the next free number, and what the program wrote under a name of its own is renewed.
+    live takes the next free number, and files with a name that the program chose are replaced.
     """
 
     option: str
@@ -69,7 +69,7 @@ class Write:
     existing: Existing = "kept"
 
     def line(self, why: str) -> str:
-        """A complaint of it."""
+        """A message about it."""
         return f"{self.option} {self.path}: {why}" if self.option else f"'{self.path}': {why}"
 
 
@@ -98,14 +98,16 @@ def settle(files: Files, force: bool = False) -> bool:
         debugged = Write("DEBUG", Path(debug.FOLDER), "debug", "renewed")
         files = Files(files.reads, (*files.writes, debugged))
     found = list(objections(files, look_at(files)))
-    for objection in sorted(found, key=lambda each: bool(each.question)):  # asked last, for it may be in vain
+    for objection in sorted(
+        found, key=lambda each: bool(each.question)
+    ):  # asked last, since another objection may come first
         if not objection.question or not (force or _allowed(objection)):
             raise UsageError(objection.line)
     return force or bool(found)
 
 
 def _allowed(objection: Objection) -> bool:
-    """What the person at the terminal says; no where nobody is there."""
+    """The answer of the user at the terminal; no if there is none."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         return False
     print(f"{one_line(objection.question)} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -113,7 +115,7 @@ def _allowed(objection: Objection) -> bool:
     try:
         answer = sys.stdin.buffer.readline()
     finally:
-        if not answer.endswith(b"\n"):  # the next line does not stand behind the question
+        if not answer.endswith(b"\n"):  # the next line begins after the question
             print(file=sys.stderr, flush=True)
     return answer.strip().lower() in (b"y", b"yes")
 
@@ -187,7 +189,7 @@ def _trouble(write: Write, seen: Seen) -> str:
 
 
 def _kept(write: Write, seen: Seen) -> Iterator[Objection]:
-    """What is there that somebody has to allow to be written over."""
+    """What exists already and may be written over only if the user allows it."""
     if seen.held:
         what = f"holds {seen.held} of another run" if write.kind == "pictures" else f"holds {seen.held} already"
         line = write.line(f"{what}; choose another folder, or --force to write over such files")

@@ -1,6 +1,6 @@
 """Temporary files and folders go in; those whose process was killed before it could clean up are removed.
 
-A lock tells them apart: whoever works on one holds it, and the system lets go of it when that process ends.
+A lock tells them apart: the process that uses one holds it, and the system releases it when that process ends.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # no such locks here: what a killed process left stays
+except ImportError:  # no such locks here: stale files stay
     fcntl = None  # type: ignore[assignment]
 
 
@@ -19,7 +19,7 @@ except ImportError:  # no such locks here: what a killed process left stays
 def locked(path: str | os.PathLike[str], patient: bool = False) -> Iterator[bool]:
     """Holds the lock of a file or folder, which must be there; yields False where there are no locks.
 
-    Raises OSError: BlockingIOError if another process has it, but where `patient`, which waits.
+    Raises OSError: BlockingIOError if another process has it, unless `patient`, which waits.
     """
     if fcntl is None:
         yield False
@@ -32,7 +32,7 @@ def locked(path: str | os.PathLike[str], patient: bool = False) -> Iterator[bool
 
 
 def remove_if_left(path: Path) -> None:
-    """Unless a process works on it, or it is not ours to remove."""
+    """Remove it, unless a process uses it or it belongs to another user."""
     with contextlib.suppress(OSError), locked(path) as is_locked:
         if is_locked and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""The name of a file goes in; what the system says of it, with links followed, or the next name that is free comes out.
+"""The name of a file goes in; its status, with links followed, or the next free name comes out.
 
 Nothing is opened and nothing is touched, so that no pipe blocks.
 """
@@ -19,7 +19,7 @@ Place = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class Seen:
-    """What the system says of a name, links followed.
+    """The status of a name, links followed.
 
     All names of one thing have the same place, also of one that is not there yet; `folder` is the place of the folder
     that it is in under `name`. Where nothing is, `above` tells what the folder would be made in, and `writable` whether
@@ -38,7 +38,7 @@ class Seen:
 def look(path: Path, written: re.Pattern[str] | None = None) -> Seen:
     """What is there under a name; `written` are the files that would be written in it.
 
-    Names that no file system takes are those of nothing.
+    Names that no file system accepts count as missing.
     """
     real = _real(path)
     above, name = os.path.split(real)
@@ -57,7 +57,7 @@ def look(path: Path, written: re.Pattern[str] | None = None) -> Seen:
 def _real(path: Path) -> str:
     try:
         return os.path.realpath(path)
-    except (OSError, ValueError):  # links in a circle, NUL
+    except (OSError, ValueError):  # circular links, NUL
         return os.path.abspath(str(path).replace("\0", ""))
 
 

@@ -1,4 +1,4 @@
-"""Nothing goes in; the options of the command line that several verbs have come out."""
+"""Options of the command line that several verbs share: types for parameters of the verbs."""
 
 from functools import partial
 from typing import Annotated

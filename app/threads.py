@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 Observer = Callable[[int, float], None]  # gets when work began, in ns of perf_counter_ns, and how many ms it took
 
 _END = object()
-_POLL_S = 0.1  # how long a thread takes at most to notice that nobody wants its work any more
+_POLL_S = 0.1  # how long a thread takes at most to notice that it is to end
 
 
 class Worker(Generic[Item]):

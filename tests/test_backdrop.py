@@ -244,7 +244,7 @@ def test_a_cut_off_recording_is_repeated_as_far_as_it_goes(
     numbers = [number_of(scenes[0].at(time_ms)) for time_ms in range(0, 6000, 100)]
     assert numbers.count(0) >= 2
     assert 5 < max(numbers) < 29
-    assert scenes[0].until_message(6000) == f"background {path} is cut off; what there is of it is repeated"
+    assert scenes[0].until_message(6000) == f"background {path} is cut off; the part that is there is repeated"
 
 
 # Nothing is left behind

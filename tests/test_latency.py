@@ -264,7 +264,7 @@ def test_a_person_reads_what_it_is_and_what_it_includes(capsys: pytest.CaptureFi
     said = capsys.readouterr()
     assert "loop 84.0 ms, 2.1 frames of 40.0 ms" in said.out
     assert "9 of 24 flashes seen" in said.out
-    assert "screen, camera, cable and decoding, which this cannot tell apart" in said.out
+    assert "screen, camera, cable and decoding, which this cannot distinguish" in said.out
     assert "60.0 ms of it are before the stamp, 24.0 ms after" in said.out
     assert said.err.startswith("texelflow: few flashes were seen")
     show_latency({}, Console())

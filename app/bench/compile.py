@@ -1,4 +1,4 @@
-"""A number of ops goes in; how long networks of so many, and of fewer, take to be planned comes out, by their shape."""
+"""A number of ops goes in; how long networks of up to that size take to compile comes out, by their shape."""
 
 from time import perf_counter
 from typing import Any
@@ -30,7 +30,7 @@ def bench_compile(ops: int, console: Console) -> dict[str, Any]:
 
 
 def _planned(graph: Graph) -> dict[str, Any]:
-    """For a software renderer, whose kernels have most text."""
+    """For a software renderer, whose kernels have the longest source."""
     start, kernels, refused = perf_counter(), 0, ""
     try:
         kernels = len(compile_graph(graph, SOFTWARE).kernels)

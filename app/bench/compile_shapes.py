@@ -1,6 +1,6 @@
-"""A shape and a number of ops go in; a network of about so many ops, never more, comes out: what compilers stumble on.
+"""A shape and a number of ops go in; a network of at most that size comes out, of a kind that is hard to compile.
 
-A shape is a pure function that draws into whatever takes drawings: GraphDrawing makes a Graph of it at once, the tests'
+A shape is a pure function that adds ops to a builder: GraphDrawing makes a Graph of it at once, the tests'
 Sketch a file, with constants at random, that TensorFlow Lite runs as well.
 """
 
@@ -57,7 +57,7 @@ class Drawing(Protocol):
         """The mean over rows and columns."""
 
     def concatenation(self, *xs: int) -> int:
-        """All channels one behind the other."""
+        """All channels, concatenated."""
 
 
 Shape = Callable[[Drawing, int, int], int]  # from an input and a number of ops to the last value
@@ -115,7 +115,7 @@ def skips(m: Drawing, x: int, ops: int) -> int:
 
 
 def late_readers(m: Drawing, x: int, ops: int) -> int:
-    """Early values wait for the end of a chain: kernels that would take these ops in would wait for themselves."""
+    """Early values are used at the end of a chain: kernels that included these ops would depend on themselves."""
     early = [m.unary("TANH", m.pool("MAX_POOL_2D", x, (2, 2))) for _ in range(ops // 5)]
     for value in early:
         x = m.pool("MAX_POOL_2D", m.binary("ADD", x, value), (2, 2))
@@ -165,7 +165,7 @@ def gates(m: Drawing, x: int, ops: int) -> int:
 
 
 def concatenations(m: Drawing, x: int, ops: int) -> int:
-    """Wide ones; the GPU does not take them, and says so."""
+    """Wide ones, which the GPU refuses with a reason."""
     operands, count = min(OPERANDS, ops - 1), max(1, ops // (OPERANDS + 2))
     return _sum(m, [m.concatenation(*[m.unary("TANH", x) for _ in range(operands)]) for _ in range(count)])
 

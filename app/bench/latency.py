@@ -1,8 +1,8 @@
 """A window and a camera that is pointed at it go in; how long the loop of the two takes comes out.
 
 The window turns white and black at irregular times, and the camera's pictures follow. From the swap to the picture in
-hand it is the whole loop: screen, camera, cable and decoding. Which of them took how long cannot be told apart, but by
-the time stamps of a camera whose driver makes any. What live does from there to its own swap comes on top.
+hand it is the whole loop: screen, camera, cable and decoding. Their shares cannot be told apart, except
+by the time stamps of a camera whose driver gives any. What live does from there to its own swap is not included.
 
 It flashes at most 1.5 times a second, below the three that are held to be safe (WCAG 2.2, success criterion 2.3.1).
 """
@@ -23,7 +23,7 @@ from ..session.motion import luma
 from ..window.window import Window
 from .flashes import LONGEST_MS, Change, delays_ms, period_ms
 
-_PATIENCE_S = 0.005  # between two looks for a picture
+_PATIENCE_S = 0.005  # between two polls for a picture
 _SEED = 20110316
 
 

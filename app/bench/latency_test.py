@@ -1,4 +1,4 @@
-"""Settings go in; the window flashes, the camera that is pointed at it sees that, and how long it took comes out."""
+"""Settings go in; the window flashes, a camera that points at it sees that, and the latency comes out."""
 
 import contextlib
 from typing import Any
@@ -21,8 +21,8 @@ INCLUDED = "screen, camera, cable and decoding"
 def measure_latency(settings: Settings, console: Console, plan: Plan = USUAL) -> tuple[dict[str, Any], int]:
     """Measure the loop of window and camera: figures, and the exit code, 0, or 130 or 143 if it was interrupted.
 
-    The figures are empty if the person ended it. Raises TexelflowError: no camera, no display, a camera that looks
-    elsewhere.
+    The figures are empty if the person ended it. Raises TexelflowError: no camera, no display, a camera that does not
+    see the window.
     """
     wake = Waker()
     with contextlib.ExitStack() as stack:
@@ -74,7 +74,7 @@ def show_latency(summary: dict[str, Any], console: Console) -> None:
         f"90% of the flashes within {loop_ms['p5']:.1f} to {loop_ms['p95']:.1f} ms; "
         f"{seen} of {summary['flashes']} flashes seen"
     )
-    console.say(f"from the window's swap to the picture in hand: {INCLUDED}, which this cannot tell apart")
+    console.say(f"from the window's swap to the picture in hand: {INCLUDED}, which this cannot distinguish")
     if summary["to_stamp_ms"] is not None:
         rest_ms = loop_ms["median"] - summary["to_stamp_ms"]
         console.say(

@@ -1,13 +1,13 @@
 """Work that draws frames goes in; what it takes outside OpenGL, which is Python's own, comes out.
 
 Entry points of OpenGL, the swap and the look for events, and Dear ImGui's drawing are wrapped by a function that looks
-at a clock before and after. What wrapping adds is taken off again. On a function that does nothing, called over and
-over, that is easily measured, but among other work, with cold caches, it is several times as much: there it is measured
+at a clock before and after. The overhead of wrapping is subtracted. On a function that does nothing, called in
+a loop, it is easily measured, but amid other work, with cold caches, it is several times as much: there it is measured
 by wrapping everything twice.
 
 By the wall clock the rest is what Python costs. By the clock that counts a thread's own CPU time, without Dear ImGui,
-which keeps the interpreter's lock while it draws, it is how long the thread holds that lock: waiting for it is no time
-of its own. What ctypes takes for calls before it lets go of the lock comes on top.
+which keeps the interpreter's lock while it draws, it is how long the thread holds that lock: waiting for it is not
+CPU time. What ctypes takes for calls before it releases the lock is added.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ Clock = Callable[[], int]  # nanoseconds, of which only differences mean anythin
 _OF_GLFW = ("swap_buffers", "poll_events")
 _OF_IMGUI = ("opengl3_new_frame", "opengl3_render_draw_data")
 _ROUNDS, _CALLS, _BLOCK = 9, 1000, 10
-_MOST_COLD = 4.0  # times what a function that does nothing takes: more is noise of a machine that is busy
+_MOST_COLD = 4.0  # times what an empty function takes: more is noise of a busy machine
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Spending:
     def watching(self, context: Context, imgui: bool = True, twice: bool = False) -> Iterator[None]:
         """Wraps what draws in this context's window. Without `imgui` Dear ImGui's drawing counts as Python's own.
 
-        `twice`: everything is wrapped once more, to no other end than that it takes longer.
+        `twice`: everything is wrapped once more, to measure what wrapping costs.
         """
         import glfw  # only windows need it
 

@@ -74,7 +74,7 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         source = stack.enter_context(_source(options))
         size = source.format.upright_size
         matte_of = _mattes(options, size)
-        matte_of(0)  # complains before anything is compiled
+        matte_of(0)  # raises before anything is compiled
         machine = stack.enter_context(open_machine(options.backend, True, console))
         kept = MOST_DELAY + 1
         segmenter = make_segmenter(machine, model, source.format, "stretch", console, options.precision, kept)
@@ -98,7 +98,7 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
 
 
 class _Way:
-    """One way from the network's output to masks of the frame, and the judge of these."""
+    """One way from the network's output to masks of the frame, and their scorer."""
 
     def __init__(self, context: Context, segmenter: Segmenter, refinement: Refinement | None) -> None:
         self._context = context
@@ -146,7 +146,7 @@ def _run(
     matte_of: Callable[[int], Floats],
     console: Console,
 ) -> Judge:
-    """All frames through all ways, side by side, and true mattes on the network's grid before a judge of their own."""
+    """All frames through all ways, side by side, and true mattes on the network's grid, with a scorer of their own."""
     truths: list[Truth] = []
     perfect = Judge()
     with console.frames("judging") as report:
@@ -232,7 +232,7 @@ def _read_matte(path: Path, size: ImageSize) -> Floats:
     """A grey picture as floats from 0 to 1. Raises MediaError if it is not one of that size."""
     pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) if path.is_file() else None
     if pixels is None:
-        raise MediaError(f"'{path}' is no picture; mattes are PNG files named by frame, 000.png for the first")
+        raise MediaError(f"'{path}' is not a picture; mattes are PNG files named by frame, 000.png for the first")
     if pixels.shape[::-1] != size:
         found = "x".join(map(str, pixels.shape[::-1]))
         raise MediaError(f"'{path}' has {found} pixels, the clip {size[0]}x{size[1]}; give the mattes of this clip")

@@ -1,6 +1,6 @@
-"""A camera's number or path goes in, pictures come out, as the camera made them where its driver lets us have them.
+"""A camera's number or path goes in, pictures come out, unconverted where its driver allows it.
 
-OpenCV opens it, by a backend that is named, never by whichever comes first. With V4L2 buffers come unconverted and MJPG
+OpenCV opens it, through a named interface, never the first that works. With V4L2 buffers come unconverted and MJPG
 is decoded by us, on the thread that reads; other backends hand out BGR. On Windows OpenCV's start-up is quick only with
 OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS=0 in the environment before cv2 is first imported: see app/__main__.py.
 """
@@ -23,7 +23,7 @@ from .raw import ALIASES, PIXELS, RawFormat, row_bytes
 from .source import SourceError, Wanted
 
 _BUFFERS = 2  # one is filled while the other is copied; with one alone some drivers lose every second picture
-_ELSEWHERE = {"YUYV": "YUY2", "YU12": "I420"}  # what formats are called where V4L2 is not
+_ELSEWHERE = {"YUYV": "YUY2", "YU12": "I420"}  # names of formats on systems without V4L2
 _SHOWN = 80  # characters of a path
 _MOST_DIGITS = 4  # of a camera's number
 _READ_S = 1  # OpenCV's own wait for a picture from V4L2 is 10 s
@@ -31,7 +31,7 @@ _READ_S = 1  # OpenCV's own wait for a picture from V4L2 is 10 s
 
 @dataclass(frozen=True)
 class Backend:
-    """OpenCV's way to cameras: its name, its number, and whether it hands out buffers as the camera made them."""
+    """An interface of OpenCV to cameras: its name, its number, and whether it gives unconverted buffers."""
 
     name: str
     number: int
@@ -48,11 +48,11 @@ _OF_PLATFORM = {"linux": ("v4l2",), "win32": ("dshow", "msmf"), "darwin": ("avfo
 
 
 def backends(api: str, platform: str = sys.platform) -> tuple[Backend, ...]:
-    """Those to try, the best first. Raises SourceError for a name that means nothing on this system."""
+    """Those to try, the best first. Raises SourceError for a name that this system does not have."""
     here = _OF_PLATFORM.get(platform, ())
     names = here if api == "auto" else (api,)
     if not names or not set(names) <= set(here):
-        raise SourceError(f"cameras cannot be opened by '{api}' here; --api is {', '.join(('auto', *here))}")
+        raise SourceError(f"cameras cannot be opened through '{api}' here; --api is {', '.join(('auto', *here))}")
     return tuple(BACKENDS[name] for name in names)
 
 
@@ -120,12 +120,14 @@ def _choices(path: str, modes: Sequence[Mode], wanted: Wanted) -> list[Choice]:
 
 @contextlib.contextmanager
 def _readable_node(path: str) -> Iterator[tuple[v4l2.Ask, v4l2.Device]]:
-    """A camera's node, opened to be asked. Raises SourceError that says what is the matter."""
+    """A camera's node, opened for queries. Raises SourceError that says what is wrong."""
     try:
         with v4l2.opened(path) as ask:
             device = v4l2.device_at(ask, path)
             if not device.captures:
-                raise SourceError(f"{path} ({device.name}) gives no pictures; 'texelflow live --list' shows what does")
+                raise SourceError(
+                    f"{path} ({device.name}) gives no pictures; 'texelflow live --list' shows those that do"
+                )
             yield ask, device
     except ValueError as error:  # of a path that no system can have
         raise SourceError(f"there is no camera {path!r}") from error
@@ -141,7 +143,7 @@ def why_not(path: str, error: OSError, here: tuple[str, ...] | None = None) -> s
     if error.errno == errno.EBUSY:
         return f"{path} is used by another program; close that ('fuser {path}' tells which it is)"
     if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
-        return f"{path} is no camera; 'texelflow live --list' shows those that are"
+        return f"{path} is not a camera; 'texelflow live --list' shows cameras"
     if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR):
         others = ", ".join(v4l2.nodes() if here is None else here)
         hint = f"there are {others}" if others else "none is plugged in; without one, try --camera pattern"
@@ -150,7 +152,7 @@ def why_not(path: str, error: OSError, here: tuple[str, ...] | None = None) -> s
 
 
 def silence() -> None:
-    """Keep OpenCV's own complaints from the terminal; its function for that has moved between versions."""
+    """Keep OpenCV's own messages off the terminal; its function for that differs between versions."""
     utils: Any = cv2.utils
     set_level = getattr(cv2, "setLogLevel", None) or utils.logging.setLogLevel
     set_level(0)
@@ -188,13 +190,13 @@ def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.Vid
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         capture.release()
         raise SourceError(
-            f"camera {target} claims pictures of {width}x{height} pixels, which cannot be; plug it in again"
+            f"camera {target} claims pictures of {width}x{height} pixels, which is impossible; plug it in again"
         )
     return capture
 
 
 def _set(capture: cv2.VideoCapture, setting: int, value: float) -> None:
-    """Each setting costs some backends seconds: what is already so is left."""
+    """Each setting takes seconds on some interfaces: those that are right already are not set."""
     if capture.get(setting) != value:
         capture.set(setting, value)
 

@@ -1,7 +1,7 @@
-"""A way to open a camera, a stream or a clip goes in; its newest picture, and how it fares, come out at any time.
+"""A way to open a camera, a stream or a clip goes in; its newest picture and its state come out at any time.
 
-Threads read the source and watch over it; nobody who asks here ever waits for a driver, but in `first`. What is stuck
-in a driver is given up, and the source opened again.
+Threads read and supervise the source; no caller waits for a driver, except in `first`. A call that hangs in a driver
+is abandoned, and the source opened again.
 """
 
 import threading
@@ -21,7 +21,7 @@ from .supervise import CaptureState
 TIME_BASE = Fraction(1, 1_000_000)  # of the frames' pts
 _TICK_S = 0.25
 _CLOSE_S = 1.0  # how long closing waits for a device to be given back
-_MOST_STUCK = 4  # threads that drivers do not let go of; beyond that no more are begun until one comes back
+_MOST_STUCK = 4  # threads that hang in drivers; beyond that no more are started until one returns
 
 
 class Capture:
@@ -42,7 +42,7 @@ class Capture:
         self._watch = supervise.Watch(perf_counter_ns())
         self._told = CaptureState("opening")
         self._stuck: list[Reader] = []
-        with self._changed:  # it may fail before it is known here
+        with self._changed:  # it may fail before it is stored here
             self._reader = Reader(open_source, self._heed)
         self._supervisor = threading.Thread(target=self._supervise, name="capture watch", daemon=True)
         self._supervisor.start()
@@ -56,7 +56,7 @@ class Capture:
         self.close()
 
     def first(self, timeout_s: float) -> VideoFrame:
-        """Take the first picture, waited for. Raises SourceError: it cannot be opened, or nothing comes in time."""
+        """Take the first picture, waited for. Raises SourceError: it cannot be opened, or gives no picture in time."""
         with self._changed:
             self._changed.wait_for(lambda: self._intake.format or self._first_error, timeout_s)
             if self._first_error:
@@ -121,7 +121,7 @@ class Capture:
         self._reader.join(_CLOSE_S)
 
     def _heed(self, reader: Reader, event: Event) -> None:
-        """Called on a reader's thread; what a reader says that was given up is not heard."""
+        """Called on a reader's thread; events of an abandoned reader are ignored."""
         arrival = self._intake.prepare(event.shot, self._watch.may_stand_still) if isinstance(event, Pictured) else None
         with self._changed:
             if reader is not self._reader or self._closed.is_set():

@@ -11,7 +11,7 @@ from ..media.sources import FileSource
 from ..picture.video_frame import VideoFrame
 from .source import Shot, SourceError, SourceLostError, Wanted
 
-_MOST_WAIT_S = 0.5  # for a frame; then the one before is delivered again
+_MOST_WAIT_S = 0.5  # for a frame; after that the one before is delivered again
 _MOST_LATE_NS = 500_000_000  # a file that cannot be decoded at its own pace is played more slowly
 
 

@@ -1,7 +1,7 @@
-"""A capture that OpenCV has opened goes in; its pictures come out as shots, with the driver's time stamps if sane.
+"""A capture that OpenCV has opened goes in; captured frames come out, with the driver's time stamps if plausible.
 
 Used by one thread. A call into a driver can hang: OpenCV waits a second for V4L2 (camera.py sets that), other backends
-as long as they like. So `read` may block, and whoever calls it must be able to do without its thread (reader.py).
+have no limit. So `read` may block, and its caller must be able to abandon the thread (reader.py).
 `close` waits for the driver as well, and is called by the same thread.
 """
 
@@ -20,7 +20,7 @@ from ..picture.picture import Picture
 from .raw import BadBufferError, Bytes, JpegDecoder, RawFormat, picture_of, rgba_of
 from .source import Shot, SourceError, SourceLostError, Wanted
 
-FIRST_PICTURE_NS = 6_000_000_000  # cameras that adjust themselves first take seconds
+FIRST_PICTURE_NS = 6_000_000_000  # cameras that adjust themselves at the start take seconds
 PATIENCE_NS = 900_000_000  # with damaged pictures, one after the other, and with none
 STAMP_AGE_NS = 1_000_000_000
 _PAUSE_S = 0.05
@@ -28,7 +28,7 @@ _MOST_FPS = 1000.0
 
 
 class DriverClock:
-    """Says of each time stamp whether it can be believed: it must move on, and be of the last second.
+    """Decides for each time stamp whether it is plausible: it must increase, and be of the last second.
 
     V4L2 stamps buffers by CLOCK_MONOTONIC, which is what perf_counter reads on Linux; other backends count from the
     stream's beginning, or not at all.
@@ -39,7 +39,7 @@ class DriverClock:
         self.sane = False
 
     def stamp(self, position_ms: float, now_ns: int) -> int | None:
-        """When the picture was taken, of perf_counter; None where nobody knows."""
+        """When the picture was taken, of perf_counter; None if unknown."""
         taken_ns = int(position_ms * 1e6) if math.isfinite(position_ms) else 0
         self.sane = self._last_ns < taken_ns and abs(now_ns - taken_ns) <= STAMP_AGE_NS
         self._last_ns = max(self._last_ns, taken_ns) if self.sane else taken_ns
@@ -78,7 +78,7 @@ class Camera:
 
     @property
     def stamps(self) -> str:
-        """Whose clock the last picture was stamped by."""
+        """Where the last picture's time stamp is from."""
         return "driver" if self._clock.sane else "arrival"
 
     def read(self) -> Shot:

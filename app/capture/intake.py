@@ -49,7 +49,7 @@ class Arrival:
 
 
 class Intake:
-    """For one capture. Its caller sees to it that one thread at a time uses it, but for `prepare`."""
+    """For one capture. Not thread-safe, except for `prepare`."""
 
     def __init__(self) -> None:
         self.format: PictureFormat | None = None  # of all frames: that of the first picture
@@ -62,7 +62,7 @@ class Intake:
     def prepare(self, shot: Shot, may_stand_still: bool) -> Arrival:
         """Compare a picture with the last one, and convert it to the format of all. Raises MediaError.
 
-        This takes its time, and changes nothing.
+        This takes some time, and changes no state.
         """
         last, found = self._last, shot.picture
         changed = last is None or may_stand_still or not same(found, last)
@@ -71,7 +71,7 @@ class Intake:
         return Arrival(shot, found, changed)
 
     def store(self, arrival: Arrival, stamps: str, now_ns: int) -> str:
-        """Take a picture in; returns what is to be said of its format, if that is another than before: "now sends"."""
+        """Store a picture; returns a message if its format differs from the one before: "now sends"."""
         shot, found, last = arrival.shot, arrival.original.format, self._last
         captured_ns, sane = sane_stamp(shot.captured_ns, now_ns)
         index, pts = self._timeline.place(captured_ns, shot.skipped)

@@ -1,6 +1,6 @@
 """A picture of any size and format goes in, the same one in a given size and format comes out, its aspect kept.
 
-For cameras and streams that change in the middle: what reads the pictures is built for those of the first's format.
+For cameras and streams that change their format: readers of the pictures are built for the first one's format.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Pictures go in as they arrive, the newest that nobody has taken yet comes out."""
+"""Pictures go in as they arrive, the newest one that was not taken yet comes out."""
 
 import threading
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """One slot, for any threads. What arrives takes the place of what was not taken."""
+    """One slot, for any threads. A new item replaces one that was not taken."""
 
     def __init__(self) -> None:
         self._item: Item | None = None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ..picture.picture import ImageSize
 from .raw import ALIASES, PIXELS
 
-REACHED = 0.95  # of the wanted rate is as good as all of it: 29.97 for 30
-_RAW_BYTES_PER_S = 22e6  # what cameras at USB 2 get through uncompressed
+REACHED = 0.95  # of the requested rate is as good as all of it: 29.97 for 30
+_RAW_BYTES_PER_S = 22e6  # what USB 2 can transport uncompressed
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Choice:
 
 
 def wanted_pixels(name: str) -> str:
-    """V4L2's name of what a person calls "mjpg", "yuy2" or "i420"; "" for auto."""
+    """V4L2's name for "mjpg", "yuy2" or "i420" as users write it; "" for auto."""
     name = name.upper()
     return "" if name == "AUTO" else ALIASES.get(name, name)
 

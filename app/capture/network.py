@@ -18,7 +18,7 @@ from .source import Shot, Source, SourceError, SourceLostError, Wanted
 SCHEMES = ("http", "https", "rtsp", "rtsps", "udp", "rtp", "tcp")
 _REQUEST_S, _OPEN_S, _READ_S = 4.0, 6.0, 2.0
 _MOST_FPS = 1000
-# No playlists and scripts, which name other files; no protocol that reads files.
+# Neither playlists nor scripts, which name other files; no protocol that reads files.
 _FORMATS = "rtsp,rtp,sdp,mpegts,mpjpeg,mjpeg,h264,hevc,m4v,mpeg,flv,matroska,webm,mov,ogg,nut,asf"
 _PROTOCOLS = "rtsp,rtsps,rtp,srtp,udp,tcp,tls,http,https,httpproxy"
 _MJPEG = ("multipart/", "video/x-motion-jpeg", "video/x-mjpeg", "video/mjpeg")
@@ -121,7 +121,7 @@ class StreamSource:
             return next(self._packets)
         except StopIteration:
             raise SourceLostError(f"{self._name} has ended") from None
-        except (av.FFmpegError, IndexError, ValueError) as error:  # PyAV does not know streams that appear later
+        except (av.FFmpegError, IndexError, ValueError) as error:  # PyAV ignores streams that appear later
             if isinstance(error, av.error.ExitError | TimeoutError):
                 raise SourceLostError(f"no picture from {self._name} for {_READ_S:g} s") from error
             raise SourceLostError(f"{self._name} was cut off: {_reason(error)}") from error
@@ -148,13 +148,13 @@ def _rate(rate: Fraction | None) -> float:
 
 
 def _reason(error: Exception) -> str:
-    """Why FFmpeg gave up, in plain words."""
+    """Why FFmpeg failed, in plain words."""
     if isinstance(error, av.error.ExitError | TimeoutError):
-        return "nothing comes in time"
+        return "it does not answer in time"
     if isinstance(error, _NO_VIDEO):
         return "it is no video in a known format"
     if isinstance(error, OSError) and error.errno == errno.EIO:
-        return "no such host is known, or it hung up"
+        return "no such host, or it closed the connection"
     if isinstance(error, av.FFmpegError):
         return (error.strerror or "the connection failed").lower()
-    return "the address makes no sense"
+    return "the address is not valid"

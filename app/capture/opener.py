@@ -1,4 +1,4 @@
-"""What a person calls a camera goes in; a function that opens it, again and again if need be, comes out."""
+"""The name that a user gives a camera goes in; a function that opens it, repeatedly if needed, comes out."""
 
 import os
 import re
@@ -18,9 +18,9 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: 
 
 
 def opener(camera: str, wanted: Wanted) -> Opener:
-    """ "0" and "/dev/video0" are cameras, "http://..." and its like streams, "pattern" the test pattern, else a file.
+    """ "0" and "/dev/video0" are cameras, "http://..." and the like streams, "pattern" the test pattern, else a file.
 
-    Raises UsageError where it is none of them.
+    Raises UsageError for anything else.
     """
     if not camera.strip():
         raise UsageError("no camera is named; give its number, an address, a video file or 'pattern'")
@@ -31,5 +31,5 @@ def opener(camera: str, wanted: Wanted) -> Opener:
     if (address := _ADDRESS.match(camera)) is None:
         return partial(open_clip, camera, wanted)
     if address[1].lower() not in SCHEMES:
-        raise UsageError(f"{address[0][:20]} is no address that can be opened; known are {', '.join(SCHEMES)}")
+        raise UsageError(f"{address[0][:20]} is not an address that can be opened; known are {', '.join(SCHEMES)}")
     return partial(open_network, camera, wanted)

@@ -114,7 +114,7 @@ class PatternSource:
         return Shot(picture, made_ns, made_ns, made_ms, partial(rgba_of, picture), skipped)
 
     def close(self) -> None:
-        """Nothing has to be given back."""
+        """There is nothing to release."""
 
     def _draw(self, index: int) -> Picture:
         luma = self._luma.copy()
@@ -129,7 +129,7 @@ class PatternSource:
 
 
 def open_pattern(wanted: Wanted) -> PatternSource:
-    """Of the wanted size and rate, 30 a second if none is wanted. Raises UsageError where the size is absurd."""
+    """Of the wanted size and rate, 30 a second if none is wanted. Raises UsageError for an invalid size."""
     check_size(wanted.size, "the test pattern")
     return PatternSource(wanted)
 

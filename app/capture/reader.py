@@ -1,4 +1,4 @@
-"""A way to open a source goes in; its pictures and what becomes of it are told, from a thread of its own."""
+"""A way to open a source goes in; events come out, from a thread of its own: its pictures, failures and end."""
 
 import contextlib
 import threading
@@ -52,9 +52,9 @@ Event: TypeAlias = Opened | Pictured | Failed | Ended
 
 
 class Reader:
-    """Opens a source, reads it and closes it, all on one thread, which nobody ever needs to wait for.
+    """Opens a source, reads it and closes it, all on one thread, for which no caller needs to wait.
 
-    A thread that a driver does not let go of is given up: when it comes back it closes its source, and says nothing.
+    A thread that hangs in a driver is abandoned: when it returns, it closes its source and sends no more events.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Reader:
         return self._thread.is_alive()
 
     def give_up(self) -> None:
-        """Tell nothing any more, and end as soon as the source lets it."""
+        """Send no more events, and end as soon as the source returns."""
         self._given_up.set()
 
     def join(self, timeout_s: float) -> None:
@@ -95,7 +95,7 @@ class Reader:
             finally:
                 with contextlib.suppress(Exception):  # a device that is gone may refuse to be closed
                     source.close()
-        except Exception as error:  # of a driver anything may come; nothing of it may end the thread without a word
+        except Exception as error:  # drivers may raise anything; no exception may end the thread without an event
             self._say(Failed(perf_counter_ns(), _reason(error)))
 
     def _read(self, source: Source) -> None:

@@ -11,12 +11,12 @@ Phase = Literal["opening", "live", "stalled", "frozen", "lost", "ended"]
 Step = Literal["opening", "open", "failed", "ended"]
 
 SECOND_NS = 1_000_000_000
-NOTE_NS = 5 * SECOND_NS  # how long a state speaks of what happened while all is well
+NOTE_NS = 5 * SECOND_NS  # how long a state mentions a past event
 OPEN_PATIENCE_NS = 20 * SECOND_NS  # Media Foundation takes up to 12 s for some cameras
 _FIRST_WAIT_NS, _MOST_WAIT_NS = SECOND_NS // 2, 8 * SECOND_NS
 _LEAST_PATIENCE_NS, _MOST_PATIENCE_NS = 1_500_000_000, 1_750_000_000  # with a tick of 0.25 s: noticed within 2 s
 _FRAMES_MISSED = 4
-_FROZEN_ATTEMPTS = 2  # a still picture may be all there is to see: its source is opened again less eagerly
+_FROZEN_ATTEMPTS = 2  # the scene itself may be still: such a source is opened again less often
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Watch:
 
 
 def patience_ns(fps: float) -> int:
-    """How long no picture is no fault: 1.5 s, or four frames of a slow source, but no more than 1.75 s."""
+    """How long a source may go without a picture: 1.5 s, or four frames of a slow source, but no more than 1.75 s."""
     frames_ns = _FRAMES_MISSED / fps * SECOND_NS if fps > 0 else 0
     return int(min(max(frames_ns, _LEAST_PATIENCE_NS), _MOST_PATIENCE_NS))
 
@@ -86,7 +86,7 @@ def pictured(watch: Watch, now_ns: int, changed: bool) -> Watch:
 
 
 def noted(watch: Watch, now_ns: int, note: str) -> Watch:
-    """Something happened of which a person is told for a while."""
+    """Something happened that the user is told for a while."""
     return replace(watch, note=note, note_ns=now_ns)
 
 
@@ -116,7 +116,7 @@ def trouble_of(watch: Watch, now_ns: int) -> Phase | None:
 def due_ns(watch: Watch) -> int | None:
     """When to give the present attempt up and open the source again; None: never.
 
-    What never delivered a picture is not opened again by itself, nor is what came to its end.
+    A source that never delivered a picture or has ended is not opened again automatically.
     """
     if watch.picture_ns is None or watch.change_ns is None or watch.step == "ended":
         return None

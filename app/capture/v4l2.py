@@ -47,7 +47,7 @@ ENUM_FRAMEINTERVALS = _request(_READ | _WRITE, 75, _RATE_ENTRY)
 
 _CAPTURE, _CAPTURE_PLANES, _MEMORY_TO_MEMORY, _OWN_CAPABILITIES = 0x1, 0x1000, 0xC000, 0x80000000
 _DISCRETE = 1  # of frame sizes and of frame intervals
-_MOST_ENTRIES = 256  # of any list; drivers may not end one
+_MOST_ENTRIES = 256  # of any list; a driver's list may be endless
 _COMMON_SIZES = ((320, 240), (640, 360), (640, 480), (800, 600), (1280, 720), (1920, 1080), (2560, 1440), (3840, 2160))
 _COMMON_RATES = (120.0, 60.0, 50.0, 30.0, 25.0, 24.0, 20.0, 15.0, 10.0, 5.0)
 _JPEG, _SMPTE240M, _REC709, _BT2020 = 7, 2, 3, 10  # of enum v4l2_colorspace
@@ -172,7 +172,7 @@ def _text(raw: bytes) -> str:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[Ask]:
-    """Ask a device node; harmless to whoever else uses it. Raises OSError."""
+    """Open a device node for queries; other programs that use it are not disturbed. Raises OSError."""
     handle = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
 

@@ -1,4 +1,4 @@
-"""An image file goes in, RGBA bytes of the frame's size come out: the background that replaces what is not a person."""
+"""An image file goes in, RGBA bytes of the frame's size come out: the background that is put behind the person."""
 
 import struct
 import zlib
@@ -59,7 +59,7 @@ def read_image(path: Path) -> Image:
     except cv2.error:
         decoded = None
     if decoded is None:
-        raise MediaError(f"image {path} is damaged: save it anew as PNG or JPEG")
+        raise MediaError(f"image {path} is damaged: save it again as PNG or JPEG")
     return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGBA), np.uint8)
 
 
@@ -75,16 +75,16 @@ def cover(rgba: Image, size: ImageSize) -> Image:
 
 
 def _plain_png(data: bytes) -> bytes:
-    """The PNG file of its sound chunks, without animation; empty if one is damaged that matters.
+    """The PNG file of its valid chunks, without animation; empty if a required one is damaged.
 
-    OpenCV takes the memory that a chunk claims before it looks for the bytes.
+    OpenCV allocates the memory that a chunk claims before it reads the bytes.
     """
     kept, at = [_PNG], len(_PNG)
     while at < len(data):
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")  # behind length, kind, content and checksum
         kind, content = data[at + 4 : at + 8], data[at + 4 : end - 4]
         sound = end <= len(data) and zlib.crc32(content) == int.from_bytes(data[end - 4 : end], "big")
-        if not sound and (end > len(data) or kind[:1].isupper()):  # small letters: a picture can do without it
+        if not sound and (end > len(data) or kind[:1].isupper()):  # lower case: an optional chunk
             return b""
         if sound and kind not in _ANIMATION:
             kept.append(data[at:end])

@@ -30,7 +30,7 @@ class Drawing:
         self._places: dict[str, int] = {}
         self._values: dict[str, tuple[float, ...]] = {}  # what uniforms hold
         self._name = compile_program(context, stages, label)
-        self._corners = gl.generate("VertexArrays")  # empty: the core profile draws nothing without one
+        self._corners = gl.generate("VertexArrays")  # empty: the core profile requires one
         self.use()
         for sampler, unit in samplers.items():
             self.set_ints(sampler, unit)
@@ -63,7 +63,7 @@ class Drawing:
 
     def _place(self, uniform: str) -> int:
         """Where it is set; -1 for one that the shader does not have."""
-        if uniform not in self._places:  # threaded drivers empty their queue to answer
+        if uniform not in self._places:  # threaded drivers flush their queue to answer
             self._places[uniform] = self._gl.glGetUniformLocation(self._name, uniform.encode())
         return self._places[uniform]
 

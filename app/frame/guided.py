@@ -1,4 +1,4 @@
-"""A frame's textures and its mask on the network's grid go in; how colours tell the mask comes out, cell by cell.
+"""A frame's textures and its mask on the network's grid go in; the mask as a function of colour comes out, by cells.
 
 It is the fast guided filter (He and Sun, "Fast Guided Filter", arXiv 1505.00996) with a colour guide, whose pixels
 count by how sure the network is of them (as in Liba and others, "Sky Optimization", CVPR workshops 2020): an edge of

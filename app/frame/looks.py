@@ -1,4 +1,4 @@
-"""What is said of a look, by options or settings, goes in; what pictures look like comes out."""
+"""Options or settings of a look go in; the look comes out, validated."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from .render import Color, Look
 
 @dataclass(frozen=True)
 class LookOptions:
-    """What a person may say of a look; None and what is given here: nothing was said.
+    """The options of a look; None and the defaults here mean that nothing was given.
 
     `background` is a file, an image or a recording, or #rrggbb; `blur` a radius in pixels of the frame.
     """
@@ -30,14 +30,14 @@ class LookOptions:
 
 @dataclass(frozen=True)
 class Choice:
-    """A look, and the file that is behind the person if one was chosen."""
+    """A look, and the file of its background if one was chosen."""
 
     look: Look
     background: Path | None = None
 
 
 def choose_look(options: LookOptions = LookOptions()) -> Choice:
-    """What the options of one run mean together; what belongs to one effect alone chooses that effect.
+    """What the options of one run mean together; an option of one effect selects that effect.
 
     Raises UsageError for what does not go together or is out of range, MediaError for a background that is no good.
     """
@@ -55,7 +55,7 @@ def choose_look(options: LookOptions = LookOptions()) -> Choice:
 
 
 def look_of(options: LookOptions) -> Choice:
-    """What settings mean that are kept whatever the effect is: those that it does not use are for another one.
+    """The look of settings; those that the effect does not use are kept for other effects.
 
     Opens no file. Raises UsageError for what is out of range.
     """

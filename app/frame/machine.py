@@ -23,7 +23,7 @@ class Machine:
 
     @property
     def renderer(self) -> str:
-        """Who does the work, for tables."""
+        """The renderer that does the work, for tables."""
         drawn = self.context.renderer if self.context else "nothing is drawn"
         return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
 
@@ -62,7 +62,7 @@ def _check_choice(choice: str) -> None:
 
 
 def _is_one_worth_it(console: Console) -> bool:
-    """Whether this machine has OpenGL that is worth it; if not, one line says why."""
+    """Whether this machine has OpenGL worth running networks on; if not, one line says why."""
     try:
         with open_context() as context:
             return _is_worth_it(context, console)

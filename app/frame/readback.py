@@ -24,7 +24,7 @@ Tag = TypeVar("Tag")
 Bytes = npt.NDArray[np.uint8]
 
 _WAIT_NS = 100_000_000
-_MOST_WAITS = 100  # 10 s: a device that takes longer for one frame has hung
+_MOST_WAITS = 100  # 10 s: a device that takes longer for one frame hangs
 
 
 @dataclass(frozen=True)

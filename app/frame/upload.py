@@ -1,7 +1,7 @@
 """A picture in RAM goes in, OpenGL textures with the same samples come out: one for each plane, row 0 first.
 
-Planes go up from where they lie, also those whose rows are longer than their pixels: nothing is copied on the way, but
-where another way than the direct one was measured to be faster (app/frame/upload_path.py).
+Planes are uploaded from their own memory, also with padded rows: nothing is copied before, except where another way
+than the direct one was measured to be faster (app/frame/upload_path.py).
 """
 
 import ctypes

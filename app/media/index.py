@@ -1,7 +1,7 @@
 """A recording's packets go in, undecoded; the time stamps of its frames and where decoding may begin come out.
 
-What packets say is quickly read, but is a claim: some become no frame, some share a stamp. Who seeks by it has to look
-at what then comes out of the decoder.
+Packets are quickly read, but not reliable: some give no frame, some share a time stamp. Seeking by them has to verify
+what the decoder gives.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Claims:
-    """What packets say: `pts` of the frames in order of display, `key_pts` of the key frames among them.
+    """The times that packets state: `pts` of the frames in order of display, `key_pts` of the key frames among them.
 
     `key_seeks` are the stamps that find the key frames' packets when seeking. `sound` says that each packet has a stamp
     of its own, so that the n-th of `pts` may be taken for frame n.
@@ -49,7 +49,7 @@ class Claims:
 
 
 def arrange(stamps: Sequence[int], keys: Sequence[int], seeks: Sequence[int], sound: bool = True) -> Claims:
-    """Claims of packets given in any order; a stamp that two packets share is kept once, and is not sound."""
+    """Times of packets given in any order; a stamp that two packets share is kept once, and then `sound` is false."""
     in_order = np.unique(np.array(stamps, np.int64))
     key_order = np.argsort(np.array(keys, np.int64), kind="stable")
     return Claims(

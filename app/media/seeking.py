@@ -1,9 +1,10 @@
 """A recording and a frame's number go in, that frame comes out, exactly as decoding from the start would give it.
 
-Packets claim where frames are, a survey proves it: after a jump to a key frame each frame that is given out has the
-time stamp and the checksum that it has when the file is decoded from its start. Where they differ (open GOPs, gradual
-refresh, damage), an earlier key frame is tried, and at last the file is decoded from its start and counted. Only a
-part of a long file that the survey has not reached yet is found by what packets claim, if that is consistent.
+Packets state where frames are, the decoded index verifies it: after a jump to a key frame each frame that is given out
+has the time stamp and the checksum that it has when the file is decoded from its start. Where they differ (open GOPs,
+gradual refresh, damage), an earlier key frame is tried, and at last the file is decoded from its start and counted.
+Only in a part of a long file that the decoded index has not reached yet frames are found by packets alone, if they are
+consistent.
 """
 
 import math
@@ -27,15 +28,15 @@ from .survey import Survey
 
 CACHE_BYTES = 128 << 20
 _FEWEST_KEPT = 4
-_SOON = 600  # frames ahead of it that the survey is waited for, and not packets believed
+_SOON = 600  # frames ahead for which the decoded index is awaited instead of trusting packets
 _PATIENCE_S = 3.0
 _NEAR = 8  # frames ahead that are decoded rather than jumped to
 _EARLIER = (0, 1, 4)  # key frames before the nearest, that are tried in turn
 _ROUNDING_S = Fraction(1, 10**9)  # what a frame's own time_ms, as a float, may lack
 
 
-class Unwanted(Exception):  # noqa: N818 - it is no error
-    """Raised where a frame was asked for, and nobody wants it any more."""
+class Unwanted(Exception):  # noqa: N818 - not an error
+    """Raised where a frame was requested and is no longer needed."""
 
 
 class FrameCache:
@@ -92,7 +93,7 @@ class Reader(FileSource):
 
     @property
     def offset(self) -> int:
-        """What is taken from the stamps of packets."""
+        """The offset that is subtracted from time stamps of packets."""
         return (self._first_frame.dts or 0) if self._container.format.name == "avi" else 0
 
     def from_start(self) -> Run:
@@ -156,7 +157,7 @@ class SeekableSource:
         self._cache = FrameCache(cache_bytes)
         self._frame_bytes = self.format.sample_bytes * sum(math.prod(shape) for shape in self.format.plane_shapes)
         self._closed = False
-        self._decoding = threading.Lock()  # FFmpeg crashes where a file is closed meanwhile
+        self._decoding = threading.Lock()  # FFmpeg crashes if the file is closed meanwhile
         self._detour = 0  # how many key frames earlier decoding has to begin in this file
         self._index = TimeIndex(self._path, self._reader.offset)
         self._survey = Survey(self._path)
@@ -213,7 +214,7 @@ class SeekableSource:
         return index
 
     def _check_range(self, index: int, pts: int | None = None) -> None:
-        """What of a range is known while the survey runs: numbers at once, times once the frame is there."""
+        """What is known of a range while the decoded index grows: numbers at once, times once the frame is there."""
         last = self.last_index
         first = self._first if isinstance(self._first, int) else 0
         early = pts is not None and isinstance(self._first, Fraction) and pts < self._pts_at(self._first, math.ceil)
@@ -330,7 +331,7 @@ class SeekableSource:
 
     @property
     def truncated(self) -> str | None:
-        """What is missing at the end of a range that ends with the file. None: nothing, or nobody knows yet."""
+        """What is missing at the end of a range that ends with the file. None: nothing, or unknown yet."""
         at_end = self._survey.complete and self.last_index == len(self._survey.pts) - 1
         return self._survey.truncated if at_end else None
 
@@ -354,12 +355,12 @@ class SeekableSource:
         return self._first_pts + round_(seconds / self.info.time_base)
 
     def _pts(self) -> Sequence[int]:
-        """Of all frames as far as they are known, by number: as claimed or, where that proved wrong, as surveyed."""
+        """Of all frames as far as they are known, by number: by packets or, where those proved wrong, as decoded."""
         claims = None if self._survey.complete else self._claims()
         return claims.pts if claims else self._survey.pts
 
     def _claims(self) -> Claims | None:
-        """What packets say, if that is consistent, and with what was surveyed too."""
+        """The packets' times, if they are consistent in themselves and with what was decoded."""
         claims, seen = self._index.claims, len(self._survey.pts)
         if claims is None or not claims.sound or claims.pts[0] != self._first_pts or seen > len(claims.pts):
             return None

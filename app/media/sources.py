@@ -51,7 +51,7 @@ def parse_position(text: str) -> Position:
     match = _TIME.fullmatch(text)
     clock = ":" in text
     if match is None or (clock and match["unit"]):
-        raise UsageError(f"'{text[:40]}' is no position: give a frame number (120) or a time (3.5s, 00:00:03.500)")
+        raise UsageError(f"'{text[:40]}' is not a position: give a frame number (120) or a time (3.5s, 00:00:03.500)")
     seconds = Fraction(match["s"]) / (1000 if match["unit"] == "ms" else 1)
     return seconds + 60 * int(match["m"] or 0) + 3600 * int(match["h"] or 0)
 
@@ -239,7 +239,7 @@ class FileSource:
 
 
 def _check_file(path: str) -> Layout:
-    """Refuse what is no readable, non-empty regular file; return its layout."""
+    """Refuse anything but a readable, non-empty regular file; return its layout."""
     if not os.path.lexists(path):
         raise MediaError(f"'{path}' does not exist; check the spelling and the folder")
     if os.path.isdir(path):
@@ -286,7 +286,7 @@ def pick_stream(container: av.container.InputContainer, path: str) -> av.VideoSt
         raise MediaError(f"'{path}' is in a video codec that is not supported; convert it to H.264 first")
     _check_size(path, stream.codec_context.width, stream.codec_context.height)
     stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
-    if stream.codec_context.name == "h264":  # with threads FFmpeg leaves in damaged pictures what was in memory before
+    if stream.codec_context.name == "h264":  # with threads FFmpeg leaves old memory in damaged pictures
         stream.codec_context.thread_type = "NONE"
     return stream
 
@@ -299,13 +299,13 @@ def _check_size(path: str, width: int, height: int) -> None:
 
 
 def _aspect(stream: av.VideoStream) -> Fraction:
-    """The stored pixels' width over height; 1 where the file gives none, or an absurd one."""
+    """The stored pixels' width over height; 1 where the file gives none, or an implausible one."""
     aspect = stream.sample_aspect_ratio
     return aspect if aspect and Fraction(1, 16) <= aspect <= 16 else Fraction(1)
 
 
 def _rate(stream: av.VideoStream) -> Fraction:
-    """Frames per second on average; 30 where the file gives none, or an absurd one."""
+    """Frames per second on average; 30 where the file gives none, or an implausible one."""
     rates = (stream.average_rate, stream.guessed_rate)
     return next((rate for rate in rates if rate and Fraction(1, 3600) <= rate <= 1000), Fraction(30))
 

@@ -17,7 +17,7 @@ Progress = Callable[[int, int], None]
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _POLL_S = 0.1
-# pip, which ends as soon as nobody holds the other end of its standard input: it must not outlive a killed program.
+# pip, which ends as soon as its standard input is closed: it must not outlive a killed program.
 _PIP = """
 import os, runpy, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.raw.read(1), os._exit(1)), daemon=True).start()
@@ -84,7 +84,7 @@ def _largest_file_bytes(folder: Path) -> int:
             try:
                 largest = max(largest, os.stat(os.path.join(parent, name)).st_size)
             except OSError:
-                continue  # moved on by pip meanwhile
+                continue  # moved by pip meanwhile
     return largest
 
 

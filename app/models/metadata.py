@@ -29,7 +29,7 @@ _AXIS_LABELS = (2, 4)  # of AssociatedFileType: labels of an axis' entries, or o
 
 @dataclass(frozen=True)
 class ModelMetadata:
-    """What a model says about itself; None or empty where it says nothing."""
+    """The metadata of a model; None or empty where it has none."""
 
     name: str = ""
     description: str = ""
@@ -52,7 +52,7 @@ class _OutOfBoundsError(Exception):
 
 
 class _Table:
-    """A flatbuffer table. Fields go by their number in the schema; no access leaves the buffer, whatever it says."""
+    """A flatbuffer table. Fields go by their number in the schema; no access leaves the buffer."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self.data = data
@@ -131,7 +131,7 @@ class _Table:
 
 
 def _metadata_bytes(data: bytes) -> bytes | None:
-    """The flatbuffer that hides in one of the model's buffers (schema.fbs: Model, Metadata, Buffer)."""
+    """The flatbuffer that is stored in one of the model's buffers (schema.fbs: Model, Metadata, Buffer)."""
     model = _Table.root(data)
     for entry in model.tables(6):
         if entry.content(0) == b"TFLITE_METADATA":

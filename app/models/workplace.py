@@ -1,4 +1,4 @@
-"""A folder goes in; a new folder in it comes out to work in, which goes at the end, or at least before the next one."""
+"""A folder goes in; a new temporary folder in it comes out, removed at the end or before the next one."""
 
 import contextlib
 import shutil
@@ -25,7 +25,7 @@ def workplace(parent: Path) -> Iterator[Path]:
 
 
 def clean(parent: Path) -> None:
-    """Remove what was left behind in a folder, unless somebody else is at it; harmless where there is no folder."""
+    """Remove stale folders, unless another process is doing so; harmless if the folder does not exist."""
     with contextlib.suppress(OSError), locked(parent):
         _remove_all_left(parent)
 

@@ -1,4 +1,4 @@
-"""Settings go in; a panel to change them is drawn, and the settings come out as the person has left them.
+"""Settings go in; a panel to change them is drawn, and the settings come out as the user changed them.
 
 Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's memory until Enter is pressed.
 """
@@ -13,7 +13,7 @@ _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edge
 _LABELS = 0.36  # of its width
 _WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
 _WRONG = 0xFF5C6BFF  # alpha, blue, green, red
-_FILL = -1e-6  # a width: all that there is
+_FILL = -1e-6  # a width: all of the available one
 _UNFOLDED = ("picture", "mask")  # the sections that are seen at once
 _SIZES = ("320x240", "640x360", "640x480", "1280x720", "1920x1080", "3840x2160")
 
@@ -39,7 +39,7 @@ def controls(settings: Settings) -> Settings:
 
 
 def _keep_inside(imgui: Any, screen: Any) -> None:
-    """A picture may become smaller than what is in it."""
+    """Move the panel into a picture that has become smaller."""
     place, size = imgui.get_window_pos(), imgui.get_window_size()
     x, y = (max(0.0, min(pair)) for pair in ((place.x, screen.x - size.x), (place.y, screen.y - size.y)))
     if (x, y) != (place.x, place.y):
@@ -65,7 +65,7 @@ def _section(imgui: Any, settings: Settings, section: str) -> Settings:
 
 
 def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
-    """One of them; a value that cannot be is as if nothing had been done."""
+    """One setting; an invalid value is ignored."""
     before = getattr(settings, spec.name)
     imgui.begin_disabled(spec.changes == "restart")
     imgui.table_next_column()
@@ -122,7 +122,7 @@ def _text(imgui: Any, spec: Spec, value: str) -> str:
         imgui.set_next_item_width(room - imgui.get_frame_height())
     entered, typed = imgui.input_text_with_hint("##value", "none", value, imgui.InputTextFlags_.enter_returns_true)
     text = str(typed) if entered else value
-    if value_of(spec, typed) is None:  # as it stands there, still being typed
+    if value_of(spec, typed) is None:  # while it is being typed
         low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
         imgui.get_window_draw_list().add_rect(low, high, _WRONG)
     if proposed:

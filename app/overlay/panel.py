@@ -110,7 +110,7 @@ def status(text: str, recording: str = "") -> None:
 
 
 def signal(text: str) -> None:
-    """A few large words in the middle, above messages: what the person must know of the camera."""
+    """A few large words in the middle, above messages: what the user must know about the camera."""
     pen, text = Pen(in_front=True), _plain(text)
     letters = max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.large_letter))
     lines = _wrapped([text], letters)
@@ -226,7 +226,7 @@ def _cells(spread: Spread | None) -> str:
 
 
 def _ms(value: float) -> str:
-    """As many digits as fit and mean something."""
+    """As many digits as fit and are significant."""
     return f"{value:.2f}" if value < 100 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
@@ -270,5 +270,5 @@ def _wrapped(phrases: Iterable[str], wide: int) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text as it is, on one line, not without end, without what no font shows."""
+    """Text on one line, shortened, without characters that no font shows."""
     return one_line(text)[: 2 * _NOTE_LETTERS]

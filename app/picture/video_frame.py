@@ -1,9 +1,9 @@
-"""Decoded frames go in, frames with pictures come out: the decoder's own planes, or RGBA where those do not serve.
+"""Decoded frames go in, frames with pictures come out: the decoder's own planes, or RGBA where those cannot be used.
 
-Read as decoded are planar YUV 4:2:0, 4:2:2 and 4:4:4 and grey, of 8 bits and, little-endian, of up to 16, nv12
-and packed 4:2:2.
-Nothing is copied: the arrays are views of the decoder's memory, and keep it alive. All else becomes RGBA by libswscale.
-Frames that differ from a recording's first one, or store their rows upside down, are scaled and converted to its like.
+Read as decoded are planar YUV 4:2:0, 4:2:2 and 4:4:4 and grey, of 8 bits and, little-endian, of up to 16, nv12 and
+packed 4:2:2. Nothing is copied: the arrays are views of the decoder's memory, and keep it alive. All else becomes RGBA
+by libswscale. Frames that differ from a recording's first one, or store their rows upside down, are scaled and
+converted to its format.
 """
 
 import threading
@@ -33,7 +33,7 @@ _SITINGS: dict[int, Siting] = {1: "left", 2: "center", 3: "topleft"}  # by AVChr
 class VideoFrame:
     """One frame: its number in the file, pts in the file's time base, ms since frame 0, and what was decoded.
 
-    decode_start_ns (of perf_counter) and decode_ms tell what making it took, 0 where nobody measured. captured_ns, on
+    decode_start_ns (of perf_counter) and decode_ms tell what making it took, 0 if not measured. captured_ns, on
     the same clock, is when a camera took it, as far as that is known; None for recordings.
     """
 

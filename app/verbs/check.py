@@ -22,7 +22,7 @@ from .check_model import check_model, subject_of
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """The options of the verb; None where nothing was said."""
+    """The options of the verb; None where none was given."""
 
     model: str = "selfie"  # for a recording
     unfused: bool = False  # a model with one dispatch per op
@@ -93,7 +93,7 @@ def _is_model(target: str) -> bool:
     if target in CATALOGUE or path.suffix.lower() == ".tflite":
         return True
     try:
-        if not path.is_file():  # a pipe may never open
+        if not path.is_file():  # opening a pipe may block forever
             return not path.suffix and not os.path.lexists(path)
         with path.open("rb") as file:
             return file.read(8)[4:] == b"TFL3"

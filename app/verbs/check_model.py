@@ -53,7 +53,7 @@ class Sample:
 
 
 def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
-    """A model file that was read already; its metadata says what range its input has if nobody else does."""
+    """A model file that was read already; its metadata gives the range of its input if no option does."""
     return Subject(name, graph, input_range or read_metadata(path.read_bytes(), name).input_range or (0.0, 1.0))
 
 
@@ -68,7 +68,7 @@ class TensorCheck:
     precision: Precision = "fp32"
 
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
-        """Every sample's differences, of one compiled program and one reference. Raises as draft and Reference do."""
+        """Every sample's differences, of one compiled program and one reference. Raises as they do."""
         reference = Reference(self.subject.graph, keep_all_tensors=True)
         compiled = compile_graph(
             self.subject.graph, device_of(self.context), fuse, keep_all=True, precision=self.precision
@@ -159,7 +159,7 @@ def _where(difference: Difference) -> str:
 
 
 def _excess(difference: Difference) -> float:
-    """The error in parts of the limit; what is not a number is worse than all others."""
+    """The error in parts of the limit; NaN is worse than all others."""
     parts = difference.max_error / difference.limit if difference.limit else difference.max_error
     return float("inf") if np.isnan(parts) else parts
 

@@ -76,7 +76,7 @@ def has_display(environment: Mapping[str, str] = os.environ) -> bool:
 def watch_demo(model_name: str, console: Console) -> int:
     """Play the clip in a window, which closes at the end if nobody has touched it: the exit code.
 
-    A display that does not let a window open is told of, and is no failure.
+    A display on which no window can be opened gives a message, but is not a failure.
     """
     console.note("the clip in a window: ? lists its keys, q closes it")
     with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:

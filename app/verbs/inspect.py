@@ -42,7 +42,7 @@ class InspectOptions:
 
 @dataclass(frozen=True)
 class _Machine:
-    """What the model is drafted for, and one line that says so."""
+    """What the model is compiled for, and one line that says so."""
 
     device: Device
     peaks: Peaks | None
@@ -50,7 +50,7 @@ class _Machine:
 
 
 def run_inspect(model: str | None, options: InspectOptions, console: Console) -> int:
-    """Print it all; the exit code is 0. Raises the errors of models.resolve, load_model and draft, and UsageError."""
+    """Print it all; the exit code is 0. Raises as models.resolve, load_model and compile_graph, and UsageError."""
     if options.ops:
         _print_ops(console, options)
         return 0
@@ -74,7 +74,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
 
 
 def _look_at_machine(wants_peaks: bool) -> _Machine:
-    """The device and its peaks; without OpenGL the drafts are those for a software renderer."""
+    """The device and its peaks; without OpenGL the model is compiled for a software renderer."""
     try:
         with open_context() as context:
             peaks = measure_peaks(context) if wants_peaks else None
@@ -99,17 +99,17 @@ def _print_head(console: Console, graph: Graph, found: Inspection, machine: _Mac
 
 def _print_passes(console: Console, found: Inspection) -> None:
     _title(console, "Passes")
-    what = "what it does; where it held back"
+    what = "what it does; where it declined"
     table = _table(("pass", "left"), ("applied", "right"), ("ops left", "right"), (what, "left"))
     for line in found.passes:
         text = Text(line.what)
         for reason, count in line.declined.items():
-            text.append(f"\nheld back {count}x: {reason}", "yellow")
+            text.append(f"\ndeclined {count}x: {reason}", "yellow")
         style = "" if line.applied else "dim"
         table.add_row(line.name, str(line.applied or "-"), str(line.nodes_after), text, style=style)
     console.show(table)
     for reason, count in found.fusion_declined.items():
-        console.show(Text(f"fusion held back {count}x: {reason}", "yellow"))
+        console.show(Text(f"fusion declined {count}x: {reason}", "yellow"))
 
 
 def _print_dispatches(console: Console, found: Inspection) -> None:
@@ -144,9 +144,9 @@ def _print_memory(console: Console, found: Inspection, compiled: CompiledGraph) 
     stored = "halves" if found.precision == "fp16" else "float32"
     console.show(
         f"inputs and outputs: {plan.outer_bytes / _MIB:.2f} MiB as float32; "
-        f"what kernels hand to each other: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"
+        f"tensors between kernels: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"
     )
-    console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' text")
+    console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' source")
     console.show(Text("the arena: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
     for row in arena_picture(compiled, columns=console.columns - 4):
         text = Text("  ")

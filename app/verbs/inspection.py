@@ -1,4 +1,4 @@
-"""A drafted model and the machine's peaks go in; what `texelflow inspect` tells of it comes out, as plain values."""
+"""A compiled graph and the machine's peaks go in; what `texelflow inspect` shows of it comes out, as plain values."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Memory:
 
     tensors: int
     outer_bytes: int  # inputs and outputs, always float32
-    inner_bytes: int  # what kernels hand to each other
+    inner_bytes: int  # tensors between kernels
     naive_bytes: int
     planned_bytes: int
     lower_bound_bytes: int
@@ -82,7 +82,7 @@ class Inspection:
 
 
 def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, alignment_bytes: int) -> Inspection:
-    """Everything to tell about a model. alignment_bytes is that of the device which it was drafted for."""
+    """Everything to tell about a model. alignment_bytes is that of the device for which it was compiled."""
     source = compiled.source
     return Inspection(
         name=source.name,

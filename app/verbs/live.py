@@ -1,4 +1,4 @@
-"""Settings go in; a window shows the camera until the person has seen enough, and what that came to comes out."""
+"""Settings go in; a window shows the camera until the user closes it, and the figures of the run come out."""
 
 import contextlib
 import gc
@@ -22,7 +22,7 @@ from ..window.loading_screen import WindowClosedError
 
 
 def live(watch: Watch, console: Console) -> tuple[dict[str, Any], int]:
-    """Run it: what it came to, and the exit code, 0, or 130 or 143 if it was interrupted.
+    """Run it: the figures, and the exit code, 0, or 130 or 143 if it was interrupted.
 
     Raises TexelflowError: no camera, no display, a file that is not there; one without an exit code for a window that
     was closed before the first picture.

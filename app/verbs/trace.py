@@ -35,7 +35,7 @@ class TraceWriter:
         with self._lock:
             events = [self._span(GL_TRACK, "frame", record.start_ns, end_ns - record.start_ns, frame)]
             for stage in record.stages:
-                if stage.start_ns:  # 0 where nobody measured
+                if stage.start_ns:  # 0 if not measured
                     track = DECODE if stage.name == DECODE else GL_TRACK
                     args = {**frame, "readback_bytes": stage.readback_bytes} if stage.readback_bytes else frame
                     events.append(self._span(track, stage.name, stage.start_ns, _ns(stage.cpu_ms), args))
@@ -44,7 +44,7 @@ class TraceWriter:
             self._put([*events, *self._counters(record)])
 
     def span(self, track: str, name: str, start_ns: int, duration_ms: float, **args: Any) -> None:
-        """Something that a thread did, on a track of that name; after close() it is left out. Raises MediaError."""
+        """Work of a thread, on a track of that name; ignored after close(). Raises MediaError."""
         with self._lock:
             self._put([self._span(track, name, start_ns, _ns(duration_ms), args)])
 

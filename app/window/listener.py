@@ -1,4 +1,4 @@
-"""A window goes in; all that a person does in it with mouse and keys comes out, as long as somebody listens."""
+"""A window goes in; the events of its mouse and keyboard come out while it is listened to."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A picture and what is to be written over it go in; the window shows both: the last stages of a frame's way."""
+"""A picture and its overlay go in; the window shows both: the last stages of a frame's path."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -37,7 +37,7 @@ class Screen:
     def keys(self, timeout_s: float = 0) -> list[Key]:
         """The keys pressed since the last call, after waiting for the first event for at most timeout_s.
 
-        Those that are typed into a field of text of a part are not among them.
+        Keys that are typed into a text field are not included.
         """
         keys = self._window.events(timeout_s)
         self._gui.feed(self._window.inputs())

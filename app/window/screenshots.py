@@ -1,4 +1,4 @@
-"""A picture on the device goes in; a PNG file comes out a little later, without holding up anything meanwhile."""
+"""A picture on the device goes in; a PNG file comes out a little later, without blocking anything."""
 
 from collections import deque
 from dataclasses import dataclass

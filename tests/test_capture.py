@@ -176,7 +176,7 @@ def test_what_cannot_be_opened_is_said_at_once(camera: str, message: str, stack:
 
 
 def test_unknown_kinds_of_cameras_are_refused() -> None:
-    with pytest.raises(UsageError, match="file:// is no address"):
+    with pytest.raises(UsageError, match="file:// is not an address"):
         opener("file:///etc/passwd", Wanted())
     with pytest.raises(UsageError, match="no camera is named"):
         opener("  ", Wanted())

@@ -90,7 +90,7 @@ def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
         return compile_graph(graph, *arguments, **options)
 
     for user in (gl_path, check_model_verb):
-        monkeypatch.setattr(user, "draft", altered)
+        monkeypatch.setattr(user, "compile_graph", altered)
 
 
 @pytest.mark.parametrize("unfused", [False, True])

@@ -152,7 +152,7 @@ def test_nodes_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_what_cannot_be_asked_is_listed_with_its_trouble(tmp_path: Path) -> None:
     (tmp_path / "video0").touch()
     (found,) = listed_nodes([str(tmp_path / "video0")])
-    assert "is no camera" in found.trouble
+    assert "is not a camera" in found.trouble
     assert rows_of(found) == []
 
 

@@ -121,7 +121,7 @@ class JpegDecoder:
 
     def __call__(self, data: Bytes) -> tuple[Picture, Callable[[], Rgba]]:
         """The picture, and what makes upright RGBA of it. Raises BadBufferError for damaged ones."""
-        if not data.size:  # the decoder would take that for the end of the stream of the stream
+        if not data.size:  # the decoder would take that for the end of the stream
             raise BadBufferError("the camera sent an empty picture")
         try:
             frames = self._codec.decode(av.Packet(data.tobytes()))

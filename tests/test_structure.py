@@ -14,7 +14,7 @@ MAY_IMPORT_CONTEXT = {"runtime.py", "delegate.py", "program_log.py"}
 MOST_LINES = 500
 SAME_PROTOCOL = {
     "main"
-}  # what Python runs as a program: each takes arguments, and the command line's gives an exit code
+}  # what runs when Python is started with a module
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -64,7 +64,7 @@ def test_a_name_has_one_meaning() -> None:
         for file in sorted((ROOT / folder).rglob("*.py")):
             for name in public_names(file):
                 places.setdefault(name, []).append(str(file.relative_to(ROOT)))
-    assert len(places) > 1000, "the scan finds the program's names"
+    assert len(places) > 500, "the scan finds the program's names"
     twice = {name: files for name, files in places.items() if len(files) > 1 and name not in SAME_PROTOCOL}
     assert not twice
 

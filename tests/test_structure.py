@@ -12,7 +12,10 @@ MODERNGL = {"moderngl", "glcontext"}
 MAY_IMPORT_MODERNGL = {"context.py", "runtime.py", "delegate.py"}
 MAY_IMPORT_CONTEXT = {"runtime.py", "delegate.py", "program_log.py"}
 MOST_LINES = 500
-SAME_PROTOCOL = {"main"}  # what runs when Python is started with a module
+SAME_PROTOCOL = {
+    "main",  # what runs when Python is started with a module
+    "Program",  # the public class holds one of the engine's, and does the same on a thread of its own
+}
 
 
 def imported(file: Path) -> Iterator[str]:

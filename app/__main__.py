@@ -1,4 +1,4 @@
-"""The program's first lines: what they load takes a while, and a signal may come meanwhile."""
+"""Arguments go in, the exit code comes out; signals are handled from the first line, since imports take a while."""
 
 import io
 import os
@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run the command line; its exit code comes out."""
-    if sys.platform == "win32":  # read when OpenCV is loaded: without it, opening a camera takes seconds
+    if sys.platform == "win32":  # OpenCV reads it when it is loaded: without it, opening a camera takes seconds
         os.environ.setdefault("OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS", "0")
     if isinstance(sys.stdout, io.TextIOWrapper):  # what an old code page cannot show becomes a question mark
         sys.stdout.reconfigure(errors="replace")

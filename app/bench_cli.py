@@ -5,25 +5,25 @@ from typing import Annotated
 
 import typer
 
-from .options import Force, Json, Last, Model, PrecisionOption, output_option
+from .options import ForceOption, JsonOption, LastOption, ModelOption, PrecisionOption, output_option
 
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
 
 @bench.command("frame")
 def bench_frame_verb(
-    model: Model = "selfie",
+    model: ModelOption = "selfie",
     size: Annotated[
         str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
     ] = None,
     frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
     masks: Annotated[Path | None, output_option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
-    force: Force = False,
+    force: ForceOption = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     precision: PrecisionOption = "fp32",
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
 
@@ -50,7 +50,7 @@ def bench_model_verb(
     runs: Annotated[int, typer.Option(help="Runs; the least time of each dispatch counts.")] = 30,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
     precision: PrecisionOption = "fp32",
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Time each dispatch of a model on the GPU."""
     from .bench.model import bench_model, show_model
@@ -68,7 +68,7 @@ def bench_model_verb(
 @bench.command("compile")
 def bench_compile_verb(
     ops: Annotated[int, typer.Option(metavar="N", help="Ops of the largest networks; others have fewer.")] = 10_000,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Time how kernels, memory and barriers of networks are planned, by the shape and the size of the network."""
     from .bench.compile import bench_compile, show_bench_compile
@@ -84,12 +84,12 @@ def bench_compile_verb(
 
 @bench.command("live")
 def bench_live_verb(
-    model: Model = "selfie",
+    model: ModelOption = "selfie",
     size: Annotated[str, typer.Option(metavar="WxH", help="Of the test pattern.")] = "640x480",
     effect: Annotated[str, typer.Option(metavar="EFFECT", help="What is drawn.")] = "blur",
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     frames: Annotated[int, typer.Option(help="Frames that count, with the overlay and without.")] = 120,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Measure what Python costs for each frame of live, beside OpenGL, and how long it holds the interpreter's lock."""
     from .bench.live import LiveBench, bench_live, show_bench_live
@@ -112,11 +112,11 @@ def bench_quality_verb(
     mattes: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The mattes of any other clip: 000.png and on, grey.")
     ] = None,
-    last: Last = None,
-    model: Model = "selfie",
+    last: LastOption = None,
+    model: ModelOption = "selfie",
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     precision: PrecisionOption = "fp32",
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag."""
     from .bench.quality import QualityBench, bench_quality, show_quality

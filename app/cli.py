@@ -19,20 +19,20 @@ from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
 
 from .bench_cli import bench
 from .options import (
-    Activation,
-    Channel,
-    First,
-    Force,
-    InputRange,
-    Json,
-    Last,
-    Model,
+    ActivationOption,
+    ChannelOption,
+    FirstOption,
+    ForceOption,
+    InputRangeOption,
+    JsonOption,
+    LastOption,
+    ModelOption,
     PrecisionOption,
     output_option,
     window_option,
 )  # fmt: skip
 from .settings.flags import with_settings
-from .signals import Ended, StopFlag, exit_code, raising
+from .signals import EndedBySignal, StopFlag, exit_code, raising
 from .streams import guarded
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def replay_verb(
             "numbered pictures (shot_%04d.png), or - for a pipe.",
         ),
     ],
-    first: First = "0",
-    last: Last = None,
+    first: FirstOption = "0",
+    last: LastOption = None,
     log: Annotated[
         Path | None, output_option(metavar="FILE", help="Times and bytes of each frame: .json or .csv.")
     ] = None,
@@ -100,12 +100,12 @@ def replay_verb(
         bool,
         output_option("--skip-existing", help="Skip what is finished by the same settings; make the rest anew."),
     ] = False,
-    force: Force = False,
+    force: ForceOption = False,
     window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
     speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
     loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Segment recordings and pictures: every frame, with its own time stamps, the same bytes each run. Or watch one.
 
@@ -142,7 +142,7 @@ def live_verb(
         bool, typer.Option("--latency-test", help="Flash the window, and measure when the camera sees it.")
     ] = False,
     window: Annotated[bool, window_option("--window/--no-window", help="Without one: record, or be a camera.")] = True,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Show a camera, a stream or a recording as it comes, in a window with the background blurred or replaced.
 
@@ -150,14 +150,14 @@ def live_verb(
     """
     from .console import Console
     from .settings.config import dump
-    from .settings.watch import Watch
+    from .settings.config_watch import ConfigWatch
 
     console = Console(quiet=json)
     if cameras:
         from .capture.listing import show_cameras
 
         return show_cameras(console, json)
-    watch = Watch(config, flags)
+    watch = ConfigWatch(config, flags)
     if dump_config:
         print(dump(watch.settings), end="")
         return 0
@@ -182,13 +182,13 @@ def demo_verb(
     folder: Annotated[
         Path | None, output_option("--out", metavar="DIR", help="Where the files go; out by default, anew each time.")
     ] = None,
-    force: Force = False,
-    model: Model = "selfie",
+    force: ForceOption = False,
+    model: ModelOption = "selfie",
     window: Annotated[
         bool | None,
         typer.Option("--window/--no-window", help="Play the clip in a window, too; by default if there is a display."),
     ] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Segment the embedded clip: a recording, a still, a log, a table of what it took, and a window to watch it in."""
     from .console import Console
@@ -203,7 +203,7 @@ def demo_verb(
 
 
 @models.callback(invoke_without_command=True)
-def models_verb(context: typer.Context, json: Json = False) -> int:
+def models_verb(context: typer.Context, json: JsonOption = False) -> int:
     """List the models that can be fetched by name."""
     if context.invoked_subcommand is not None:
         return 0
@@ -216,7 +216,7 @@ def models_verb(context: typer.Context, json: Json = False) -> int:
 @models.command("fetch")
 def fetch_verb(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that `texelflow models` lists.")],
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Fetch a model of the catalogue into the user's cache; at once if it is there."""
     from .console import Console
@@ -234,7 +234,7 @@ def fetch_verb(
 @app.command("check")
 def check_verb(
     target: Annotated[str, typer.Argument(metavar="CLIP|MODEL", help="A recording, or a model: name or .tflite file.")],
-    model: Model = "selfie",
+    model: ModelOption = "selfie",
     unfused: Annotated[bool, typer.Option("--unfused", help="A model: one dispatch per op, all tensors.")] = False,
     tolerance: Annotated[
         float | None,
@@ -244,14 +244,14 @@ def check_verb(
         Path | None,
         output_option(help="Picture of a recording's worst frame: .png; texelflow-check.png on failure by default."),
     ] = None,
-    force: Force = False,
-    first: First = "0",
-    last: Last = None,
-    input_range: InputRange = None,
-    activation: Activation = None,
-    channel: Channel = None,
+    force: ForceOption = False,
+    first: FirstOption = "0",
+    last: LastOption = None,
+    input_range: InputRangeOption = None,
+    activation: ActivationOption = None,
+    channel: ChannelOption = None,
     precision: PrecisionOption = "fp32",
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Compare GPU and CPU: the masks of a recording's frames, or the tensors of a model.
 
@@ -275,7 +275,7 @@ def inspect_verb(
     ops: Annotated[bool, typer.Option("--ops", help="List the supported ops instead.")] = False,
     peaks: Annotated[bool, typer.Option("--peaks/--no-peaks", help="Measure the machine's peaks.")] = True,
     precision: PrecisionOption = "fp32",
-    json: Json = False,
+    json: JsonOption = False,
 ) -> int:
     """Show what becomes of a model: ops, passes, dispatches and what bounds them, memory."""
     from .console import Console
@@ -287,7 +287,7 @@ def inspect_verb(
 
 
 @app.command("doctor")
-def doctor_verb(json: Json = False) -> int:
+def doctor_verb(json: JsonOption = False) -> int:
     """Show what this machine has and lacks, and what to do. Exit code 2 if recordings cannot be segmented here."""
     from .console import Console
     from .verbs.doctor import doctor
@@ -322,7 +322,7 @@ def _run(arguments: list[str] | None) -> int:
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
         return _complain(str(error), error.exit_code)
-    except Ended as error:
+    except EndedBySignal as error:
         return _complain(INTERRUPTED, exit_code(error.number))
     except BrokenPipeError:  # the reader of our output has left
         return 0

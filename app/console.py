@@ -1,6 +1,6 @@
 """Messages, progress and tables go in; text for a person comes out: results on stdout, everything else on stderr.
 
-Progress is drawn on terminals only; a log file gets warnings and nothing that moves.
+Progress is drawn on terminals only; a log file gets warnings, but no progress.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ Report = Callable[..., None]  # gets (done so far, in all), and what is being do
 
 
 def printable(text: str) -> str:
-    """Text without what terminals obey or cannot show, but for line ends: names of files may hold anything."""
+    """Text without control characters, except for line ends: names of files may hold anything."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -116,7 +116,7 @@ class Console:
 
     @contextlib.contextmanager
     def frames(self, what: str) -> Iterator[Report]:
-        """Shows frames, frames per second and the time left; 0 in all means that nobody knows."""
+        """Shows frames, frames per second and the time left; 0 in all means unknown."""
         columns = MofNCompleteColumn(), FrameRate(), TextColumn("left"), TimeRemainingColumn()
         with self._progress(what, *columns, transient=False) as report:
             yield report

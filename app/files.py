@@ -1,6 +1,6 @@
-"""The files that a run reads and those that it writes go in; what speaks against writing comes out, as one line.
+"""The files that a run reads and those that it writes go in; what forbids writing comes out, as one line.
 
-Nothing is opened and nothing is touched: links are followed, and what the system says of each name is all that counts.
+Nothing is opened and nothing is touched: links are followed, and only the status of each name is read.
 """
 
 import os
@@ -16,12 +16,12 @@ from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from .console import one_line
-from .names import Seen, free_name, look, standing
+from .names import FileStatus, free_name, look, standing
 
-Kind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug"]
+FileKind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug"]
 Existing = Literal["kept", "numbered", "renewed"]
 
-ENDINGS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
     {
         "video": (".mp4", ".m4v", ".mov", ".mkv", ".webm"),
         "log": (".json", ".csv"),
@@ -31,7 +31,7 @@ ENDINGS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     }
 )
 _PART = ".part"  # pictures are written under such a name first
-_HELD: Mapping[Kind, re.Pattern[str]] = MappingProxyType(  # what is written in folders
+_HELD: Mapping[FileKind, re.Pattern[str]] = MappingProxyType(  # what is written in folders
     {
         "pictures": re.compile(r"[0-9]{6,}\.png"),
         "demo": re.compile(r"demo\.(mp4|png|json)"),
@@ -59,12 +59,12 @@ class Write:
     """A file or folder that a run writes, and the option that names it.
 
     `existing` says what becomes of what is there: a name that the user chose keeps it unless they allow otherwise,
-    live takes the next free number, and what the program wrote under a name of its own is renewed.
+    live takes the next free number, and files with a name that the program chose are replaced.
     """
 
     option: str
     path: Path
-    kind: Kind
+    kind: FileKind
     existing: Existing = "kept"
 
     def numbered(self) -> "Write":
@@ -72,7 +72,7 @@ class Write:
         return replace(self, existing="numbered")
 
     def line(self, why: str) -> str:
-        """A complaint of it."""
+        """A message about it."""
         return f"{self.option} {self.path}: {why}" if self.option else f"'{self.path}': {why}"
 
 
@@ -101,14 +101,16 @@ def settle(files: Files, force: bool = False) -> bool:
         debugged = Write("DEBUG", Path(debug.FOLDER), "debug", "renewed")
         files = Files(files.reads, (*files.writes, debugged))
     found = list(objections(files, look_at(files)))
-    for objection in sorted(found, key=lambda each: bool(each.question)):  # asked last, for it may be in vain
+    for objection in sorted(
+        found, key=lambda each: bool(each.question)
+    ):  # asked last, since another objection may come first
         if not objection.question or not (force or _allowed(objection)):
             raise UsageError(objection.line)
     return force or bool(found)
 
 
 def _allowed(objection: Objection) -> bool:
-    """What the person at the terminal says; no where nobody is there."""
+    """The answer of the user at the terminal; no if there is none."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         return False
     print(f"{one_line(objection.question)} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -116,12 +118,12 @@ def _allowed(objection: Objection) -> bool:
     try:
         answer = sys.stdin.buffer.readline()
     finally:
-        if not answer.endswith(b"\n"):  # the next line does not stand behind the question
+        if not answer.endswith(b"\n"):  # the next line begins after the question
             print(file=sys.stderr, flush=True)
     return answer.strip().lower() in (b"y", b"yes")
 
 
-def objections(files: Files, seen: Mapping[Read | Write, Seen]) -> Iterator[Objection]:
+def objections(files: Files, seen: Mapping[Read | Write, FileStatus]) -> Iterator[Objection]:
     """One at most for each file that is written, in their order."""
     for number, write in enumerate(files.writes):
         why = (
@@ -135,7 +137,7 @@ def objections(files: Files, seen: Mapping[Read | Write, Seen]) -> Iterator[Obje
             yield from _kept(write, seen[write])
 
 
-def _misnamed(write: Write, seen: Seen) -> str:
+def _misnamed(write: Write, seen: FileStatus) -> str:
     """A file of each kind has its endings, and a folder that is made has none of them."""
     ending = write.path.suffix.lower()
     if write.kind in _HELD:
@@ -146,7 +148,9 @@ def _misnamed(write: Write, seen: Seen) -> str:
     return "" if ending in endings else f"its name must end in {listed}"
 
 
-def _taken(write: Write, reads: Sequence[Read], earlier: Sequence[Write], seen: Mapping[Read | Write, Seen]) -> str:
+def _taken(
+    write: Write, reads: Sequence[Read], earlier: Sequence[Write], seen: Mapping[Read | Write, FileStatus]
+) -> str:
     """What else the file is, or what lies where the folder's files go."""
     for read in reads:
         if _same(seen[write], seen[read]):
@@ -161,11 +165,11 @@ def _taken(write: Write, reads: Sequence[Read], earlier: Sequence[Write], seen: 
     return ""
 
 
-def _same(one: Seen, other: Seen) -> bool:
+def _same(one: FileStatus, other: FileStatus) -> bool:
     return one.place == other.place and "other" not in (one.form, other.form)
 
 
-def _touches(write: Write, seen: Seen, other: Seen) -> bool:
+def _touches(write: Write, seen: FileStatus, other: FileStatus) -> bool:
     """Whether writing something touches another file beside it, or in it."""
     name = other.name.removesuffix(_PART)
     if write.kind in _HELD:
@@ -173,7 +177,7 @@ def _touches(write: Write, seen: Seen, other: Seen) -> bool:
     return write.kind == "picture" and other.folder == seen.folder and other.name == seen.name + _PART
 
 
-def _trouble(write: Write, seen: Seen) -> str:
+def _trouble(write: Write, seen: FileStatus) -> str:
     """Why nothing can be written there."""
     if seen.form == "other":
         return "that is not a regular file; give another name"
@@ -189,8 +193,8 @@ def _trouble(write: Write, seen: Seen) -> str:
     return "" if seen.writable else "that cannot be written; check the permissions of it and its folder"
 
 
-def _kept(write: Write, seen: Seen) -> Iterator[Objection]:
-    """What is there that somebody has to allow to be written over."""
+def _kept(write: Write, seen: FileStatus) -> Iterator[Objection]:
+    """What exists already and may be written over only if the user allows it."""
     if seen.held:
         what = f"holds {seen.held} of another run" if write.kind == "pictures" else f"holds {seen.held} already"
         line = write.line(f"{what}; choose another folder, or --force to write over such files")
@@ -200,7 +204,7 @@ def _kept(write: Write, seen: Seen) -> Iterator[Objection]:
         yield Objection(line, f"{write.path} exists: overwrite it?")
 
 
-def look_at(files: Files) -> dict[Read | Write, Seen]:
+def look_at(files: Files) -> dict[Read | Write, FileStatus]:
     """All of them."""
     named: tuple[Read | Write, ...] = (*files.reads, *files.writes)
     return {each: look(each.path, _HELD.get(each.kind) if isinstance(each, Write) else None) for each in named}
@@ -218,7 +222,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise MediaError if no file of this name can be written. Touches nothing."""
     write = Write("", Path(path), "picture", "renewed")
     form, above, writable = standing(os.fspath(path))
-    if why := _trouble(write, Seen(form, (), (), "", above, writable)):
+    if why := _trouble(write, FileStatus(form, (), (), "", above, writable)):
         raise MediaError(write.line(why))
 
 

@@ -1,6 +1,6 @@
-"""A program in Python goes in; the command comes out that runs it in another process, deaf to the current folder.
+"""A program in Python goes in; the command comes out that runs it in a process without imports from the current folder.
 
-Left to itself, `python -c` imports from the current folder first: a recording's folder with a pip.py in it would run.
+By default `python -c` imports from the current folder first: a recording's folder with a pip.py in it would run.
 """
 
 import json
@@ -14,8 +14,8 @@ __all__ = ["OURS", "python_command"]
 _PACKAGE = Path(__file__).parents[1]
 # The folder that our package is installed in; None where it is used in its repository: Python knows it then.
 OURS = _PACKAGE.parent if (_PACKAGE / "__init__.py").exists() else None
-# Isolated, Python knows its own packages; the rest is handed over: user installations, PYTHONPATH. What the environment
-# says of Python is not asked once more: it may name the current folder.
+# Isolated, Python finds its own packages; the rest is passed on: user installations, PYTHONPATH. The environment is
+# not read again there: it may name the current folder.
 _START = "import json, sys; sys.path[:] = dict.fromkeys([*json.loads(sys.argv.pop(1)), *sys.path])"
 
 

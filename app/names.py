@@ -1,4 +1,4 @@
-"""The name of a file goes in; what the system says of it, with links followed, or the next name that is free comes out.
+"""The name of a file goes in; its status, with links followed, or the next free name comes out.
 
 Nothing is opened and nothing is touched, so that no pipe blocks.
 """
@@ -12,38 +12,38 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-Form = Literal["nothing", "file", "folder", "other"]
+FileType = Literal["nothing", "file", "folder", "other"]
 Above = Literal["folder", "missing", "file"]
-Place = tuple[int | str, ...]
+FileIdentity = tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the system says of a name, links followed.
+class FileStatus:
+    """The status of a name, links followed.
 
     All names of one thing have the same place, also of one that is not there yet; `folder` is the place of the folder
     that it is in under `name`. Where nothing is, `above` tells what the folder would be made in, and `writable` whether
     it can be. `held` is one of the files in a folder that would be written over, '' for none.
     """
 
-    form: Form
-    place: Place
-    folder: Place
+    form: FileType
+    place: FileIdentity
+    folder: FileIdentity
     name: str
     above: Above = "folder"
     writable: bool = True
     held: str = ""
 
 
-def look(path: Path, written: re.Pattern[str] | None = None) -> Seen:
+def look(path: Path, written: re.Pattern[str] | None = None) -> FileStatus:
     """What is there under a name; `written` are the files that would be written in it.
 
-    Names that no file system takes are those of nothing.
+    Names that no file system accepts count as missing.
     """
     real = _real(path)
     above, name = os.path.split(real)
     form, ground, writable = standing(real)
-    return Seen(
+    return FileStatus(
         form,
         _place(real)[0],
         _place(above)[0],
@@ -57,11 +57,11 @@ def look(path: Path, written: re.Pattern[str] | None = None) -> Seen:
 def _real(path: Path) -> str:
     try:
         return os.path.realpath(path)
-    except (OSError, ValueError):  # links in a circle, NUL
+    except (OSError, ValueError):  # circular links, NUL
         return os.path.abspath(str(path).replace("\0", ""))
 
 
-def standing(path: str) -> tuple[Form, Above, bool]:
+def standing(path: str) -> tuple[FileType, Above, bool]:
     """Form, what is above, and whether it can be written; of what is not there, whether it can be made."""
     if (form := _form(path)) != "nothing":
         return form, "folder", os.access(path, os.W_OK)
@@ -72,7 +72,7 @@ def standing(path: str) -> tuple[Form, Above, bool]:
     return form, "missing" if _form(closest) == "folder" else "file", os.access(closest, os.W_OK)
 
 
-def _form(path: str) -> Form:
+def _form(path: str) -> FileType:
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -80,7 +80,7 @@ def _form(path: str) -> Form:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def _place(real: str) -> tuple[Place, str]:
+def _place(real: str) -> tuple[FileIdentity, str]:
     """Device and number of what is there, or else of the closest folder above and the names missing in it; and that."""
     missing: tuple[str, ...] = ()
     while True:

@@ -1,4 +1,4 @@
-"""Nothing goes in; the options of the command line that several verbs have come out."""
+"""Options of the command line that several verbs share: types for parameters of the verbs."""
 
 from functools import partial
 from typing import Annotated
@@ -13,17 +13,19 @@ output_option, window_option, meaning_option = (
     for panel in ("Output", "Window", "What the model's numbers mean, where neither it nor the catalogue says so")
 )
 
-Model = Annotated[str, as_in_settings("model")]
+ModelOption = Annotated[str, as_in_settings("model")]
 PrecisionOption = Annotated[str, as_in_settings("precision")]
-First = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
-Last = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
-InputRange = Annotated[str | None, meaning_option(metavar="LO,HI", help="What black and white are for the network.")]
-Activation = Annotated[
+FirstOption = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
+LastOption = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
+InputRangeOption = Annotated[
+    str | None, meaning_option(metavar="LO,HI", help="What black and white are for the network.")
+]
+ActivationOption = Annotated[
     str | None,
     meaning_option(metavar="none|sigmoid|softmax", help="What its output still needs."),
 ]
-Channel = Annotated[int | None, meaning_option(metavar="N", help="The class to show.")]
-Force = Annotated[
+ChannelOption = Annotated[int | None, meaning_option(metavar="N", help="The class to show.")]
+ForceOption = Annotated[
     bool, output_option("--force", help="Write over what is there; in folders, pictures of other frames stay.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]

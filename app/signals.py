@@ -15,10 +15,10 @@ _SOON_S = 0.01
 _ACTION_BYTES = 1024  # more than struct sigaction has on any system
 
 
-class Ended(BaseException):
+class EndedBySignal(BaseException):
     """A signal asked the program to end; `number` says which one.
 
-    It is no KeyboardInterrupt, of which libraries on the way up make something else.
+    It is not a KeyboardInterrupt, which some libraries convert to another exception.
     """
 
     def __init__(self, number: int) -> None:
@@ -45,12 +45,12 @@ def exit_code(number: int | None) -> int:
 def raising(flag: StopFlag) -> Iterator[None]:
     """Within it these signals raise Ended, so that what cleans up after Ctrl-C does so after all of them.
 
-    The flag tells of it, too: compiled modules that are just being loaded make another error of what is raised there.
+    The flag is set, too: compiled modules that are being loaded turn the exception into another one.
     """
 
     def end(number: int, frame: FrameType | None) -> None:
         flag.number = number
-        raise Ended(number)
+        raise EndedBySignal(number)
 
     with _handled(end), _unseen():
         yield
@@ -63,7 +63,7 @@ def stop_flag() -> Iterator[StopFlag]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         if flag:
-            raise Ended(number)
+            raise EndedBySignal(number)
         flag.number = number
 
     with _handled(ask):
@@ -72,15 +72,15 @@ def stop_flag() -> Iterator[StopFlag]:
 
 @contextlib.contextmanager
 def _unseen() -> Iterator[None]:
-    """Where compiled code lets Ended through to nobody, it is not shown either, and comes again a moment later."""
+    """Where compiled code swallows the exception, it is not printed, and is raised again a moment later."""
     show, tell = sys.excepthook, sys.unraisablehook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if not issubclass(kind, Ended):
+        if not issubclass(kind, EndedBySignal):
             show(kind, error, trace)
 
     def lost(what: "sys.UnraisableHookArgs") -> None:
-        if isinstance(what.exc_value, Ended):  # raised in a function that OpenGL or FFmpeg had called
+        if isinstance(what.exc_value, EndedBySignal):  # raised in a function that OpenGL or FFmpeg had called
             _send_soon(what.exc_value.number)
         else:
             tell(what)
@@ -93,13 +93,13 @@ def _unseen() -> Iterator[None]:
 
 
 def _send_soon(number: int) -> None:
-    """Later than the caller's end: what comes before, on a busy machine, would be lost once more."""
+    """After the caller has returned: earlier, on a busy machine, it would be lost again."""
     delay_s, sent = _SOON_S, False
     while not sent:
         try:
             threading.Timer(delay_s, _send_again, [number]).start()
             sent = True
-        except Ended:
+        except EndedBySignal:
             delay_s *= 2
 
 
@@ -129,7 +129,7 @@ def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Handlers for these signals, but for those that the program was started to ignore (nohup, a background job).
 
     Afterwards everything is as it was, also where C has installed a handler, be it before Python started or since
-    (apitrace, RenderDoc, programs that embed Python): of those Python knows nothing, or something that is out of date.
+    (apitrace, RenderDoc, programs that embed Python): Python does not know of those, or not their present state.
     """
     if threading.current_thread() is not threading.main_thread():  # Python handles signals nowhere else
         yield
@@ -147,7 +147,7 @@ def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 
 def _action(number: int) -> bytes | None:
-    """What the system does at a signal, in the system's own words; None on Windows."""
+    """The system's action for a signal (struct sigaction); None on Windows."""
     if sys.platform == "win32":
         return None
     action = ctypes.create_string_buffer(_ACTION_BYTES)

@@ -1,6 +1,6 @@
-"""The process's stdout and stderr go in; for a while they come out such that a full disk is told, and does no harm.
+"""The process's stdout and stderr go in; they come out wrapped for a while, so that a full disk is reported.
 
-Where stdout takes no more, results are lost: an error. Where stderr takes no more, nobody is told: no reason to end.
+If stdout cannot be written, results are lost: an error. If stderr cannot be written, the program goes on.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def guarded() -> Iterator[None]:
 
 
 class _Wrapped:
-    """A stream; what is not said otherwise is done as it does it."""
+    """A stream; everything not defined here is passed on to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -40,7 +40,7 @@ class _Wrapped:
 
 
 class _Strict(_Wrapped):
-    """A stream whose failures say what they are."""
+    """A stream whose failures become OutputError or BrokenPipeError."""
 
     def write(self, text: str) -> int:
         with named_failures():
@@ -77,7 +77,7 @@ def named_failures() -> Iterator[None]:
 
 
 def _occupy() -> None:
-    """Lead closed standard streams nowhere: a file opened later would take such a place, and get a library's words."""
+    """Open the null device for closed standard streams, or a file opened later would get their numbers and output."""
     with contextlib.suppress(OSError):
         while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(number, True)
@@ -85,7 +85,7 @@ def _occupy() -> None:
 
 
 def _empty(stream: TextIO | None) -> None:
-    """Write what waits in it, or drop that: Python would fail over it at the end of the process."""
+    """Flush it, or drop what cannot be written: else Python would fail at the end of the process."""
     if stream is None:
         return
     try:

@@ -7,19 +7,19 @@ from collections.abc import Callable, Generator, Iterator
 from time import perf_counter_ns
 from typing import Generic, TypeVar
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 Observer = Callable[[int, float], None]  # gets when work began, in ns of perf_counter_ns, and how many ms it took
 
 _END = object()
-_POLL_S = 0.1  # how long a thread takes at most to notice that nobody wants its work any more
+_POLL_S = 0.1  # how long a thread takes at most to notice that it is to end
 
 
-class Worker(Generic[Item]):
+class Worker(Generic[_Item]):
     """Calls a function for each item that is put in. What it raises is raised by the next put, or by finish."""
 
     def __init__(
         self,
-        work: Callable[[Item], None],
+        work: Callable[[_Item], None],
         depth: int = 4,
         observe: Observer | None = None,
         close: Callable[[], None] | None = None,
@@ -31,7 +31,7 @@ class Worker(Generic[Item]):
         self._work = work
         self._close = close
         self._observe = observe
-        self._items: queue.Queue[Item | object] = queue.Queue(depth)
+        self._items: queue.Queue[_Item | object] = queue.Queue(depth)
         self._error: BaseException | None = None
         self._dropped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -47,12 +47,12 @@ class Worker(Generic[Item]):
         """Whether the thread has done all that it ever will."""
         return not self._thread.is_alive()
 
-    def put(self, item: Item) -> None:
+    def put(self, item: _Item) -> None:
         """Hand an item over. Raises what the function raised for an earlier one."""
         self.check()
         self._items.put(item)
 
-    def put_newest(self, item: Item) -> int:
+    def put_newest(self, item: _Item) -> int:
         """Hand an item over in place of those that still wait, and say how many those were. Raises as put does."""
         replaced = 0
         with contextlib.suppress(queue.Empty):
@@ -109,12 +109,12 @@ class Worker(Generic[Item]):
             self._error = self._error or error
 
 
-def ahead(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, None]:
+def ahead(items: Iterator[_Item], depth: int = 2) -> Generator[_Item, None, None]:
     """The same items, made on a thread of their own up to `depth` of them early; what that raises is raised here.
 
     Closing this generator ends the thread, and only then may what `items` reads from be closed.
     """
-    ready: queue.Queue[Item | object] = queue.Queue(depth)
+    ready: queue.Queue[_Item | object] = queue.Queue(depth)
     unwanted = threading.Event()
     errors: list[BaseException] = []
 

@@ -1,7 +1,7 @@
 """Passes that use algebra: a graph goes in, one that computes the same with less work comes out.
 
-Source of the idea: a bilinear upsampling is linear and its weights sum to one, so that it commutes with whatever acts
-on each pixel alone; and a mean is linear. What must hold of the interpolation is checked on its matrix, not assumed.
+A bilinear upsampling is linear and its weights sum to one, so it commutes with every op that works pixel by pixel; a
+mean is linear, too. The properties that the passes need are checked on the interpolation matrix, not assumed.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from .interpolation import interpolation_matrix
 from .nodes import is_pointwise_convolution, is_spatial_mean
 from .rewrite import Outcome, Rewriter
 
-MOST_MATRIX_VALUES = 1 << 22  # of an interpolation matrix that is looked at; a picture's are far smaller
+MOST_MATRIX_VALUES = 1 << 22  # of an interpolation matrix that is examined; those of pictures are far smaller
 
 
 def hoist_convolution(graph: Graph) -> tuple[Graph, Outcome]:
@@ -39,7 +39,7 @@ def hoist_convolution(graph: Graph) -> tuple[Graph, Outcome]:
 
 
 def distribute_mean(graph: Graph) -> tuple[Graph, Outcome]:
-    """ADD (read by MEAN alone), MEAN -> MEAN of each, ADD: the sum of two maps need not be made for its mean."""
+    """ADD (read only by MEAN), MEAN -> MEAN of each, ADD: the mean of a sum does not need the sum of the maps."""
     edit = Rewriter(graph)
     consumers, producers = graph.consumers(), graph.producers()
     for node in graph.nodes:
@@ -48,7 +48,7 @@ def distribute_mean(graph: Graph) -> tuple[Graph, Outcome]:
             continue
         total, mean = graph.tensors[add.outputs[0]], graph.tensors[node.outputs[0]]
         if len(consumers[total.index]) != 1 or total.index in graph.outputs:
-            edit.decline(f"{total.name} is read by others too")
+            edit.decline(f"{total.name} has other readers, too")
             continue
         if any(graph.tensors[i].shape != total.shape or graph.tensors[i].is_constant for i in add.inputs):
             edit.decline(f"{total.name} is a sum with broadcast or a constant")
@@ -73,14 +73,14 @@ def mean_before_resize(graph: Graph) -> tuple[Graph, Outcome]:
             continue
         small, large = graph.tensors[resize.inputs[0]], graph.tensors[resize.outputs[0]]
         if not keeps_mean(resize, small, large):
-            edit.decline(f"{large.name}: the interpolation does not weigh all pixels alike")
+            edit.decline(f"{large.name}: the interpolation does not give all pixels the same weight")
             continue
         edit.replace(node, replace(node, inputs=(small.index,)))
     return edit.finish()
 
 
 def keeps_mean(resize: Node, small: Tensor, large: Tensor) -> bool:
-    """Whether a resized map has the mean of the map: the columns of both interpolation matrices sum alike."""
+    """Whether resizing keeps the mean of a map: in both interpolation matrices all columns have the same sum."""
     attributes = resize.attributes
     assert isinstance(attributes, Resize)
     for source, target in zip(small.shape[1:3], large.shape[1:3], strict=True):

@@ -1,4 +1,4 @@
-"""A kernel's tensors and how each is stored go in; the GLSL that stands behind its READ and WRITE comes out."""
+"""A kernel's tensors and how each is stored go in; the GLSL declarations behind its READ and WRITE come out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,32 +11,32 @@ FIRST_INPUT_UNIT = 1
 
 
 @dataclass(frozen=True)
-class Source:
+class KernelInput:
     """A tensor that a kernel reads."""
 
     storage: Storage
-    through_storage: bool  # as SSBO, since it is too large for a buffer texture
+    through_storage: bool  # read as an SSBO because it is too large for a buffer texture
 
     @property
     def unpacks(self) -> bool:
-        """Whether the text has to; buffer textures convert halves themselves."""
+        """Whether the GLSL has to unpack halves; buffer textures convert them themselves."""
         return self.through_storage and self.storage.is_halves
 
 
 @dataclass(frozen=True)
-class Target:
+class KernelOutput:
     """A tensor that a kernel writes."""
 
     storage: Storage
-    lanes: int = 4  # of one WRITE; a plain tensor may be written in pairs or fours
+    lanes: int = 4  # written by one WRITE; a plain tensor may be written in pairs or fours
 
     @property
     def texel(self) -> str:
-        """The GLSL type in which memory holds what one WRITE writes."""
+        """The GLSL type of what one WRITE stores in memory."""
         return "uvec2" if self.storage.is_halves else "float" if self.lanes == 1 else f"vec{self.lanes}"
 
 
-def declare(sources: Sequence[Source], targets: Sequence[Target]) -> list[str]:
+def declare(sources: Sequence[KernelInput], targets: Sequence[KernelOutput]) -> list[str]:
     """Declarations: inputs as buffer textures from FIRST_INPUT_UNIT on, outputs and large inputs as SSBOs."""
     converts = any(target.storage.is_halves for target in targets) or any(source.unpacks for source in sources)
     lines = [f"layout(binding = {WEIGHTS_UNIT}) uniform samplerBuffer weights;"]
@@ -49,7 +49,7 @@ def declare(sources: Sequence[Source], targets: Sequence[Target]) -> list[str]:
     return lines
 
 
-def _input(k: int, source: Source, binding: int) -> list[str]:
+def _input(k: int, source: KernelInput, binding: int) -> list[str]:
     if not source.through_storage:
         return [
             f"layout(binding = {FIRST_INPUT_UNIT + k}) uniform samplerBuffer in{k}_texels;",
@@ -62,12 +62,12 @@ def _input(k: int, source: Source, binding: int) -> list[str]:
     ]
 
 
-def _output(k: int, target: Target) -> list[str]:
+def _output(k: int, target: KernelOutput) -> list[str]:
     return [f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {target.texel} out{k}[]; }};"]
 
 
-def _converted_output(k: int, target: Target) -> list[str]:
-    """As WRITE of halves.glsl wants it, whether this output is stored as halves or not."""
+def _converted_output(k: int, target: KernelOutput) -> list[str]:
+    """In the form that WRITE in halves.glsl expects, whether or not this output is stored as halves."""
     value = "to_halves(v)" if target.storage.is_halves else "v"
     return [
         f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {target.texel} out{k}_texels[]; }};",

@@ -23,9 +23,9 @@ from .layout import MapShape, shape_of
 from .nodes import SCATTERS, WINDOWS, has_weights, is_contraction, is_pointwise_convolution
 from .ops.elementwise import is_elementwise
 
-MOST_INPUTS = 15  # texture units 1 to 15 of the 16 that OpenGL promises; the first holds the weights
-MOST_TAPS = 512  # of a window: all of them stand in the shader's text
-MOST_NODES = 100  # of a kernel: a value is written by asking for those behind it, each some calls deeper
+MOST_INPUTS = 15  # texture units 1 to 15 of the 16 that OpenGL guarantees; the first holds the weights
+MOST_TAPS = 512  # of a window: each is written out in the shader
+MOST_NODES = 100  # of a kernel: the emitter recurses through the inputs of a value, some calls for each
 
 
 class Decline(Exception):  # noqa: N818 - a decision, not an error
@@ -57,7 +57,7 @@ Root = Accumulate | Hold | Store
 
 
 def tensor_of(root: Root) -> int:
-    """The value that a root makes or writes."""
+    """The value that a root produces or writes."""
     return root.node.outputs[0] if isinstance(root, Accumulate) else root.tensor
 
 
@@ -69,10 +69,10 @@ class Phase:
     roots: tuple[Root, ...]
     unrolled: bool = False
     evaluates: frozenset[int] = frozenset()
-    touches: frozenset[int] = frozenset()  # what it evaluates, reads and writes
+    touches: frozenset[int] = frozenset()  # the values that it evaluates, reads and writes
 
     def also(self, root: Root) -> "Phase":
-        """The same loop with another root, whose value it has at hand."""
+        """The same loop with one more root, whose value it computes already."""
         return replace(self, roots=(*self.roots, root), touches=self.touches | {tensor_of(root)})
 
 
@@ -82,13 +82,13 @@ class Body:
 
     graph: Graph
     nodes: tuple[Node, ...]
-    domain: MapShape  # of the pixels that threads run over; channels mean nothing
+    domain: MapShape  # of the pixels that threads run over; its channels are not used
     phases: tuple[Phase, ...]
     held: frozenset[int]
     inputs: tuple[int, ...]  # runtime tensors read, in order of first use
     outputs: tuple[int, ...]  # tensors stored
-    split: bool  # output slices may be shared out over the grid's z
-    producers: Mapping[int, Node]  # of the tensors that its nodes make
+    split: bool  # output slices may be distributed over the grid's z
+    producers: Mapping[int, Node]  # of the tensors that its nodes produce
 
 
 def too_many_bindings(graph: Graph, inputs: Sequence[int], outputs: int, device: Device) -> str | None:
@@ -104,10 +104,10 @@ def too_many_bindings(graph: Graph, inputs: Sequence[int], outputs: int, device:
 
 
 class Loops:
-    """Loops for nodes in an order in which they can run. A value: with_node() and body() leave it as it is.
+    """Loops for nodes in an executable order. Immutable: with_node() and body() return new objects.
 
-    All of it raises Decline where the nodes cannot be one kernel: registers, values needed twice, sizes that differ,
-    length.
+    Every method raises Decline where the nodes cannot be one kernel: too many registers, a value needed twice,
+    different sizes, too long a source.
     """
 
     def __init__(self, graph: Graph, device: Device, nodes: Sequence[Node]) -> None:
@@ -133,7 +133,7 @@ class Loops:
         return grown
 
     def body(self, stored: Container[int]) -> Body:
-        """The whole plan, with those of the nodes' outputs written to memory that are in `stored`."""
+        """The whole plan; those outputs of the nodes that are in `stored` are written to memory."""
         outputs = tuple(out for node in self._nodes for out in node.outputs if out in stored)
         whole = self._copy()
         for tensor in outputs:
@@ -159,7 +159,7 @@ class Loops:
         return next(iter(shapes.values()))
 
     def _add(self, node: Node) -> None:
-        """Plan the loops that a node needs by itself; what is streamed needs none."""
+        """Plan the loops that a node needs of its own; streamed values need none."""
         self._nodes += (node,)
         self._producers.update(dict.fromkeys(node.outputs, node))
         _check_window(self.graph, node)
@@ -170,7 +170,7 @@ class Loops:
             self._contract(node)
         elif node.op in WINDOWS:
             if node.inputs[0] in self._producers:
-                raise Decline("a window over a value that the same kernel makes")
+                raise Decline("a window over a value that the same kernel computes")
         elif is_elementwise(node):
             self._check_broadcast(node)
             if any(i in self._held for i in node.inputs):
@@ -183,7 +183,7 @@ class Loops:
         if source in self._held and pointwise:
             return  # streamed, one output slice at a time
         if not pointwise and source in self._producers:
-            raise Decline("a window over a value that the same kernel makes")
+            raise Decline("a window over a value that the same kernel computes")
         if not pointwise:
             self._inputs.setdefault(source)  # a window's input is read as a map even if it is a constant
         self._root(self._shape(source).slices, Accumulate(node), source)
@@ -192,7 +192,7 @@ class Loops:
     def _check_broadcast(self, node: Node) -> None:
         for shape in map(self._shape, node.inputs):
             if not shape.is_vector and (shape.height, shape.width) != (self._domain.height, self._domain.width):
-                raise Decline("an operand repeated along rows or columns alone")
+                raise Decline("an operand broadcast along rows or columns only")
 
     def _hold(self, tensor: int) -> None:
         if tensor not in self._held:
@@ -201,13 +201,13 @@ class Loops:
             self._held[tensor] = slices
 
     def _store(self, tensor: int) -> None:
-        """Write a value to memory, in a loop that has it at hand if there is one."""
+        """Write a value to memory, in a loop that computes it already if there is one."""
         if self._producers[tensor].op in SCATTERS:
             self._phases.append(Phase(1, (Store(tensor),), unrolled=True, touches=self._touched({tensor})))
             return
         slices = self._shape(tensor).slices
         for number, phase in enumerate(self._phases):
-            # where the value is at hand already, and not one channel repeated over more slices
+            # a loop that computes the value already, and not one channel broadcast over more slices
             if phase.slices == slices and (tensor in phase.evaluates or Hold(tensor) in phase.roots):
                 self._phases[number] = phase.also(Store(tensor))
                 return
@@ -227,7 +227,7 @@ class Loops:
         self._phases.append(Phase(slices, (root,), unrolled, frozenset(streams), touches))
 
     def _behind(self, tensor: int) -> tuple[set[int], bool]:
-        """The streamed values behind one, each visited once, and whether a held value is read slice by slice."""
+        """The streamed values that a value depends on, each once, and whether a held value is read slice by slice."""
         streams, reads_held, waiting, seen = set[int](), False, [tensor], set[int]()
         while waiting:
             value = waiting.pop()
@@ -243,12 +243,12 @@ class Loops:
                 streams.add(value)
                 if node.op in WINDOWS:
                     self._inputs.setdefault(node.inputs[0])
-                elif not is_contraction(node):  # 1x1 over held values: all of them at constant positions
+                elif not is_contraction(node):  # 1x1 over held values: reads all of them at constant indices
                     waiting += reversed(node.inputs)
         return streams, reads_held
 
     def _touched(self, values: set[int]) -> frozenset[int]:
-        """Values with what they are made from."""
+        """Values together with their inputs."""
         nodes = [self._producers[value] for value in values if value in self._producers]
         return frozenset(values).union(*(node.inputs for node in nodes))
 
@@ -256,7 +256,9 @@ class Loops:
         """The whole plan, if the device can have it."""
         self._check_repeats()
         live, split = self._most_live_slices(), self._can_split()
-        if live > self.device.held_slices and not split and len(self._nodes) > 1:  # a node alone has no other way
+        if (
+            live > self.device.held_slices and not split and len(self._nodes) > 1
+        ):  # a single node cannot be split further
             raise Decline(f"{live} slices in registers, {self.device.held_slices} are allowed")
         if len(outputs) > self.device.max_storage_bindings - 2:
             raise Decline("too many outputs")
@@ -268,7 +270,7 @@ class Loops:
         )  # fmt: skip
 
     def _check_repeats(self) -> None:
-        """What several loops evaluate must be elementwise all the way from the kernel's inputs."""
+        """A value that several loops evaluate must depend on the kernel's inputs through elementwise ops only."""
         times = Counter(chain.from_iterable(phase.evaluates for phase in self._phases))
         if len(times) == times.total():
             return
@@ -280,7 +282,7 @@ class Loops:
                 raise Decline(f"{self.graph.tensors[node.outputs[0]].name} would be computed twice")
 
     def _most_live_slices(self) -> int:
-        """The most held slices that exist during any phase: made before or in it, read in or after it."""
+        """The most held slices that are live during any phase: produced before or in it, read in or after it."""
         made: dict[int, int] = {}
         read: dict[int, int] = {}
         for position, phase in enumerate(self._phases):
@@ -294,7 +296,7 @@ class Loops:
         return max(accumulate(change), default=0)
 
     def _can_split(self) -> bool:
-        """One contraction at most, at the start, and only slice by slice work after it: slices are independent."""
+        """At most one contraction, at the start, then only work on single slices: so slices are independent."""
         if any(node.op in SCATTERS for node in self._nodes):
             return False
         if not self._contractions:

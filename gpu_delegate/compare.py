@@ -1,7 +1,7 @@
 """A GPU program, the CPU reference and an input go in; the error of every tensor that both have comes out.
 
-The tensors come in the order of the model's own operators, so that the first one that diverges names the operator that
-went wrong, or the group of operators that one kernel computes at once.
+The tensors are in the order of the model's operators, so that the first one that diverges names the operator at fault,
+or the group of operators that one kernel computes.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from .graph import ABSENT, Graph, Node
-from .program import Blueprint
+from .packing import Float32Array
+from .program import CompiledGraph
 from .reference import Reference
 from .runtime import Program
 
-Floats = npt.NDArray[np.float32]
-
 TOLERANCE = 1e-4
-HALF_ERROR = 2.0**-10  # for each time that values are stored as halves: 2^-11 of rounding, grown by what follows
+HALF_ERROR = (
+    2.0**-10
+)  # for each time that values are stored as halves: a rounding error of 2^-11, amplified by later ops
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,17 @@ class Difference:
     tensor: int
     name: str
     shape: tuple[int, ...]
-    node: Node  # of the model as read: what writes the tensor
+    node: Node  # of the model as read: the node that writes the tensor
     kernel: str  # that stored it
-    behind: tuple[Node, ...]  # the nodes between it and the compared tensors that it comes from
-    max_error: float  # not a number where the GPU gave none
+    behind: tuple[Node, ...]  # the nodes between it and the compared tensors that it depends on
+    max_error: float  # NaN where the GPU gave NaN
     mean_error: float
     magnitude: float  # the largest absolute value on the CPU
     limit: float
 
     @property
     def diverges(self) -> bool:
-        return not self.max_error <= self.limit  # not a number is no agreement
+        return not self.max_error <= self.limit  # a NaN never agrees
 
     @property
     def relative_error(self) -> float:
@@ -47,32 +48,33 @@ class Difference:
 
     @property
     def operator(self) -> str:
-        """The operator as a person looks for it in the model."""
-        return describe(self.node)
+        """The operator as it is found in the model."""
+        return describe_operator(self.node)
 
 
-def describe(node: Node) -> str:
+def describe_operator(node: Node) -> str:
     """CONV_2D (operator 12)."""
     return f"{node.op} (operator {node.index})"
 
 
 def compare(
-    program: Program, reference: Reference, inputs: Sequence[Floats], tolerance: float = TOLERANCE
+    program: Program, reference: Reference, inputs: Sequence[Float32Array], tolerance: float = TOLERANCE
 ) -> tuple[Difference, ...]:
     """Run both on the same input tensors, each in its own shape, and compare what is in memory on both sides.
 
-    The program is of draft(..., keep_all=True), the reference keeps all tensors; both are of one model, or of models
-    with the same tensors. A tensor may differ by tolerance * max(1, its magnitude); where halves are stored, by another
-    HALF_ERROR for each time that values were on the way to it, of the largest magnitude among it and what it is made
-    of. Tensors that the passes made have no counterpart and are left out. Raises UsageError for inputs of other shapes.
+    The program was compiled by compile_graph(..., keep_all=True) and the reference keeps all tensors; both are of one
+    model, or of models with the same tensors. A tensor may differ by tolerance * max(1, its magnitude); where halves
+    are stored, also by HALF_ERROR for each time that values on the path to it were rounded, times the largest magnitude
+    of the tensor and its inputs. Tensors that passes created have no counterpart and are left out. Raises UsageError
+    for inputs of other shapes.
     """
-    graph = program.blueprint.source
+    graph = program.compiled.source
     reference.run(inputs)
     for tensor, values in zip(graph.inputs, inputs, strict=True):
         program.write(tensor, values)
     program.run()
-    rounded = times_rounded(program.blueprint)
-    kernels = {out: kernel.name for kernel in program.blueprint.kernels for out in kernel.outputs}
+    rounded = times_rounded(program.compiled)
+    kernels = {out: kernel.name for kernel in program.compiled.kernels for out in kernel.outputs}
     stored = [(node, tensor) for node in graph.nodes for tensor in node.outputs if tensor in kernels]
     producers, differences = graph.producers(), []
     for node, tensor in stored:
@@ -98,17 +100,17 @@ def compare(
     return tuple(differences)
 
 
-def times_rounded(blueprint: Blueprint) -> Mapping[int, int]:
-    """How often values were stored as halves on the longest way to each tensor that the program stores."""
-    times = dict.fromkeys(blueprint.graph.inputs, 0)
-    for kernel in blueprint.kernels:
+def times_rounded(compiled: CompiledGraph) -> Mapping[int, int]:
+    """How often values were stored as halves on the longest path to each tensor that the program stores."""
+    times = dict.fromkeys(compiled.graph.inputs, 0)
+    for kernel in compiled.kernels:
         before = max((times.get(tensor, 0) for tensor in kernel.inputs), default=0)
-        times.update({tensor: before + blueprint.storages[tensor].is_halves for tensor in kernel.outputs})
+        times.update({tensor: before + compiled.storages[tensor].is_halves for tensor in kernel.outputs})
     return times
 
 
 def magnitude_of(values: npt.NDArray[np.generic]) -> float:
-    """The largest absolute value that is a number; 0 if there is none."""
+    """The largest absolute value, NaN aside; 0 if there is none."""
     floats = np.asarray(values, np.float32)
     return float(np.abs(floats[np.isfinite(floats)]).max(initial=0))
 
@@ -120,12 +122,12 @@ def _largest_read(graph: Graph, reference: Reference, nodes: Sequence[Node]) -> 
 
 
 def first_divergence(differences: Sequence[Difference]) -> Difference | None:
-    """The earliest tensor, in the model's order, that is past its limit."""
+    """The first tensor, in the model's order, that exceeds its limit."""
     return next((difference for difference in differences if difference.diverges), None)
 
 
 def nodes_behind(producers: Mapping[int, Node], node: Node, known: Collection[int]) -> tuple[Node, ...]:
-    """What else may be wrong if a node's output is and the known tensors are right; constants' nodes aside."""
+    """The other nodes that may be at fault if a node's output is wrong and the known tensors are right."""
     waiting, found = [*node.inputs], dict[int, Node]()
     while waiting:
         tensor = waiting.pop()
@@ -136,8 +138,8 @@ def nodes_behind(producers: Mapping[int, Node], node: Node, known: Collection[in
     return tuple(found[index] for index in sorted(found) if found[index].op != "DEQUANTIZE")
 
 
-def errors(found: Floats, expected: Floats) -> Floats:
-    """Absolute differences; equal infinities and shared NaN agree, a NaN on one side only is NaN."""
+def errors(found: Float32Array, expected: Float32Array) -> Float32Array:
+    """Absolute differences; equal infinities and NaN on both sides agree, a NaN on one side gives NaN."""
     with np.errstate(invalid="ignore", over="ignore"):
         apart = np.abs(found - expected)
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))

@@ -28,9 +28,9 @@ from .messages import Messages
 from .opengl import GL, Load
 from .shader import explain_log
 
-REQUIRED = (4, 3)  # to compute
-DRAWING = (3, 3)  # to draw pictures with a mask that was computed elsewhere
-MOST_LABEL_BYTES = 255  # what every driver takes; a longer label is an error
+REQUIRED = (4, 3)  # for compute shaders
+DRAWING = (3, 3)  # for drawing pictures with a mask computed elsewhere
+MOST_LABEL_BYTES = 255  # accepted by every driver; a longer label is an error
 _SOFTWARE = re.compile(
     r"llvmpipe|softpipe|swrast|SwiftShader|Software Render|Software Raster|Microsoft Basic Render|GDI Generic", re.I
 )
@@ -47,7 +47,7 @@ _ERROR_NAMES = {
 
 
 class _Loader:
-    """What moderngl asks of a context: here, entry points that count."""
+    """The interface that moderngl expects of a context; its entry points count read-backs."""
 
     def __init__(self, native: Any, counting: CountingLoader) -> None:
         self._native = native
@@ -65,13 +65,13 @@ class _Loader:
             self._native.__exit__(*exc)
 
     def release(self) -> None:
-        """Nothing: our Context releases the native one."""
+        """Does nothing: our Context releases the native one."""
 
 
 class Context:
-    """An open context: `gl` (ctypes entry points), `mgl` (moderngl's), `limits`, `readback`, and who renders.
+    """An open context: `gl` (ctypes entry points), `mgl` (moderngl's), `limits`, `readback`, the driver's names.
 
-    Use it as a context manager, or call release(); objects made in it die with it.
+    Use it as a context manager, or call release(); objects created in it are freed with it.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Context:
         if self.can_compute:
             check_limits(self.limits, self.renderer)
         else:
-            # Limits of compute shaders are unknown here, and read as 0. A context that is lost never stops complaining.
+            # Limits of compute shaders are unknown here and read as 0. A lost context reports errors without end.
             any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self._owns_mgl = mgl is None
@@ -106,9 +106,9 @@ class Context:
 
     @classmethod
     def from_current(cls, load: Load, needed: tuple[int, int] = REQUIRED) -> "Context":
-        """The context that is current in this thread (a window's), by the loader of whoever made it.
+        """The context that is current in this thread (a window's), by the function loader of its creator.
 
-        Release leaves that context itself alone. Raises DeviceError if it is older than OpenGL `needed`.
+        release() does not destroy that context. Raises DeviceError if it is older than OpenGL `needed`.
         """
         return cls(None, load, standalone=False, needed=needed)
 
@@ -122,7 +122,7 @@ class Context:
 
     @property
     def is_software(self) -> bool:
-        """Whether the CPU does the work of a GPU here."""
+        """Whether a software renderer does the work on the CPU."""
         return _SOFTWARE.search(self.renderer) is not None
 
     def check_thread(self) -> None:
@@ -130,12 +130,12 @@ class Context:
         assert threading.get_ident() == self.thread, "OpenGL is used outside the thread that opened the context"
 
     def check_errors(self, where: str) -> None:
-        """Raise DeviceError if OpenGL has an error pending; `where` says what was being done.
+        """Raise DeviceError if an OpenGL error is pending; `where` says what was being done.
 
-        What else the driver had to say becomes an OpenGLWarning, each text once.
+        Other messages of the driver become OpenGLWarnings, each text once.
         """
         code = self.gl.glGetError()
-        if not code and not self._messages.waiting:  # as for each stage of each frame
+        if not code and not self._messages.waiting:  # the usual case, for each stage of each frame
             return
         names: list[str] = []
         while code and len(names) < 8:
@@ -149,33 +149,33 @@ class Context:
         self._messages.warn(where)
 
     def check_messages(self, where: str) -> None:
-        """The same if the driver has reported something by itself: costs nothing, while glGetError makes some wait."""
+        """As check_errors, but only if the driver has reported something by itself: free, while glGetError may wait."""
         if self._messages.waiting:
             self.check_errors(where)
 
     def scope(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """What is issued inside belongs together under this name, for debuggers of OpenGL."""
+        """A debug group: commands issued inside it are shown together under this name in OpenGL debuggers."""
         return _Scope(self.gl, label_text(name)) if self.gl.khr_debug else contextlib.nullcontext()
 
     def label(self, kind: int, name: int, text: str) -> None:
-        """Name an object for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER. It has been bound."""
+        """Name an object, bound before, for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER."""
         if self.gl.khr_debug:
             self.gl.glObjectLabel(kind, name, -1, label_text(text))
 
     def make_current(self) -> None:
-        """Make it the thread's current context again, after another one was; a window's is left to the window."""
+        """Make it the thread's current context again; a window's context is made current by the window."""
         if self._native is not None:
             self._native.__enter__()
 
     def release(self) -> None:
-        """Free the context and all that lives in it; a second call does nothing."""
+        """Free the context and everything in it; a second call does nothing."""
         native, self._native = self._native, None
         self._messages.detach()
         if self._owns_mgl:
             self.mgl.release()
         if native is not None:
             native.release()
-        self._messages.warn("working until the end")
+        self._messages.warn("shutting down")
 
     def __enter__(self) -> "Context":
         return self
@@ -183,7 +183,7 @@ class Context:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:  # a person gets one line, which tells of this end
+        if kind is not None:  # the user gets one line, on this exception
             self._messages.waiting.clear()
         self.release()
 
@@ -208,15 +208,15 @@ def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
 
 
 def compile_compute(context: Context, source: str, label: str) -> int:
-    """Compile and link one compute shader; the name of the program, labelled for debuggers.
+    """Compile and link one compute shader; returns the program's name, labelled for debuggers.
 
-    Raises DeviceError with the driver's first complaints by file and line.
+    Raises DeviceError with the driver's first errors by file and line.
     """
     return compile_program(context, {opengl.COMPUTE_SHADER: source}, label)
 
 
 def compile_program(context: Context, sources: Mapping[int, str], label: str) -> int:
-    """Compile and link the shaders of a program, sources by OpenGL's name of their stage; raises as compile_compute."""
+    """Compile and link a program from sources by shader stage (OpenGL's constant); raises as compile_compute."""
     gl, start = context.gl, perf_counter()
     if debug.level() >= debug.GLSL:
         for stage, source in sources.items():
@@ -256,7 +256,7 @@ def _check_log(get: Any, get_log: Any, name: int, status: int, source: str, labe
 
 
 class _Scope:
-    """A named group of commands: a class, since a generator takes thrice as long, for each stage of each frame."""
+    """A named group of commands. A class, since a generator takes three times as long, for each stage of each frame."""
 
     def __init__(self, gl: GL, text: bytes) -> None:
         self._gl, self._text = gl, text
@@ -270,7 +270,7 @@ class _Scope:
 
 @lru_cache(maxsize=256)
 def label_text(name: str) -> bytes:
-    """A name as OpenGL takes it: valid UTF-8 without zero bytes, cut at MOST_LABEL_BYTES between two characters."""
+    """A name as OpenGL accepts it: valid UTF-8 without zero bytes, cut at MOST_LABEL_BYTES between two characters."""
     text = name.replace("\0", " ").encode(errors="replace")[:MOST_LABEL_BYTES]
     return text.decode(errors="ignore").encode()
 
@@ -288,7 +288,7 @@ def _open_native(version: int) -> Any:
 
 
 def _gl_library() -> str:
-    """libGL where it is; a machine that never had X has libOpenGL alone."""
+    """libGL where it exists; a machine without X has only libOpenGL."""
     for name in ("libGL.so.1", "libOpenGL.so.0"):
         with contextlib.suppress(OSError):
             load_library(name)
@@ -297,7 +297,7 @@ def _gl_library() -> str:
 
 
 def _why_not(error: str) -> str:
-    """What the person lacks, from what glcontext says."""
+    """What is missing, derived from glcontext's error."""
     if "not loaded" in error:
         library = error.split()[0]
         return f"no OpenGL: {library} cannot be loaded; install libegl1 libgl1 libgl1-mesa-dri, or use --backend cpu"

@@ -1,10 +1,10 @@
 """Addresses of OpenGL entry points go in, addresses that count what is read back come out.
 
-Counted is every way in which pixels or buffers come to the CPU, whoever calls: the engine, the program or moderngl,
-since all of them load their entry points here. `calls` is the number of such calls. `bytes` is what reaches the CPU,
-once: a read into a bound pixel pack buffer is a call with 0 bytes (it stays on the device), and the map of that buffer
-counts its bytes. A range that stays mapped counts when it is mapped. Sizes are those of the data without row padding;
-where OpenGL takes the room that the caller has (glReadnPixels, glGetTextureImage), the room counts.
+Every way in which pixels or buffers reach the CPU is counted, whether the engine, the program or moderngl makes the
+call, since all of them load their entry points here. `calls` is the number of such calls. `bytes` is what reaches the
+CPU, once: a read into a bound pixel pack buffer is a call with 0 bytes (it stays on the device), and the map of that
+buffer counts its bytes. A range that stays mapped counts when it is mapped. Sizes are those of the data without row
+padding; where OpenGL is given the size of the caller's memory (glReadnPixels, glGetTextureImage), that size counts.
 """
 
 import ctypes
@@ -50,14 +50,14 @@ def pixel_bytes(pixel_format: int, pixel_type: int) -> int:
 
 @functools.lru_cache(4096)
 def _same(address: int) -> int:
-    """The same object each time: moderngl never lets go of one that it was given."""
+    """Returns the same object each time: moderngl keeps a reference to every one that it is given."""
     return address
 
 
 class CountingLoader:
-    """Stands between a loader and its users, and hands out counting entry points for everything that reads back.
+    """Wraps a function loader and returns counting entry points for every function that reads back.
 
-    Keep it as long as anything that it loaded may be called: it owns the code behind the addresses.
+    Keep it as long as anything that it loaded may be called: it owns the code at the addresses.
     """
 
     def __init__(self, load: Load, counter: ReadbackCounter) -> None:

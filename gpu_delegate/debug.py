@@ -1,7 +1,7 @@
-"""The environment variable DEBUG goes in; how deep a run shows itself, lines on stderr and files come out.
+"""The environment variable DEBUG goes in; the level of detail, lines on stderr and files come out.
 
-The table below is all there is to know for a user, and README.md repeats it. Values that are no digit from 0 to 5 are
-ignored, since other programs have a DEBUG of their own.
+The table below tells users all that they need, and README.md repeats it. Values other than a digit from 0 to 5 are
+ignored, since other programs use a DEBUG of their own.
 """
 
 import os
@@ -24,23 +24,23 @@ LEVELS: Mapping[int, str] = MappingProxyType(
 )
 FOLDER = "texelflow-debug"
 MOST_NAME = 100
-MOST_FOLDER_BYTES, MOST_FILES = 256 << 20, 4096  # of one context: a forgotten DEBUG=5 fills no disk
+MOST_FOLDER_BYTES, MOST_FILES = 256 << 20, 4096  # of one context, so that a forgotten DEBUG=5 does not fill the disk
 
 
 def level(environment: Mapping[str, str] = os.environ) -> int:
-    """How deep to look, from 0 to 5."""
+    """The level that is set, from 0 to 5."""
     value = environment.get("DEBUG", "")
     return int(value) if value in {"0", "1", "2", "3", "4", "5"} else OFF
 
 
 def tell(wanted: int, line: str) -> None:
-    """A line on stderr, if DEBUG is at least `wanted`."""
+    """Write a line to stderr if DEBUG is at least `wanted`."""
     if level() >= wanted:
         say(line)
 
 
 def say(line: str) -> None:
-    """A line on stderr, without what terminals obey: names come from models."""
+    """Write a line to stderr without control characters: names come from models."""
     print("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line), file=sys.stderr)
 
 
@@ -50,7 +50,7 @@ def safe_name(label: str) -> str:
 
 
 class Folder:
-    """A folder of bounded size, made with its first file. What fails is told in a line: looking never ends a run."""
+    """A folder of bounded size, created with its first file. Failures are reported in one line and never end a run."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_FOLDER_BYTES) -> None:
         self._path = path.absolute()
@@ -59,7 +59,7 @@ class Folder:
         self._works = True
 
     def write(self, label: str, ending: str, content: bytes) -> None:
-        """Keep content as LABEL.ENDING; another content of the same label gets a number."""
+        """Save content as LABEL.ENDING; different content under the same label gets a number."""
         if not self._works:
             return
         name, number = f"{safe_name(label)}.{ending}", 1
@@ -72,13 +72,13 @@ class Folder:
 
     def _store(self, name: str, content: bytes) -> bool:
         if len(content) > self._left_bytes or len(self._named) > MOST_FILES:
-            say(f"debug: {self._path} has taken as much as it may; nothing more is written")
+            say(f"debug: {self._path} has reached its size limit; nothing more is written")
             return False
         if len(self._named) == 1:
             say(f"debug: files are written to {self._path}")
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            (self._path / name).unlink(missing_ok=True)  # it may be a link to what is not ours
+            (self._path / name).unlink(missing_ok=True)  # it may be a link to a file of somebody else
             (self._path / name).write_bytes(content)
         except OSError as error:
             say(f"debug: nothing is written to {self._path}: {error.strerror or error}")

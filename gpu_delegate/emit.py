@@ -1,7 +1,8 @@
 """GLSL of one pixel kernel: a Body and a Tile go in, the text of main()'s body and the weights it reads come out.
 
-Ops write only their own arithmetic (gpu_delegate/ops); positions, padding, loads, stores, loops and registers belong
-here. Names in the text are ordinals (in0, out0, a1_0_2), never names from the model, so equal kernels have equal text.
+Ops emit only their own arithmetic (gpu_delegate/ops); positions, padding, loads, stores, loops and registers are
+handled here. Identifiers are ordinals (in0, out0, a1_0_2), never names from the model, so that equal kernels have equal
+source.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,17 +21,17 @@ from .rewrite import float_data
 
 @dataclass(frozen=True)
 class Tile:
-    """How a kernel is laid over threads."""
+    """How a kernel's pixels and slices are distributed over threads."""
 
-    rows: int = 1  # pixels of one thread, one below the other
+    rows: int = 1  # pixels of one thread, in a column
     z_slices: int = 0  # output slices of one thread; 0: all of them
     local: tuple[int, int, int] = (8, 8, 1)
-    baked: bool = False  # weights as literals in the text, loops unrolled
+    baked: bool = False  # weights as literals in the source, loops unrolled
 
 
 @dataclass
 class Scope:
-    """Values and taps that are at hand inside one pair of braces."""
+    """Values and taps that are already computed inside one pair of braces."""
 
     values: dict[tuple[int, str], list[str]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
@@ -38,16 +39,18 @@ class Scope:
 
 @dataclass(frozen=True)
 class Ops:
-    """Who writes the arithmetic of which op (gpu_delegate/ops/registry.py)."""
+    """Which function emits the arithmetic of which op (gpu_delegate/ops/registry.py)."""
 
     stream: Mapping[str, Callable[["Emitter", Node, Slice], list[str]]]  # one slice for each of the thread's pixels
     start: Callable[["Emitter", Node], None]  # declares a convolution's sums
     accumulate: Callable[["Emitter", Node, Slice], None]  # adds one input slice to them
-    store: Mapping[str, Callable[["Emitter", Node], None]]  # ops whose results go elsewhere than to their own pixel
+    store: Mapping[
+        str, Callable[["Emitter", Node], None]
+    ]  # ops that store their results at other pixels than they read
 
 
 class Emitter:
-    """Builds the text; `lines` and `blob` are the result."""
+    """Builds the source; `lines` and `blob` are the result."""
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class Emitter:
         self.body = body
         self.graph = body.graph
         self.tile = tile
-        self.vectors = vectors  # tensors that the vector prologue left in shared memory, and their arrays
+        self.vectors = vectors  # tensors that the reduction prologue left in shared memory, and their arrays
         self.blob = blob
         self.storages = storages
         self.lines: list[str] = []
@@ -80,17 +83,17 @@ class Emitter:
     # Text ---------------------------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
-        """A line of the kernel, indented as the open blocks want it."""
+        """Append a line of the kernel, indented for the open blocks."""
         self.lines.append("    " * len(self._scopes) + text)
 
     def name(self, prefix: str) -> str:
-        """A name that nothing has yet."""
+        """An unused identifier."""
         self._fresh += 1
         return f"{prefix}{self._fresh}"
 
     @contextmanager
     def block(self, head: str = "") -> Iterator[None]:
-        """What is written inside stands in braces, and what it declares is known only there."""
+        """Code emitted inside is put in braces; its declarations are visible only there."""
         self.line((head + " {").lstrip())
         self._scopes.append(Scope())
         yield
@@ -108,7 +111,7 @@ class Emitter:
         return name
 
     def position(self, key: str, prefix: str, declaration: str) -> str:
-        """Like once(), for what depends on the thread alone: declared ahead of all loops."""
+        """Like once(), for values that depend on the thread only: declared before all loops."""
         if key not in self._positions:
             self._positions[key] = f"{prefix}{len(self._positions)}"
             self.preamble.append("    " + declaration.format(self._positions[key]))
@@ -188,22 +191,22 @@ class Emitter:
     # Registers ----------------------------------------------------------------------------------------------------
 
     def held(self, tensor: int, row: int, index: int) -> str:
-        """The register of a held value: of one of the thread's pixels and, by place, one of its slices."""
+        """The register of a held value for one of the thread's pixels and, by index, one of its slices."""
         name = self._held_names.setdefault(tensor, f"a{len(self._held_names)}")
         return f"{name}_{row}_{index}"
 
     def held_slices(self, tensor: int) -> range:
-        """Places of the slices of a held value that this thread makes."""
+        """Indices of the slices of a held value that this thread computes."""
         total = self.shape(tensor).slices
         return range(self.tile.z_slices if self.splits else total)
 
     @property
     def splits(self) -> bool:
-        """Whether output slices are shared out over the grid's z."""
+        """Whether output slices are distributed over the grid's z."""
         return self.tile.z_slices > 0
 
     def output_slice(self, index: int) -> Slice:
-        """Slice `index` of those that this thread makes."""
+        """Slice `index` of those that this thread computes."""
         if self.splits:
             return Slice("z0" if index == 0 else f"(z0 + {index})", place=index)
         return Slice(str(index), index)
@@ -217,7 +220,7 @@ class Emitter:
 
     @staticmethod
     def texel(shape: MapShape, at: Slice, pixel: str) -> str:
-        """Position in memory of slice `at` of a pixel, which is given by its number in the map."""
+        """Position in memory of slice `at` of a pixel, given by its index in the map."""
         if at.index is not None:
             return pixel if at.index == 0 else f"{at.index * shape.pixels} + {pixel}"
         return f"({at.text}) * {shape.pixels} + {pixel}"
@@ -247,7 +250,7 @@ class Emitter:
     ) -> str:
         """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""
         shape = self.shape(tensor)
-        if tensor in self.vectors:  # one pixel, which every valid position means
+        if tensor in self.vectors:  # a single pixel, which every valid position refers to
             load = f"{self.vectors[tensor]}[{at.text}]"
         else:
             start = self.position(f"row {row[0]} {shape.width}", "r", f"int {{}} = {row[0]} * {shape.width};")
@@ -329,7 +332,7 @@ class Emitter:
     # Weights ------------------------------------------------------------------------------------------------------
 
     def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
-        """Weights of a node: literals if the tile bakes them and a thread makes all slices, else texels of the blob."""
+        """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
         if self.tile.baked and not self.splits:
             return Weights(values, None)
         if (node.outputs[0], what) not in self._bases:

@@ -1,13 +1,13 @@
-"""What can go wrong, as exceptions whose text is the one line that a person reads.
+"""What can go wrong, as exceptions whose text is the one line that the user reads.
 
-TexelflowError          exit code 2: bad input or a machine that lacks something
-├── ModelError          the .tflite file is damaged or says something impossible
-├── UnsupportedError    the model is sound, but asks for an op or a form that is not supported
-├── DeviceError         no OpenGL, one that is too old, a limit exceeded, a driver's refusal
+TexelflowError          exit code 2: bad input, or something that the machine lacks
+├── ModelError          the .tflite file is damaged or contradicts itself
+├── UnsupportedError    the model is valid, but needs an op or a form of it that is not supported
+├── DeviceError         no OpenGL, too old a version, a limit exceeded, an error of the driver
 ├── MediaError          a video, an image or an output file that cannot be read or written
 ├── CatalogueError      a model cannot be found, fetched, verified or stored
-├── OutputError         standard output takes no more: a full disk
-└── UsageError          option values that make no sense
+├── OutputError         standard output cannot be written: a full disk
+└── UsageError          invalid values of options
 """
 
 
@@ -22,11 +22,11 @@ class ModelError(TexelflowError):
 
 
 class UnsupportedError(TexelflowError):
-    """The model is sound, but needs something that the engine does not do."""
+    """The model is valid, but needs something that the engine does not support."""
 
 
 class DeviceError(TexelflowError):
-    """The machine has no usable OpenGL, or less of it than is needed."""
+    """The machine has no usable OpenGL, or one that offers less than is needed."""
 
 
 class MediaError(TexelflowError):
@@ -42,8 +42,8 @@ class OutputError(TexelflowError):
 
 
 class UsageError(TexelflowError):
-    """An option's value makes no sense."""
+    """An option's value is invalid."""
 
 
 class OpenGLWarning(UserWarning):
-    """A driver's complaint about how OpenGL is used."""
+    """A message of the driver about how OpenGL is used."""

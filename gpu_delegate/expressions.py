@@ -1,4 +1,4 @@
-"""What kernels compute with, as GLSL: a channel slice or the position of a weight goes in, its expression comes out."""
+"""Operands of kernels as GLSL: a channel slice or the position of a weight goes in, its expression comes out."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ from .packing import Float32Array
 
 @dataclass(frozen=True)
 class Slice:
-    """A channel slice: its GLSL expression, its number where that is known, and where held values keep it."""
+    """A channel slice: its GLSL expression, its number if constant, and its index among held values."""
 
     text: str
     index: int | None = None
-    place: int | None = None  # among the registers of a thread that makes only some of the slices
+    place: int | None = None  # among the registers of a thread that computes only some of the slices
 
     @property
     def register(self) -> int:
-        """Where held values keep the slice."""
+        """The index of the slice among held values."""
         place = self.index if self.place is None else self.place
         assert place is not None, "held values are read at constant positions"
         return place
@@ -31,7 +31,7 @@ class Weights:
     base: int | None
 
     def texel(self, first: Slice, *others: Slice | int) -> str:
-        """The vec4 at a position with a coordinate for each axis; literals are read at constant positions."""
+        """The vec4 at a position with a coordinate for each axis; literals are read at constant indices."""
         if self.base is None:
             return literal(self.values[tuple(_number(at) for at in (first, *others))])
         text = first.text
@@ -41,7 +41,7 @@ class Weights:
 
 
 def literal(values: Float32Array) -> str:
-    """A vec4 whose float32 values survive the text exactly; what is not finite goes through its bits."""
+    """A vec4 literal that keeps its float32 values exactly; values that are not finite are given by their bits."""
     lanes = []
     for value in values.astype(np.float32):
         if np.isfinite(value):

@@ -20,34 +20,34 @@ from .graph import (
     Shape,
     Size2,
     TransposeConv2D,
-    place_of,
+    constant_location,
 )
 from .layout import ceil_div
 from .memory import aligned
 
 MOST_BYTES = 2 << 30
-MOST_SECONDS = 15.0  # for one run; many times as long as a frame may take anywhere
+MOST_SECONDS = 15.0  # for one run; many times as long as a frame may take on any machine
 FLOAT_BYTES, POINTER_BYTES = 4, 8
-AT_ONCE = 16  # outputs that convolutions compute at once, pixels and channels, whether there are so many or not
-QUICK_WINDOW = 25  # taps that XNNPACK has quick depthwise convolutions for
-NODE_BYTES = 1 << 17  # if XNNPACK does every other one: it takes as much again for each time that it is left
-VALUE_NS, TAP_NS, MAC_NS = 12.0, 6.0, 0.2  # for a value read or written, a pixel's tap, a multiply-accumulate
+AT_ONCE = 16  # pixels and channels of outputs that convolutions compute at once, even if there are fewer
+QUICK_WINDOW = 25  # window sizes for which XNNPACK has fast depthwise convolutions
+NODE_BYTES = 1 << 17  # if XNNPACK runs every other one: each switch away from it takes as much again
+VALUE_NS, TAP_NS, MAC_NS = 12.0, 6.0, 0.2  # per value read or written, tap of a pixel, multiply-accumulate
 DEPTHWISE_MAC_NS, SLOW_DEPTHWISE_MAC_NS = 1.5, 6.0
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What an interpreter may take."""
+    """What an interpreter may need."""
 
-    memory_bytes: int  # of the file as read and as written, too
+    memory_bytes: int  # including the file as read and as written
     run_s: float
 
 
 @dataclass(frozen=True)
 class _Need:
-    """What a node needs beside the graph's tensors."""
+    """What a node needs in addition to the graph's tensors."""
 
-    kept_bytes: int = 0  # as long as the interpreter lives
+    kept_bytes: int = 0  # for the lifetime of the interpreter
     scratch_bytes: int = 0  # while the node runs
     time_ns: float = 0.0
 
@@ -72,9 +72,9 @@ def footprint_of(graph: Graph, keep_all_tensors: bool) -> Footprint:
 
 
 def _tensor_bytes(graph: Graph, keep_all: bool) -> int:
-    """Constants as read and as written, and the most of the other tensors at one time; inputs and outputs twice."""
+    """Constants as read and as written, and the most of other tensors at one time; inputs and outputs twice."""
     sizes = {i: 0 if tensor.is_constant else _float_bytes(tensor.shape) for i, tensor in graph.tensors.items()}
-    places = {place_of(tensor.data) for tensor in graph.tensors.values() if tensor.data is not None}
+    places = {constant_location(tensor.data) for tensor in graph.tensors.values() if tensor.data is not None}
     ends = (*graph.inputs, *graph.outputs)
     always = sum(2 * size_bytes for _, size_bytes in places) + sum(2 * sizes[i] for i in ends)
     if keep_all:

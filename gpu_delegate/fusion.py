@@ -1,8 +1,8 @@
 """Grouping: the passes' graph goes in, groups of nodes that become one kernel each come out, in an order to run.
 
 A node joins the group of what it reads pixel by pixel, if one body can be planned for both (gpu_delegate/body.py), if
-no cycle arises between groups, and if the device has pixels enough to fill its threads. Where it does not join, the
-reason is kept for `texelflow inspect`.
+no cycle arises between groups, and if there are enough pixels to occupy the device's threads. Where it does not join,
+the reason is kept for `texelflow inspect`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,12 +15,12 @@ from .graph import Graph, Node
 from .nodes import SCATTERS, is_contraction, is_pointwise_convolution
 from .ops.elementwise import is_elementwise
 from .precedence import Precedence
-from .vector import is_vector_node
+from .reduction import is_vector_node
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Pixel kernels' bodies in an order to run, vector nodes by output, and why nodes did not join."""
+    """Bodies of pixel kernels in an executable order, vector nodes by output, and why nodes did not join."""
 
     bodies: tuple[Body, ...]
     vector_nodes: dict[int, Node]
@@ -40,7 +40,7 @@ def group_nodes(graph: Graph, device: Device, fuse: bool = True) -> Groups:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Nodes by number, the loops that they need, and the kernel that these make with what must be stored."""
+    """Nodes by number, the loops that they need, and the kernel of these loops with the stores that are needed."""
 
     members: frozenset[int]
     loops: Loops
@@ -86,7 +86,7 @@ class _Grouper:
             ) from None
 
     def _choices(self, node: Node) -> list[list[_Group]]:
-        """Groups that the node could join: all of its pixel by pixel inputs together first, then one by one."""
+        """Groups that the node could join: first those of all its pixel-by-pixel inputs together, then each alone."""
         reads: Iterable[int] = ()
         if is_elementwise(node):
             reads = node.inputs
@@ -114,11 +114,11 @@ class _Grouper:
         body = group.body
         whole = not body.split or sum(is_contraction(node) for node in body.nodes) > 1
         if whole and body.domain.pixels < self.device.min_fused_threads:
-            raise Decline(f"{body.domain.pixels} pixels leave the device idle")
+            raise Decline(f"{body.domain.pixels} pixels are too few to occupy the device")
         return group
 
     def _planned(self, loops: Loops, members: frozenset[int]) -> _Group:
-        """A group whose values are stored that others than its members read. Raises Decline."""
+        """A group that stores those values that nodes outside it read. Raises Decline."""
         stored = {
             out
             for member in members
@@ -128,11 +128,11 @@ class _Grouper:
         return _Group(members, loops, loops.body(stored))
 
     def finish(self) -> Groups:
-        """All groups, in an order to run."""
+        """All groups, in an executable order."""
         return Groups(tuple(group.body for group in self._in_order()), self.vectors, tuple(self.declined))
 
     def _in_order(self) -> list[_Group]:
-        """Groups such that each comes after all that it needs, else in the order of the graph."""
+        """Groups such that each comes after those that it needs, otherwise in the order of the graph."""
         done: set[int] = set()
         ordered: list[_Group] = []
         for first in range(len(self.nodes)):
@@ -149,7 +149,7 @@ class _Grouper:
         return ordered
 
     def _visit(self, number: int, done: set[int]) -> tuple[Iterator[int], _Group | None]:
-        """What a node's group still needs, and the group, none for vector nodes; all its members count as done."""
+        """What a node's group still needs, and the group (None for vector nodes); all its members count as done."""
         group = self.group_of.get(number)
         members = frozenset({number}) if group is None else group.members
         done |= members

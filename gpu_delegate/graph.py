@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 Shape = tuple[int, ...]
 Size2 = tuple[int, int]  # (h, w)
-ABSENT = -1  # an optional input that a node does not have
+ABSENT = -1  # an optional input that is left out
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Resize(Attributes):
 
 @dataclass(frozen=True)
 class Reduce(Attributes):
-    """MEAN and its kind: input (x,)."""
+    """MEAN: input (x,)."""
 
     axes: tuple[int, ...] = ()  # not negative, ascending
     keep_dims: bool = False
@@ -114,7 +114,7 @@ class Alpha(Attributes):
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value of the graph: runtime value, or constant if data is there."""
+    """A value of the graph: a constant if it has data, else computed at run time."""
 
     index: int
     name: str
@@ -127,7 +127,7 @@ class Tensor:
         return self.data is not None
 
 
-def place_of(values: npt.NDArray[np.generic]) -> tuple[int, int]:
+def constant_location(values: npt.NDArray[np.generic]) -> tuple[int, int]:
     """Address and size in bytes of a constant: tensors that share both are one constant in the file."""
     return values.__array_interface__["data"][0], values.nbytes
 
@@ -145,7 +145,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in an order in which they can run."""
+    """Nodes in an executable order."""
 
     name: str
     tensors: Mapping[int, Tensor]
@@ -168,7 +168,7 @@ class Graph:
     def with_changes(
         self, nodes: tuple[Node, ...] | None = None, new_tensors: Mapping[int, Tensor] | None = None
     ) -> "Graph":
-        """A copy with other nodes and further tensors; tensors that nothing mentions any more are dropped."""
+        """A copy with other nodes and further tensors; tensors that are no longer referenced are dropped."""
         nodes = self.nodes if nodes is None else nodes
         tensors = {**self.tensors, **(new_tensors or {})}
         used = {i for node in nodes for i in (*node.inputs, *node.outputs)} | {*self.inputs, *self.outputs}

@@ -1,8 +1,8 @@
 """Barriers: the byte ranges that dispatches read and write go in, the barrier bits before each dispatch come out.
 
-OpenGL orders nothing between dispatches: what one writes, a later one sees only after a barrier that names the way in
-which the later one touches it. Software renderers hide a missing barrier, so the search is a pure function, and its
-judge another (`unordered`), which tests feed with each barrier deleted in turn.
+OpenGL does not order dispatches: what one writes, a later one sees only after a barrier for the kind of access that the
+later one makes. Software renderers hide a missing barrier, so the search is a pure function, and another one
+(`unordered`) verifies it; tests delete each barrier in turn and expect the verifier to notice.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +15,7 @@ STORAGE = 0x2000  # GL_SHADER_STORAGE_BARRIER_BIT: reads and writes through SSBO
 
 @dataclass(frozen=True)
 class Access:
-    """Bytes [start, end) of one buffer, touched by a dispatch in one way."""
+    """Bytes [start, end) of one buffer, and how a dispatch accesses them."""
 
     start: int
     end: int
@@ -27,9 +27,9 @@ class Access:
 
 
 def find_barriers(dispatches: Sequence[Sequence[Access]], given: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Barrier bits to issue before each dispatch, 0 for none: a bit only where no earlier barrier has settled it.
+    """Barrier bits to issue before each dispatch, 0 for none: a bit only where no earlier barrier has it covered.
 
-    `given` are those that are there already, none by default; more come on top.
+    `given` are barriers that exist already, none by default; the result includes them.
     """
     bits = list(given or [0] * len(dispatches))
     since = {way: _Since() for way in (TEXTURE_FETCH, STORAGE)}
@@ -46,7 +46,7 @@ def find_barriers(dispatches: Sequence[Sequence[Access]], given: Sequence[int] |
 
 
 def find_cyclic_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, ...]:
-    """Barrier bits for a list that runs again and again: its first dispatches also wait for the last ones before."""
+    """Barrier bits for a list that runs repeatedly: its first dispatches also wait for the last of the run before."""
     twice = [*dispatches, *dispatches]
     found = find_barriers(twice)
     first, later = found[: len(dispatches)], found[len(dispatches) :]
@@ -56,7 +56,7 @@ def find_cyclic_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, .
 
 
 class _Since:
-    """What dispatches have touched since the last barrier of one kind."""
+    """What dispatches have accessed since the last barrier of one kind."""
 
     def __init__(self) -> None:
         self._read, self._written = _Ranges(), _Ranges()
@@ -70,7 +70,7 @@ class _Since:
 
 
 class _Ranges:
-    """A set of bytes as ranges [start, end) in order, none of which touches another."""
+    """A set of bytes as sorted ranges [start, end) that neither overlap nor adjoin."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -90,7 +90,7 @@ class _Ranges:
 
 
 def unordered(dispatches: Sequence[Sequence[Access]], bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Pairs (earlier, later) of dispatches that touch the same bytes with no barrier of the right kind between them."""
+    """Pairs (earlier, later) of dispatches that access the same bytes with no barrier of the right kind between."""
     return tuple(
         (earlier, number) for number in range(len(dispatches)) for earlier, _ in _conflicts(dispatches, number, bits)
     )
@@ -111,7 +111,7 @@ def _conflicts(
 
 
 def reasons(dispatches: Sequence[Sequence[Access]], bits: Sequence[int]) -> tuple[tuple[tuple[int, Access], ...], ...]:
-    """What would be unordered without the barrier before each dispatch of a list that runs again and again.
+    """What would be unordered without the barrier before each dispatch of a list that runs repeatedly.
 
     For each dispatch pairs of an earlier one (of the run before, if its number is not smaller) and an access of this
     one; none where there is no barrier.

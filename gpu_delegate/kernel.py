@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .bindings import Source, Target, declare
+from .bindings import KernelInput, KernelOutput, declare
 from .body import Body
 from .cost import macs_of
 from .device import Device
@@ -15,12 +15,12 @@ from .layout import Storage, Storages, ceil_div, shape_of
 from .ops.depth_to_space import plain_lanes
 from .ops.registry import OPS
 from .packing import Blob, Float32Array
+from .reduction import ReductionEmitter
 from .shader import fill, load
-from .vector import VectorEmitter
 
 Sides = tuple[int, int, int]  # (x, y, z)
 
-VECTOR_THREADS = 256  # of the one work-group of a vector kernel
+REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
 _SHORT_NAMES = MappingProxyType(
     {
         "CONV_2D": "conv",
@@ -72,24 +72,27 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, device: Devic
     return outline.kernel(nodes, grid, tile.local, defines, targets, lines)
 
 
-def vector_kernel(
+def reduction_kernel(
     graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], device: Device, storages: Storages
 ) -> Kernel:
     """GLSL for vector nodes alone: one work-group, whose results are stored."""
-    outline = _Outline(graph, (), nodes, VECTOR_THREADS, device, storages)
+    outline = _Outline(graph, (), nodes, REDUCTION_THREADS, device, storages)
     stores = []
     for k, tensor in enumerate(outputs):
         shape = shape_of(graph.tensors[tensor])
         stores += [
-            f"    for (int o = thread; o < {shape.slices}; o += {VECTOR_THREADS})",
+            f"    for (int o = thread; o < {shape.slices}; o += {REDUCTION_THREADS})",
             f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
-    defines, targets = {"WIDTH": VECTOR_THREADS, "HEIGHT": 1}, {tensor: Target(storages[tensor]) for tensor in outputs}
-    return outline.kernel(tuple(nodes), (1, 1, 1), (VECTOR_THREADS, 1, 1), defines, targets, stores)
+    defines, targets = (
+        {"WIDTH": REDUCTION_THREADS, "HEIGHT": 1},
+        {tensor: KernelOutput(storages[tensor]) for tensor in outputs},
+    )
+    return outline.kernel(tuple(nodes), (1, 1, 1), (REDUCTION_THREADS, 1, 1), defines, targets, stores)
 
 
 class _Outline:
-    """A kernel in the making: its inputs by name, its weights so far, and the vector work with which it begins."""
+    """A kernel under construction: its inputs by name, its weights so far, and the reductions with which it begins."""
 
     def __init__(
         self,
@@ -103,9 +106,9 @@ class _Outline:
         self._graph = graph
         self.inputs = input_names(graph, body_inputs, vector_nodes)
         self.blob = Blob()
-        self.vectors = VectorEmitter(graph, vector_nodes, threads, self.inputs, self.blob)
+        self.vectors = ReductionEmitter(graph, vector_nodes, threads, self.inputs, self.blob)
         self._sources = [
-            Source(storages[tensor], shape_of(graph.tensors[tensor]).texels > device.max_texture_texels)
+            KernelInput(storages[tensor], shape_of(graph.tensors[tensor]).texels > device.max_texture_texels)
             for tensor in self.inputs
         ]
 
@@ -115,10 +118,10 @@ class _Outline:
         grid: Sides,
         local: Sides,
         defines: Mapping[str, int],
-        targets: Mapping[int, Target],
+        targets: Mapping[int, KernelOutput],
         lines: list[str],
     ) -> Kernel:
-        """The kernel whose main() goes on with these lines after the vector work."""
+        """The kernel whose main() continues with these lines after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), local, strict=True)
         bindings = declare(self._sources, list(targets.values())) + self.vectors.shared
         sections = {"bindings": bindings, "body": self.vectors.lines + lines}
@@ -147,16 +150,16 @@ def input_names(graph: Graph, body_inputs: Sequence[int], prologue: Sequence[Nod
 
 
 def _is_weights(graph: Graph, tensor: int) -> bool:
-    """A constant vector, which stands among a kernel's weights; constant maps are read like tensors."""
+    """Whether it is a constant vector, stored among a kernel's weights; constant maps are read like tensors."""
     return graph.tensors[tensor].is_constant and shape_of(graph.tensors[tensor]).is_vector
 
 
 def short_name(node: Node) -> str:
-    """What a node is called in the names of kernels."""
+    """A node's short name, used in the names of kernels."""
     return _SHORT_NAMES.get(node.op, node.op.lower())
 
 
-def _target(body: Body, tensor: int, storage: Storage) -> Target:
+def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:
     if storage.lanes == 4:
-        return Target(storage)
-    return Target(storage, plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width))
+        return KernelOutput(storage)
+    return KernelOutput(storage, plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width))

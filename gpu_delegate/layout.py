@@ -1,11 +1,11 @@
-"""Shapes as the kernels see them: a tensor's shape goes in, its BHWC form and its PHWC4 sizes come out.
+"""Shapes as kernels use them: a tensor's shape goes in, its BHWC form and its PHWC4 sizes come out.
 
 PHWC4 keeps channels in slices of four: texel ((slice * H) + y) * W + x holds channels 4 * slice ... 4 * slice + 3.
-Lanes past the last channel hold zeros. An output of the model with one channel that no kernel reads is stored plainly
-instead, one float for each pixel: a quarter of the bytes to write, and to read in what comes after the network.
+Lanes past the last channel hold zeros. An output of the model with one channel that no kernel reads is stored as a
+plain tensor instead, one float per pixel: a quarter of the bytes to write, and to read after the network.
 
-Values are float32, or halves in what stays inside of the network if that is asked for: half the bytes to write and to
-read. Kernels compute with float32 either way, see shaders/halves.glsl.
+Values are float32, or, on request, halves (fp16) for tensors inside the network: half the bytes to write and to read.
+Kernels compute with float32 in both cases, see shaders/halves.glsl.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def aligned_channels(count: int) -> int:
-    """Channels with those that fill up the last slice."""
+    """The number of channels, rounded up to whole slices."""
     return 4 * ceil_div(count, 4)
 
 
@@ -56,7 +56,7 @@ class MapShape:
         return self.pixels == 1
 
 
-@lru_cache(maxsize=1024)  # asked for at every turn, of few shapes
+@lru_cache(maxsize=1024)  # called very often, for few shapes
 def map_shape(shape: Shape) -> MapShape:
     """[] -> 1x1x1, [c] -> 1x1xc, [1, c] -> 1x1xc, [1, w, c] -> 1xwxc, [1, h, w, c] as it is.
 
@@ -71,7 +71,7 @@ def map_shape(shape: Shape) -> MapShape:
 
 
 def shape_of(tensor: Tensor) -> MapShape:
-    """map_shape of a tensor, whose name the error then has. Raises UnsupportedError."""
+    """map_shape of a tensor; its UnsupportedError names the tensor."""
     try:
         return map_shape(tensor.shape)
     except UnsupportedError as error:
@@ -80,7 +80,7 @@ def shape_of(tensor: Tensor) -> MapShape:
 
 @dataclass(frozen=True)
 class Storage:
-    """How a tensor's values lie in memory: PHWC4 or plainly, as float32 or as halves."""
+    """How a tensor is stored in memory: PHWC4 or plain, as float32 or as halves."""
 
     lanes: Literal[1, 4] = 4  # values of a texel
     value_bytes: Literal[2, 4] = 4
@@ -94,7 +94,7 @@ class Storage:
         return self.lanes * self.value_bytes
 
     def size_bytes(self, shape: MapShape) -> int:
-        """What a tensor of this shape takes."""
+        """The size of a tensor of this shape."""
         return self.texel_bytes * (shape.texels if self.lanes == 4 else shape.pixels)
 
 

@@ -25,7 +25,7 @@ _MOST_INVALID = 3  # wglGetProcAddress says "none" with any number up to this, o
 def load_library(name: str) -> ctypes.CDLL:
     """A library by its name on Linux: libEGL.so.1. Raises OSError if there is none.
 
-    Windows and macOS have no libraries of such names, and macOS would look for them in the current folder.
+    Windows and macOS have no libraries with such names, and macOS would search the current folder for them.
     """
     if sys.platform in ("win32", "darwin"):
         raise OSError(f"{name}: this system has no libraries of such names")

@@ -1,4 +1,4 @@
-"""OpenGL's entry points go in, what the current context's device allows comes out, checked against what is needed."""
+"""OpenGL's entry points go in, the limits of the current context's device come out, checked against what is needed."""
 
 import ctypes
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Limits:
     viewport_size: tuple[int, int]  # (width, height)
 
 
-# What OpenGL 4.3 promises and the engine counts on; a driver that says 4.3 and offers less is not one.
+# Minimums that OpenGL 4.3 guarantees and the engine relies on; a driver that offers less is not conformant.
 NEEDED = MappingProxyType(
     {
         "texture_buffer_texels": 65536,
@@ -43,7 +43,7 @@ NEEDED = MappingProxyType(
 
 
 def check_limits(limits: Limits, renderer: str) -> None:
-    """Raise DeviceError if a device that claims OpenGL 4.3 offers less than that promises."""
+    """Raise DeviceError if a device that claims OpenGL 4.3 offers less than that guarantees."""
     for name, needed in NEEDED.items():
         found = getattr(limits, name)
         if found < needed:
@@ -73,7 +73,7 @@ def read_limits(gl: GL) -> Limits:
 
 
 def _triple(gl: GL, name: int) -> tuple[int, int, int]:
-    """Three numbers without sign: some drivers allow 2**32 - 1, which is -1 as an integer of OpenGL's."""
+    """Three unsigned numbers: some drivers allow 2**32 - 1, which OpenGL's integer query gives as -1."""
     x, y, z = (gl.integer(name, axis) % (1 << 32) for axis in range(3))
     return x, y, z
 

@@ -1,4 +1,4 @@
-"""Lowering: the passes' graph goes in, kernels in an order to run and how tensors are stored come out."""
+"""Lowering: the passes' graph goes in, kernels in an executable order and how tensors are stored come out."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from .device import Device
 from .emit import Tile
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
-from .kernel import VECTOR_THREADS, Kernel, input_names, pixel_kernel, vector_kernel
+from .kernel import REDUCTION_THREADS, Kernel, input_names, pixel_kernel, reduction_kernel
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, Precision, Storages, ceil_div, shape_of
+from .reduction import shared_bytes
 from .tiling import choose_tiles
-from .vector import shared_bytes
 
-MOST_VECTOR_NODES = 32  # of one kernel: what it does not store, others compute again
+MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
 MOST_REPEATED_BYTES = 1 << 26  # of the weights of vector nodes that are in several kernels, over the whole program
 
 
@@ -42,7 +42,7 @@ def lower(graph: Graph, device: Device, fuse: bool = True, precision: Precision 
 
 
 def _storages(graph: Graph, groups: Groups, precision: Precision) -> Storages:
-    """Float32 where others write or read: inputs, outputs and constants; all else in the precision asked for."""
+    """Float32 for inputs, outputs and constants, which others access; the requested precision for the rest."""
     plain, outside = _plain_outputs(graph, groups), {*graph.inputs, *graph.outputs}
     inside = PHWC4_HALVES if precision == "fp16" else PHWC4
     return {
@@ -52,7 +52,7 @@ def _storages(graph: Graph, groups: Groups, precision: Precision) -> Storages:
 
 
 def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
-    """Outputs of one channel that pixel kernels write and nobody in the model reads."""
+    """Outputs of one channel that pixel kernels write and no node reads."""
     read = {tensor for node in graph.nodes for tensor in node.inputs}
     written = {tensor for body in groups.bodies for tensor in body.outputs}
     shapes = {tensor: shape_of(graph.tensors[tensor]) for tensor in written & set(graph.outputs) - read}
@@ -73,7 +73,7 @@ class _Builder:
         self.repeated_bytes = 0
 
     def add(self, body: Body, tile: Tile) -> None:
-        """A body's kernel, behind the vector kernels that it needs and cannot take in as a prologue."""
+        """Add a body's kernel after the reduction kernels that it needs and cannot include as a prologue."""
         wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
         prologue = self._behind(wanted)
         if prologue and not self._is_cheap(prologue, body, tile):
@@ -83,16 +83,16 @@ class _Builder:
         self.kernels.append(pixel_kernel(body, prologue, tile, self.device, self.storages))
 
     def add_vectors(self, wanted: list[int]) -> None:
-        """Kernels that store these vectors: one for all of them if it can be, else one for each node behind them."""
+        """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
-        if not self.inline or not self._fits(nodes, (), len(wanted), VECTOR_THREADS):
+        if not self.inline or not self._fits(nodes, (), len(wanted), REDUCTION_THREADS):
             for node in nodes:
-                self.kernels.append(vector_kernel(self.graph, [node], node.outputs, self.device, self.storages))
+                self.kernels.append(reduction_kernel(self.graph, [node], node.outputs, self.device, self.storages))
                 self.stored.update(node.outputs)
         elif nodes:
             self._count(nodes)
-            self.kernels.append(vector_kernel(self.graph, nodes, wanted, self.device, self.storages))
+            self.kernels.append(reduction_kernel(self.graph, nodes, wanted, self.device, self.storages))
             self.stored.update(wanted)
 
     def _behind(self, wanted: list[int]) -> list[Node]:
@@ -107,8 +107,8 @@ class _Builder:
         return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
     def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, threads: int) -> bool:
-        """Whether one kernel can do vector work, besides what reads the inputs `others`."""
-        if len(nodes) > MOST_VECTOR_NODES or self.repeated_bytes + self._repeated(nodes) > MOST_REPEATED_BYTES:
+        """Whether one kernel can compute these vector nodes besides reading the inputs `others`."""
+        if len(nodes) > MOST_REDUCTION_NODES or self.repeated_bytes + self._repeated(nodes) > MOST_REPEATED_BYTES:
             return False
         inputs = tuple(input_names(self.graph, others, nodes))
         room = shared_bytes(self.graph, nodes, threads) <= self.device.max_shared_bytes
@@ -119,12 +119,12 @@ class _Builder:
         return sum(weight_bytes(self.graph, node) for node in nodes if node.outputs[0] in self.computed)
 
     def _count(self, nodes: list[Node]) -> None:
-        """Note that a kernel computes these vector nodes."""
+        """Record that a kernel computes these vector nodes."""
         self.repeated_bytes += self._repeated(nodes)
         self.computed.update(node.outputs[0] for node in nodes)
 
     def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
-        """Whether repeating the vector work in each work-group costs less than a dispatch of its own."""
+        """Whether repeating the vector nodes in each work-group costs less than a dispatch of their own."""
         threads = tile.local[0] * tile.local[1] * tile.local[2]
         if not self.inline or not self._fits(prologue, body.inputs, len(body.outputs), threads):
             return False

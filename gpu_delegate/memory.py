@@ -28,23 +28,23 @@ class UsageRecord:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """Where each tensor lies in the arena."""
 
     offsets: Mapping[int, int]
     total_bytes: int
 
 
-def naive(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> Plan:
+def naive(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
     """Every tensor in a place of its own."""
     offsets, end = {}, 0
     for record in records:
         offsets[record.tensor] = end
         end = aligned(end + record.size_bytes, alignment_bytes)
-    return Plan(offsets, end)
+    return MemoryPlan(offsets, end)
 
 
-def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> Plan:
+def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
     """Largest tensor first, each into the smallest gap between those placed already that are alive with it.
 
     Source: arXiv 2001.03288, section 5.2, "Greedy by Size for Offset Calculation".
@@ -56,11 +56,11 @@ def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> 
         offset = placed.best_offset(records[number], sizes[number])
         placed.put(records[number], offset, sizes[number])
         offsets[records[number].tensor] = offset
-    return Plan(offsets, placed.total_bytes)
+    return MemoryPlan(offsets, placed.total_bytes)
 
 
 class _Placed:
-    """Tensors by their place in memory, as columns, so that one more costs some passes over arrays."""
+    """Tensors by their offset in memory, as columns, so that placing one more takes a few array operations."""
 
     def __init__(self, room: int) -> None:
         self._columns = np.zeros((4, room), np.int64)  # start, end, first task, last task
@@ -68,12 +68,12 @@ class _Placed:
         self.total_bytes = 0
 
     def best_offset(self, record: UsageRecord, size_bytes: int) -> int:
-        """The lowest of the smallest gaps that suffice among those alive at the same time, else where they end."""
+        """The lowest of the smallest sufficient gaps between tensors alive at that time, else behind all of them."""
         starts, ends, first, last = self._columns[:, : self._count]
         alive = np.flatnonzero((first <= record.last_task) & (last >= record.first_task))
         if not alive.size:
             return 0
-        before = np.maximum.accumulate(np.concatenate(([0], ends[alive])))  # where all those below end
+        before = np.maximum.accumulate(np.concatenate(([0], ends[alive])))  # the end of all those below
         gaps = starts[alive] - before[:-1]
         fitting = np.flatnonzero(gaps >= size_bytes)
         return int(before[fitting[np.argmin(gaps[fitting])]] if fitting.size else before[-1])
@@ -88,7 +88,7 @@ class _Placed:
 
 
 def lower_bound_bytes(records: Sequence[UsageRecord]) -> int:
-    """The most bytes alive at one time: no plan needs less."""
+    """The most bytes alive at one time: no plan can need less."""
     change: Counter[int] = Counter()
     for record in records:
         change[record.first_task] += record.size_bytes

@@ -1,7 +1,7 @@
-"""What a driver reports by itself (KHR_debug) goes in; errors and warnings, each text once, come out when asked for.
+"""Messages of the driver (KHR_debug) go in; errors and warnings, each text once, come out when asked for.
 
-What it says of its own speed (NVIDIA's does so of every shader that it compiles again) is for those who set DEBUG.
-Messages come in the middle of the call that they are about, from C: nothing is raised there, they are kept.
+Messages on performance (NVIDIA's driver sends one for every shader that it recompiles) are shown only if DEBUG is set.
+Messages arrive from C in the middle of the call that they are about: nothing is raised there, they are kept.
 """
 
 import ctypes
@@ -13,8 +13,8 @@ from . import debug, opengl
 from .errors import OpenGLWarning
 from .opengl import GL
 
-MOST_WAITING = 64  # a driver that complains in each frame fills no memory
-MOST_WARNINGS = 32  # of one context, since texts may differ in a number each time
+MOST_WAITING = 64  # so that a driver with a message in each frame does not fill the memory
+MOST_WARNINGS = 32  # of one context: texts may differ in a number each time
 MOST_TEXT = 300
 
 _ERROR, _PERFORMANCE = 0x824C, 0x8250
@@ -25,7 +25,7 @@ _KINDS = {
     0x824F: "not portable",
     _PERFORMANCE: "performance",
 }
-_SHADER_COMPILER = 0x8248  # what it says is in the log of the shader, which is read anyway
+_SHADER_COMPILER = 0x8248  # the same text is in the shader's log, which is read anyway
 _SEVERITY_LOW, _SEVERITY_NOTIFICATION = 0x9148, 0x826B
 _CALLBACK = ctypes.CFUNCTYPE(
     None, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
@@ -42,7 +42,7 @@ class Messages:
         self.waiting: deque[tuple[int, str]] = deque(maxlen=MOST_WAITING)  # (type, text)
         self._gl = gl
         self._told: set[str] = set()
-        self._callback: Any = _CALLBACK(self._keep)  # lives as long as OpenGL may call it
+        self._callback: Any = _CALLBACK(self._keep)  # must live as long as OpenGL may call it
         self._address = ctypes.cast(self._callback, ctypes.c_void_p)
         if gl.khr_debug and not self._listener():
             gl.glEnable(opengl.DEBUG_OUTPUT)
@@ -54,14 +54,14 @@ class Messages:
             gl.glDebugMessageCallback(self._address, None)
 
     def take_errors(self) -> list[str]:
-        """The texts of the errors that wait, which do so no longer."""
+        """Take the texts of the errors that were collected."""
         errors = [text for kind, text in self.waiting if kind == _ERROR]
         if errors:
             self.waiting.clear()
         return errors
 
     def warn(self, where: str) -> None:
-        """Whatever waits becomes warnings, but for texts that did so before."""
+        """Emit what was collected as warnings, each text once."""
         new = [f"{_KINDS[kind]}: {text}" for kind, text in self.waiting]
         self.waiting.clear()
         for text in new:

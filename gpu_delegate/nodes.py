@@ -1,12 +1,12 @@
-"""A node goes in; what kind of work it is, as far as the decisions care, comes out."""
+"""A node goes in; its kind of work, as far as compilation distinguishes kinds, comes out."""
 
 from .graph import Conv2D, Graph, Node, Padding, Reduce
 
-# Ops that read a window of their input for each channel alone.
+# Ops that read a window of their input for each channel separately.
 WINDOWS = frozenset(
     {"DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"}
 )
-# Ops whose results belong to other pixels than those that they are made from: all their work is in how they store.
+# Ops whose results are stored at other pixels than their inputs: all their work is in the store.
 SCATTERS = frozenset({"DEPTH_TO_SPACE"})
 CONTRACTIONS = frozenset({"CONV_2D", "TRANSPOSE_CONV", "Convolution2DTransposeBias"})
 

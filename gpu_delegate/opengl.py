@@ -1,6 +1,6 @@
 """A function loader goes in, OpenGL's entry points and constants come out, callable through ctypes.
 
-Every call releases the interpreter's lock while the driver works. Names are OpenGL's own, so that its manual applies.
+Every call releases the GIL while the driver works. Names are OpenGL's own, so that its manual applies.
 """
 # ruff: noqa: N815
 
@@ -18,7 +18,7 @@ Float = Annotated[float, ctypes.c_float]
 Size = Annotated[int, ctypes.c_ssize_t]
 U64 = Annotated[int, ctypes.c_uint64]
 Pointer = Annotated[Any, ctypes.c_void_p]  # an address, None, or a ctypes array
-Array = Annotated[ctypes.Array[Any], ctypes.Array]  # nothing else: an address would be cut to 32 bits
+Array = Annotated[ctypes.Array[Any], ctypes.Array]  # nothing else: an address would be truncated to 32 bits
 Text = Annotated[bytes, ctypes.c_char_p]
 Sync = Annotated[int | None, ctypes.c_void_p]
 
@@ -55,7 +55,7 @@ DEBUG_SOURCE_APPLICATION, DEBUG_OUTPUT, DEBUG_OUTPUT_SYNCHRONOUS, DONT_CARE = 0x
 
 
 class BufferSpan(Protocol):
-    """Part of a buffer object, whatever else is known of it."""
+    """Part of a buffer object; classes with more fields match, too."""
 
     @property
     def buffer(self) -> int: ...
@@ -75,7 +75,7 @@ class BufferRange:
 
 
 class GL:
-    """Entry points as attributes, loaded from their annotations; those of newer OpenGL sit behind a flag."""
+    """Entry points as attributes, loaded from their annotations; those of newer OpenGL are guarded by a flag."""
 
     multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
     texture_units: bool  # True where glBindTextureUnit exists (OpenGL 4.5 or ARB_direct_state_access)
@@ -211,9 +211,9 @@ class GL:
         return (self.glGetString(name) or b"").decode(errors="replace")
 
     def bind_texture(self, unit: int, target: int, texture: int) -> None:
-        """Let shaders read it on a unit; for a texture that has been bound to its target before.
+        """Bind a texture to a unit; it must have been bound to its target before.
 
-        Which unit is active then is left open: what changes a texture binds it by itself.
+        The active unit afterwards is undefined: code that changes a texture binds it itself.
         """
         if self.texture_units:
             self.glBindTextureUnit(unit, texture)
@@ -235,7 +235,7 @@ class GL:
 def entry_point(address: int, hint: Any) -> Callable[..., Any]:
     """The C function at an address; hint is Callable with the annotations of this module.
 
-    What ctypes passes right by itself is not declared to it: each argument declared takes it 0.1 µs.
+    Types that ctypes passes correctly by default are not declared: each declared argument costs 0.1 µs per call.
     """
     arguments, result = get_args(hint)
     declared = [_ctype(argument) for argument in arguments]

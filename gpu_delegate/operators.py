@@ -1,6 +1,6 @@
 """An operator of a .tflite file goes in, checked ways to its shapes, options and constants come out; Form writes one.
 
-What contradicts itself ends in ModelError, what is sound but not supported in UnsupportedError.
+Contradictions raise ModelError; what is valid but not supported raises UnsupportedError.
 """
 
 import math
@@ -16,7 +16,7 @@ import tflite
 from .errors import ModelError, UnsupportedError
 from .graph import Attributes, Node, Shape, Size2, Tensor
 
-Kind = TypeVar("Kind", bound=Attributes)
+AttributesT = TypeVar("AttributesT", bound=Attributes)
 
 ACTIVATIONS = MappingProxyType({0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH"})
 ACTIVATION_CODES = MappingProxyType({name: code for code, name in ACTIVATIONS.items()})
@@ -27,7 +27,7 @@ EMPTY_TABLE = (b"\x04\0\x04\0\x04\0\0\0", 4)  # a flatbuffer table without field
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator as it stands in the file, its tensors resolved; None is an input left out."""
+    """One operator as in the file, its tensors resolved; None is an input that is left out."""
 
     op: str
     index: int
@@ -38,11 +38,11 @@ class Operator:
     custom_options: bytes = b""
 
     def damaged(self, what: str) -> NoReturn:
-        """Raises ModelError: the operator contradicts itself."""
+        """Raise ModelError: the operator contradicts itself."""
         raise ModelError(f"operator {self.index} ({self.op}): {what}")
 
     def unsupported(self, what: str) -> NoReturn:
-        """Raises UnsupportedError: the operator is sound, but its form is not supported."""
+        """Raise UnsupportedError: the operator is valid, but this form of it is not supported."""
         raise UnsupportedError(f"operator {self.index} ({self.op}): {what}")
 
     def options(self, name: str) -> Any:
@@ -101,21 +101,21 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class Form:
-    """How a .tflite file says a node: what is written for it."""
+class EncodedOperator:
+    """A node as it is encoded in a .tflite file."""
 
-    inputs: tuple[int | npt.NDArray[Any], ...]  # tensors of the graph, and arrays that become constants
+    inputs: tuple[int | npt.NDArray[Any], ...]  # tensors of the graph, or arrays that become constants
     table: str = ""  # the class of its options, such as "Conv2DOptions"; none where the op has no options
     options: Mapping[str, Any] = field(default_factory=dict)  # by the names of the schema's fields; a tuple is a vector
 
 
 def integers(*values: int) -> npt.NDArray[np.int32]:
-    """A small constant input, such as a size or axes, for a Form."""
+    """A small constant input, such as a size or axes, for an EncodedOperator."""
     return np.array(values, np.int32)
 
 
-def attributes_of(node: Node, kind: type[Kind]) -> Kind:
-    """The attributes of a node that the reader made; a TypeError says that something else made it."""
+def attributes_of(node: Node, kind: type[AttributesT]) -> AttributesT:
+    """The attributes of a node that the reader created; TypeError for any other node."""
     if not isinstance(node.attributes, kind):
         raise TypeError(f"{node.op} with {type(node.attributes).__name__} instead of {kind.__name__}")
     return node.attributes

@@ -1,4 +1,4 @@
-"""Weights in the order in which kernels read them: OHWI and vectors go in, one array of texels per kernel comes out."""
+"""Weights packed as kernels read them: OHWI and vectors go in, one array of texels per kernel comes out."""
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ def check_values(values: object, tensor: Tensor) -> Float32Array:
 
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
-    """Zeros behind an axis until its length is a multiple of four."""
+    """Append zeros along an axis up to a multiple of four."""
     missing = -data.shape[axis] % 4
     return np.pad(data, [(0, missing if k == axis else 0) for k in range(data.ndim)])
 
@@ -104,5 +104,5 @@ class Blob:
         return self.add(vector_texels(values))
 
     def data(self) -> Float32Array:
-        """All that was appended, as texels (N, 4)."""
+        """Everything that was appended, as texels (N, 4)."""
         return np.concatenate(self._pieces) if self._pieces else np.zeros((0, 4), np.float32)

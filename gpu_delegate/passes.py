@@ -1,7 +1,7 @@
 """Graph passes: a graph as read goes in, the graph that the kernels are made from comes out, with what each pass did.
 
 PASSES is the one ordered list. Each pass is a pure function Graph -> (Graph, Outcome); an Outcome says how often the
-pass applied and, where it looked and held back, why.
+pass applied and, where it was declined, why.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,8 @@ from .graph import (
 )
 from .layout import map_shape
 from .ops.elementwise import UNARY
-from .rewrite import Float32Array, Outcome, Rewriter, float_data
+from .packing import Float32Array
+from .rewrite import Outcome, Rewriter, float_data
 
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
@@ -58,7 +59,7 @@ def fold_dequantize(graph: Graph) -> tuple[Graph, Outcome]:
 
 
 def split_activations(graph: Graph) -> tuple[Graph, Outcome]:
-    """CONV(activation=RELU) -> CONV, RELU, so that one mechanism fuses every activation."""
+    """CONV(activation=RELU) -> CONV, RELU, so that one mechanism fuses all activations."""
     edit = Rewriter(graph)
     for node in graph.nodes:
         attributes = node.attributes
@@ -161,7 +162,7 @@ def pool_to_mean(graph: Graph) -> tuple[Graph, Outcome]:
 
 
 def remove_identities(graph: Graph) -> tuple[Graph, Outcome]:
-    """RESIZE, RESHAPE, PAD, CONCATENATION and pooling that change nothing disappear."""
+    """Remove RESIZE, RESHAPE, PAD, CONCATENATION and pooling that change nothing."""
     edit = Rewriter(graph)
     for node in graph.nodes:
         if not _is_identity(graph, node):
@@ -189,7 +190,7 @@ def _is_identity(graph: Graph, node: Node) -> bool:
 def transpose_convolution_to_depth(graph: Graph) -> tuple[Graph, Outcome]:
     """TRANSPOSE_CONV whose windows do not overlap -> 1x1 CONV_2D to h*w*O channels, DEPTH_TO_SPACE.
 
-    With kernel == stride and no padding each input pixel makes its own block of outputs: out[y*s+i, x*s+j, o] =
+    With kernel == stride and no padding each input pixel gives its own block of outputs: out[y*s+i, x*s+j, o] =
     bias[o] + sum x[y, x, c] * w[o, i, j, c], channel (i*s + j)*O + o of a 1x1 convolution.
     """
     edit = Rewriter(graph)
@@ -243,7 +244,7 @@ def elementwise_before_depth_to_space(graph: Graph) -> tuple[Graph, Outcome]:
 
 
 def drop_unused(graph: Graph) -> tuple[Graph, Outcome]:
-    """Nodes whose outputs nobody reads disappear."""
+    """Remove nodes whose outputs are not read."""
     edit = Rewriter(graph)
     needed = set(graph.outputs)
     for node in reversed(graph.nodes):
@@ -270,8 +271,8 @@ PASSES: tuple[Pass, ...] = (
     drop_unused,
 )
 
-# What a program of one dispatch per op needs: nothing is moved, only what nobody reads is skipped, and only what
-# has no kernel is merged.
+# Passes for programs of one dispatch per op: nothing is moved; only unused nodes are removed, and only ops without a
+# kernel are merged.
 UNFUSED_PASSES: tuple[Pass, ...] = (
     fold_dequantize,
     split_activations,

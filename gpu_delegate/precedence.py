@@ -1,7 +1,7 @@
-"""What each node reads goes in; whether a group of nodes would wait for itself, as nodes join groups, comes out.
+"""What each node reads goes in; whether joining nodes would make a group depend on itself comes out.
 
-What a group waits for is kept up to date instead of searched for: a set of nodes is the bits of one integer, two sets
-of 10,000 nodes are united in less than a microsecond, and a group tells those who wait for it only what is new.
+The dependencies of groups are kept up to date instead of being searched: a set of nodes is the bits of one integer, the
+union of two sets of 10,000 nodes takes less than a microsecond, and groups pass on only what is new.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 class _Group:
     members: frozenset[int]
     bits: int  # its members
-    behind: int  # what it waits for, directly or not
+    behind: int  # its dependencies, direct or not
 
 
 class Precedence:
-    """The nodes of a graph, which are placed one after the other, each into a group; groups count as one."""
+    """The nodes of a graph, which are placed one by one, each into a group; a group counts as one node."""
 
     def __init__(self, needs: Sequence[Sequence[int]]) -> None:
         """`needs` has the nodes that each node reads from, all of them earlier ones."""
@@ -25,13 +25,13 @@ class Precedence:
         self._groups: dict[int, _Group] = {}
 
     def waits_for_itself(self, nodes: frozenset[int]) -> bool:
-        """Whether something outside both needs these nodes and is needed by them. What they need is placed."""
+        """Whether some other node both needs these nodes and is needed by them. Their inputs must be placed."""
         bits = self._united(nodes).bits
         outside = {need for node in nodes for need in self._needs[node]} - nodes
         return any(self._groups[need].behind & bits for need in outside)
 
     def place(self, nodes: frozenset[int]) -> None:
-        """Make nodes one group: new ones, all of those in groups that there are, or both."""
+        """Make one group of nodes: of new ones, of all those in existing groups, or of both."""
         group = self._united(nodes)
         waiting = [old for old in self._parts(nodes) if group.behind & ~old.behind]
         for node in self._new(nodes):

@@ -1,4 +1,4 @@
-"""Compilation: a graph and a device go in, a Blueprint (everything decided, no OpenGL yet) comes out."""
+"""Compilation: a graph and a device go in, a CompiledGraph (everything decided, no OpenGL yet) comes out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ from .rewrite import float_data
 
 MAX_ARENA_BYTES = 1 << 31
 
-Planner = Callable[[list[memory.UsageRecord], int], memory.Plan]
+Planner = Callable[[list[memory.UsageRecord], int], memory.MemoryPlan]
 
 
 @dataclass(frozen=True)
-class Blueprint:
-    """A model as a list of dispatches with their memory; the runtime only carries it out."""
+class CompiledGraph:
+    """A model as a list of dispatches with their memory; the runtime only executes it."""
 
     source: Graph  # as read
     graph: Graph  # after the passes
     passes: tuple[PassReport, ...]
     declined: tuple[str, ...]
     kernels: tuple[Kernel, ...]
-    barriers: tuple[int, ...]  # bits before each kernel
+    barriers: tuple[int, ...]  # barrier bits before each kernel
     records: tuple[memory.UsageRecord, ...]
-    plan: memory.Plan
+    plan: memory.MemoryPlan
     storages: Storages
     precision: Precision
     constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
@@ -43,16 +43,16 @@ class Blueprint:
         return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
 
 
-def draft(
+def compile_graph(
     source: Graph, device: Device, fuse: bool = True, keep_all: bool = False, precision: Precision = "fp32"
-) -> Blueprint:
+) -> CompiledGraph:
     """Decide everything about a model: passes, kernels, memory, barriers.
 
     fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
-    afterwards; precision="fp16" stores as halves what kernels hand to each other. Raises UnsupportedError for a model
-    that does not run wholly or would take too much text or weights, DeviceError for sizes over the limits.
+    afterwards; precision="fp16" stores tensors inside the network as halves. Raises UnsupportedError for a model with
+    unsupported ops, too many weights or too long kernels, DeviceError for sizes over the limits.
     """
-    check_weights(source)  # before passes make others of them
+    check_weights(source)  # before passes change them
     graph, reports = run_passes(source, PASSES if fuse else UNFUSED_PASSES)
     check_weights(graph)
     check_text(graph)
@@ -66,14 +66,14 @@ def draft(
         raise DeviceError(f"{source.name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
     barriers = find_cyclic_barriers(_accesses(lowered.kernels, records, plan))
     constants = dict.fromkeys(t for kernel in lowered.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
-    return Blueprint(
+    return CompiledGraph(
         source, graph, reports, lowered.declined, lowered.kernels, barriers, records, plan,
         lowered.storages, precision, {tensor: _constant(graph, tensor) for tensor in constants},
     )  # fmt: skip
 
 
 def usage_records(graph: Graph, kernels: tuple[Kernel, ...], storages: Storages) -> tuple[memory.UsageRecord, ...]:
-    """Lifetimes of all tensors in memory. Inputs and outputs of the model live all the time: others touch them."""
+    """Lifetimes of all tensors in memory. The model's inputs and outputs are always alive: the caller accesses them."""
     first: dict[int, int] = dict.fromkeys(graph.inputs, 0)
     last: dict[int, int] = {}
     for number, kernel in enumerate(kernels):
@@ -91,13 +91,13 @@ def usage_records(graph: Graph, kernels: tuple[Kernel, ...], storages: Storages)
     )
 
 
-def accesses_of(blueprint: Blueprint) -> list[list[Access]]:
-    """The byte ranges that each dispatch touches in the arena, in order."""
-    return _accesses(blueprint.kernels, blueprint.records, blueprint.plan)
+def accesses_of(compiled: CompiledGraph) -> list[list[Access]]:
+    """The byte ranges that each dispatch accesses in the arena, in order."""
+    return _accesses(compiled.kernels, compiled.records, compiled.plan)
 
 
 def _accesses(
-    kernels: tuple[Kernel, ...], records: tuple[memory.UsageRecord, ...], plan: memory.Plan
+    kernels: tuple[Kernel, ...], records: tuple[memory.UsageRecord, ...], plan: memory.MemoryPlan
 ) -> list[list[Access]]:
     ends = {record.tensor: plan.offsets[record.tensor] + record.size_bytes for record in records}
     return [

@@ -1,6 +1,6 @@
-"""The bytes of a .tflite file go in, an immutable Graph comes out; a damaged or hostile file ends in one clear line.
+"""The bytes of a .tflite file go in, an immutable Graph comes out; a damaged or malicious file ends in one clear line.
 
-Faithful: nothing is folded or fused here. Constants are read-only views of the file's bytes, fp16 stays float16.
+Nothing is folded or fused here. Constants are read-only views of the file's bytes, fp16 stays float16.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tflite
 
 from .errors import ModelError, TexelflowError, UnsupportedError
-from .graph import ABSENT, Graph, Node, Shape, Tensor, place_of
+from .graph import ABSENT, Graph, Node, Shape, Tensor, constant_location
 from .operators import MAX_OPERANDS, Operator
 from .rules import RULES, SUPPORTED_OPS
 
@@ -24,7 +24,7 @@ __all__ = ["SUPPORTED_OPS", "load_model", "read_model"]
 
 MAX_FILE_BYTES = 1 << 31
 MAX_TENSOR_BYTES = 1 << 28
-MAX_CONSTANT_BYTES = 1 << 30  # of all tensors together: a hostile file may let them share one buffer
+MAX_CONSTANT_BYTES = 1 << 30  # of all tensors together: in a malicious file they may share one buffer
 MAX_OPERATORS = 10_000
 MAX_TENSORS = 100_000
 MAX_RANK = 8
@@ -34,7 +34,7 @@ MAX_NAME = 80
 def load_model(path: str | os.PathLike[str]) -> Graph:
     """The graph of a .tflite file, named after it. Raises ModelError, UnsupportedError."""
     file = Path(path)
-    shown = printable(str(path))
+    shown = printable_name(str(path))
     try:
         if not file.exists():
             raise ModelError(f"{shown}: no such file")
@@ -50,7 +50,7 @@ def load_model(path: str | os.PathLike[str]) -> Graph:
 
 def read_model(data: bytes, name: str = "model") -> Graph:
     """The graph of a model's bytes (subgraph 0). Raises ModelError, UnsupportedError, and nothing else."""
-    shown = printable(name)
+    shown = printable_name(name)
     if not data:
         raise ModelError(f"{shown}: the file is empty")
     if data[4:8] != b"TFL3":
@@ -60,13 +60,13 @@ def read_model(data: bytes, name: str = "model") -> Graph:
     except UnsupportedError as error:
         raise UnsupportedError(f"{shown}: {error}") from error
     except TexelflowError as error:
-        raise ModelError(f"{shown}: {error}; the file is damaged or was made wrongly, get it again") from error
+        raise ModelError(f"{shown}: {error}; the file is damaged or was written incorrectly, get it again") from error
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelError(f"{shown}: the file is damaged or cut off, get it again") from error
 
 
-def printable(text: str | bytes | None, limit: int = MAX_NAME) -> str:
-    """A text from a file, fit for a terminal: no control characters, not longer than the limit."""
+def printable_name(text: str | bytes | None, limit: int = MAX_NAME) -> str:
+    """A text from a file, safe for a terminal: no control characters, not longer than the limit."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     if text and len(text) <= limit and text.isprintable():
@@ -76,7 +76,7 @@ def printable(text: str | bytes | None, limit: int = MAX_NAME) -> str:
 
 class _ModelFile:
     """The flatbuffer of a model. Python's flatbuffers may read garbage inside a damaged file, but never outside it:
-    so what is read is bounded before it is looped over, and judged by its meaning."""
+    so counts are bounded before they are looped over, and values are validated."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -124,7 +124,7 @@ class _ModelFile:
         return Graph(name, tensors, nodes, inputs, outputs)
 
     def verify_order(self, inputs: tuple[int, ...], outputs: tuple[int, ...], nodes: tuple[Node, ...]) -> None:
-        """ModelError unless the nodes can run in the order in which they stand."""
+        """ModelError unless the nodes can run in their order in the file."""
         written = set(inputs)
         for node in nodes:
             where = f"operator {node.index} ({node.op})"
@@ -148,7 +148,7 @@ class _ModelFile:
         return indices
 
     def node(self, index: int) -> Node:
-        """One operator as a node, its shapes verified by the rule of its op."""
+        """One operator as a node, its shapes verified by its op's rule."""
         table = self.subgraph.Operators(index)
         op = self.op_name(index, table.OpcodeIndex())
         if op not in RULES:
@@ -194,7 +194,7 @@ class _ModelFile:
         table = self.model.OperatorCodes(code_index)
         code = max(table.BuiltinCode(), table.DeprecatedBuiltinCode())
         if code == tflite.BuiltinOperator.CUSTOM:
-            return printable(table.CustomCode()) or "CUSTOM without a name"
+            return printable_name(table.CustomCode()) or "CUSTOM without a name"
         return _BUILTINS.get(code, f"unknown builtin {code}")
 
     def tensor(self, index: int) -> Tensor:
@@ -221,9 +221,9 @@ class _ModelFile:
             self.constant_bytes += size_bytes
             if self.constant_bytes > MAX_CONSTANT_BYTES:
                 raise ModelError(f"constants of more than {MAX_CONSTANT_BYTES} bytes")
-            self.store(place_of(values))
+            self.store(constant_location(values))
             data = values.view(np.dtype(kind.lower()).newbyteorder("<")).reshape(shape)
-        return Tensor(index, printable(table.Name()), shape, kind.lower(), data)
+        return Tensor(index, printable_name(table.Name()), shape, kind.lower(), data)
 
     def store(self, place: tuple[int, int]) -> None:
         """ModelError where constants overlap so often that a file without overlaps would be larger."""
@@ -234,10 +234,10 @@ class _ModelFile:
                 raise ModelError(f"constants of more than {len(self.data)} bytes in a file of as many: they overlap")
 
     def shape(self, index: int, table: Any) -> Shape:
-        """The shape of a tensor; UnsupportedError if any size but the batch's is open."""
+        """The shape of a tensor; UnsupportedError if any size but the batch's is unknown."""
         shape = self.values("dimensions", table.ShapeAsNumpy(), MAX_RANK)
         signature = self.values("dimensions", table.ShapeSignatureAsNumpy(), MAX_RANK) or shape
-        # TensorFlow Lite itself runs a batch of unknown size as the one that the shape states, 1 in nearly every model.
+        # TensorFlow Lite, too, runs a batch of unknown size with the size in the shape, 1 in nearly every model.
         unknown_batch = len(signature) == len(shape) and -1 not in signature[1:]
         if any(size in (-1, 0) for size in shape) or (-1 in signature and not unknown_batch):
             raise UnsupportedError(f"tensor {index}: dynamic shapes ({list(signature)}) are not supported")

@@ -1,7 +1,7 @@
-"""A graph and its inputs go in, its outputs come out: TensorFlow Lite itself on the CPU, the fallback and the oracle.
+"""A graph and its inputs go in, its outputs come out: TensorFlow Lite on the CPU, fallback and reference.
 
-TensorFlow Lite trusts a file blindly, so it never gets a stranger's: it gets one that is written from
-the graph as read.
+TensorFlow Lite does not validate files, so it never gets an untrusted one: it gets a file that is written from the
+graph as read.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ import numpy.typing as npt
 from .errors import DeviceError, ModelError, UsageError
 from .footprint import check_footprint
 from .graph import Graph
-from .reader import printable
+from .reader import printable_name
 from .writer import write_model, written_indices
 
-Array = npt.NDArray[Any]
+AnyArray = npt.NDArray[Any]
 
-MOST_THREADS = 4  # more gain nothing on networks of this size
-SPARED_CPUS = 1  # its threads wait for each other in loops: if one finds no CPU free, 3 ms become 500
+MOST_THREADS = 4  # more do not help networks of this size
+SPARED_CPUS = 1  # its threads busy-wait for each other: if one of them gets no CPU, 3 ms become 500
 
 
 def load_interpreter_module() -> Any:
@@ -37,9 +37,9 @@ class Reference:
     """One model in TensorFlow Lite's interpreter on the CPU. Not for use from several threads at once."""
 
     def __init__(self, graph: Graph, threads: int | None = None, keep_all_tensors: bool = False) -> None:
-        """Loads a graph as the reader made it, before any pass.
+        """Load a graph as the reader created it, before any pass.
 
-        With keep_all_tensors no delegate hides the inner tensors and tensor() gives each of them; that is slower.
+        With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
         Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
         it, DeviceError where there is no TensorFlow Lite.
         """
@@ -57,7 +57,7 @@ class Reference:
         self._kept = written_indices(graph) if keep_all_tensors else {}
         self.input_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in inputs)
         self.output_shapes = tuple(tuple(int(size) for size in detail["shape"]) for detail in outputs)
-        # Views of the interpreter's own memory: made anew for each use, because one that lives would forbid invoke().
+        # Views of the interpreter's memory are created for each use, because invoke() refuses to run while one exists.
         self._inputs = tuple((detail["index"], self._interpreter.tensor(detail["index"])) for detail in inputs)
         self._outputs = tuple(self._interpreter.tensor(detail["index"]) for detail in outputs)
 
@@ -66,7 +66,7 @@ class Reference:
         """The shape of the first input."""
         return self.input_shapes[0]
 
-    def run(self, inputs: Sequence[Array] | Array) -> tuple[Array, ...]:
+    def run(self, inputs: Sequence[AnyArray] | AnyArray) -> tuple[AnyArray, ...]:
         """Output tensors, as copies, for one input tensor or one per input. Raises UsageError for another shape."""
         arrays = (inputs,) if isinstance(inputs, np.ndarray) else tuple(inputs)
         shapes = tuple(array.shape for array in arrays)
@@ -75,27 +75,27 @@ class Reference:
         for (index, view), array in zip(self._inputs, arrays, strict=True):
             if array.ndim:
                 np.copyto(view(), array)
-            else:  # what the interpreter gives of a scalar is no view
+            else:  # for a scalar the interpreter returns no view
                 self._interpreter.set_tensor(index, array.astype(view().dtype))
         with _refusals_in_one_line():
             self._interpreter.invoke()
         return tuple(view().copy() for view in self._outputs)
 
-    def tensor(self, index: int) -> Array:
+    def tensor(self, index: int) -> AnyArray:
         """A copy of any tensor after run(), by its index in the graph; needs keep_all_tensors."""
         if not self._kept:
             raise UsageError("inner tensors are kept only by Reference(..., keep_all_tensors=True)")
-        value: Array = self._interpreter.get_tensor(self._kept[index])
+        value: AnyArray = self._interpreter.get_tensor(self._kept[index])
         return value
 
 
 @contextlib.contextmanager
 def _refusals_in_one_line() -> Iterator[None]:
-    """TensorFlow Lite's own errors as a ModelError."""
+    """TensorFlow Lite's errors as a ModelError."""
     try:
         yield
     except (ValueError, RuntimeError) as error:
-        reason = printable(" ".join(str(error).split()), 200)
+        reason = printable_name(" ".join(str(error).split()), 200)
         raise ModelError(f"TensorFlow Lite cannot run this model on the CPU: {reason}") from error
 
 

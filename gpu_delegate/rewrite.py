@@ -8,10 +8,8 @@ import numpy.typing as npt
 from .errors import UnsupportedError
 from .graph import Graph, Node, Shape, Tensor
 
-Float32Array = npt.NDArray[np.float32]
 
-
-def float_data(tensor: Tensor) -> Float32Array:
+def float_data(tensor: Tensor) -> npt.NDArray[np.float32]:
     """A constant's values as float32. Raises UnsupportedError for weights that are no constant."""
     if tensor.data is None:
         raise UnsupportedError(f"{tensor.name}: weights that the model computes; on the GPU they must be constant")
@@ -20,7 +18,7 @@ def float_data(tensor: Tensor) -> Float32Array:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How often a pass applied, and why it held back elsewhere."""
+    """How often a pass applied, and why it was declined elsewhere."""
 
     applied: int
     declined: tuple[str, ...] = ()
@@ -40,30 +38,30 @@ class Rewriter:
         self._position = {id(node): number for number, node in enumerate(graph.nodes)}
 
     def decline(self, reason: str) -> None:
-        """Note why the pass held back at some place."""
+        """Record why the pass was declined at some node."""
         self._declined.append(reason)
 
     def new_tensor(self, name: str, shape: Shape) -> int:
         """The number of a new runtime tensor."""
         return self.set_tensor(Tensor(self._next, name, shape))
 
-    def new_constant(self, name: str, data: Float32Array) -> int:
+    def new_constant(self, name: str, data: npt.NDArray[np.float32]) -> int:
         """The number of a new constant."""
         return self.set_tensor(Tensor(self._next, name, data.shape, "float32", np.ascontiguousarray(data, np.float32)))
 
     def set_tensor(self, tensor: Tensor) -> int:
-        """Add a tensor, or replace the one of its number, which comes back."""
+        """Add a tensor, or replace the one with its number; returns the number."""
         self._tensors[tensor.index] = tensor
         self._next = max(self._next, tensor.index + 1)
         return tensor.index
 
     def replace(self, node: Node, *others: Node) -> None:
-        """Put other nodes in a node's place; replacing a node twice keeps the last."""
+        """Replace a node by other nodes; of two replacements the last one counts."""
         self._replacements[self._position[id(node)]] = list(others)
         self._applied += 1
 
     def remove(self, node: Node) -> None:
-        """Leave a node out; who reads its output must be changed, too."""
+        """Remove a node; the readers of its output must be changed, too."""
         self.replace(node)
 
     def bypass(self, node: Node) -> None:

@@ -1,7 +1,7 @@
 """A kernel's work and a machine's peaks go in; which of the two roofs bounds it comes out.
 
-A dispatch can be no faster than its multiply-accumulates (MAC) at the device's peak, nor than its bytes at the
-memory's. app/verbs/peaks.py measures both peaks. A MAC counts once, whether the device fuses it or not.
+A dispatch cannot be faster than its multiply-accumulates (MAC) at the device's peak rate, nor than its bytes at the
+peak memory bandwidth. app/verbs/peaks.py measures both peaks. A MAC counts once, whether the device fuses it or not.
 """
 
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ from typing import Literal
 
 from .kernel import Kernel
 from .layout import shape_of
-from .program import Blueprint
+from .program import CompiledGraph
 
 Roof = Literal["compute", "memory"]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a dispatch does at least: every byte that it needs moves once."""
+    """The least work of a dispatch: every byte that it needs is moved once."""
 
     macs: int
     read_bytes: int  # inputs and weights
@@ -35,14 +35,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What a machine does at best."""
+    """The peak rates of a machine."""
 
     macs_per_s: float
     bytes_per_s: float
 
     @property
     def ridge(self) -> float:
-        """MAC per byte from which on the arithmetic bounds, not the memory."""
+        """MAC per byte above which arithmetic is the bound, not memory."""
         return self.macs_per_s / self.bytes_per_s
 
     def roof(self, cost: Cost) -> Roof:
@@ -50,15 +50,15 @@ class Peaks:
         return "compute" if cost.intensity > self.ridge else "memory"
 
     def least_ms(self, cost: Cost) -> float:
-        """The time below which no dispatch of this cost gets."""
+        """The least time that a dispatch of this cost can take."""
         return max(cost.macs / self.macs_per_s, cost.moved_bytes / self.bytes_per_s) * 1e3
 
 
-def cost_of(blueprint: Blueprint, kernel: Kernel) -> Cost:
-    """The cost of one of the blueprint's kernels."""
+def cost_of(compiled: CompiledGraph, kernel: Kernel) -> Cost:
+    """The cost of one of the compiled graph's kernels."""
 
     def size_bytes(tensors: Iterable[int]) -> int:
-        shapes = blueprint.graph.tensors
-        return sum(blueprint.storages[tensor].size_bytes(shape_of(shapes[tensor])) for tensor in tensors)
+        shapes = compiled.graph.tensors
+        return sum(compiled.storages[tensor].size_bytes(shape_of(shapes[tensor])) for tensor in tensors)
 
     return Cost(kernel.macs, size_bytes(kernel.inputs) + kernel.weights.nbytes, size_bytes(kernel.outputs))

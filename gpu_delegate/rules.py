@@ -1,8 +1,8 @@
-"""The name of an op goes in, how a .tflite file says it comes out: one row per op, both for reading and for writing.
+"""The name of an op goes in, how a .tflite file encodes it comes out: one row per op, for reading and for writing.
 
-RULES is the place to add an op to what the reader takes: the function that parses its options and verifies its shapes,
-the one that writes it again, and which of the file's inputs are data. What else the file stores as inputs (sizes, axes,
-paddings) ends in the attributes.
+RULES is where an op is added to those that the reader accepts: the function that parses its options and verifies its
+shapes, the one that writes it again, and which of the file's inputs are data. Other inputs in the file (sizes, axes,
+paddings) become attributes.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from .file_ops import elementwise, shapes, windows
 from .graph import Attributes, Graph, Node
-from .operators import MAX_OPERANDS, Form, Operator
+from .operators import MAX_OPERANDS, EncodedOperator, Operator
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Rule:
     """How one op is read and written: its functions, and which of the file's inputs become the node's."""
 
     parse: Callable[[Operator], Attributes]
-    write: Callable[[Graph, Node], Form]
+    write: Callable[[Graph, Node], EncodedOperator]
     data: tuple[int, ...] | None = (0,)  # positions in the file, in the node's order; None: all of them
     count: tuple[int, int] = (1, 1)  # fewest and most inputs in the file
     dtype: str = "float32"  # of the data inputs
-    builtin: str = ""  # that is written for it, where that is not the op itself
-    version: int = 1  # of what is written: the lowest that has everything that the reader takes
+    builtin: str = ""  # the op that is written instead, if it is another one
+    version: int = 1  # version to write: the lowest that has everything that the reader accepts
 
 
 _CONV = Rule(windows.read_conv, windows.write_conv, (0, 1, 2), (2, 3))

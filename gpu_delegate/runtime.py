@@ -1,4 +1,4 @@
-"""The runtime: a Blueprint and a context go in, a Program that runs it with one short loop comes out."""
+"""The runtime: a CompiledGraph and a context go in, a Program that runs it in one short loop comes out."""
 
 import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -19,10 +19,10 @@ from .hazards import STORAGE, TEXTURE_FETCH
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
 from .memory import aligned
 from .packing import Float32Array, check_values, from_memory, to_memory
-from .program import Blueprint
-from .watch import Watch
+from .program import CompiledGraph
+from .program_log import ProgramLog
 
-Progress = Callable[[int, int], None]  # (kernels ready, kernels in all)
+CompileProgress = Callable[[int, int], None]  # (kernels ready, kernels in all)
 
 _FORMATS: Mapping[Storage, int] = MappingProxyType(
     {PHWC4: opengl.RGBA32F, PHWC4_HALVES: opengl.RGBA16F, PLAIN: opengl.R32F}
@@ -30,7 +30,7 @@ _FORMATS: Mapping[Storage, int] = MappingProxyType(
 
 
 def device_of(context: Context) -> Device:
-    """The limits of a context's driver with the tastes of its kind."""
+    """The limits of a context's driver, with the tuning for its kind."""
     limits, tastes = context.limits, SOFTWARE if context.is_software else HARDWARE
     return replace(
         tastes,
@@ -47,7 +47,7 @@ def device_of(context: Context) -> Device:
 
 @dataclass(frozen=True)
 class TensorRange:
-    """Where a tensor lies: a GL buffer, the bytes in it, and a buffer texture over them."""
+    """Where a tensor is stored: a GL buffer, a range of its bytes, and a buffer texture over them."""
 
     buffer: int
     offset_bytes: int
@@ -58,11 +58,11 @@ class TensorRange:
 
     @property
     def stride(self) -> Literal[1, 4]:
-        """Values per pixel: 4 in PHWC4, 1 where one channel is stored plainly."""
+        """Values per pixel: 4 in PHWC4, 1 in a plain tensor of one channel."""
         return self.storage.lanes
 
 
-Feed = Callable[[TensorRange], None]  # a pass that writes the input tensor, ahead of the network
+InputPass = Callable[[TensorRange], None]  # a pass that writes the input tensor before the network runs
 
 
 @dataclass(frozen=True)
@@ -79,43 +79,44 @@ class _Step:
 
 
 class Program:
-    """A compiled model. Belongs to the context's thread; release() or leave its with-block to free it."""
+    """A compiled model. Use it only on the context's thread; release() or the end of its with-block frees it."""
 
     def __init__(
         self,
         context: Context,
-        blueprint: Blueprint,
-        progress: Progress | None = None,
-        feed: Feed | None = None,
+        compiled: CompiledGraph,
+        progress: CompileProgress | None = None,
+        input_pass: InputPass | None = None,
     ) -> None:
-        """Allocate, upload the weights, compile, and run once, since drivers finish compiling at the first run.
+        """Allocate, upload the weights, compile, and run once, since drivers finish compilation at the first run.
 
-        `feed` is the pass that writes the input ahead of each run, if one does. It goes first here too: drivers compile
-        for the state that they find (Mesa for the samplers that passes before have left), and anew for another one.
-        Raises DeviceError.
+        `input_pass` is the pass that writes the input before each run, if there is one. It runs first here, too:
+        drivers specialise code for the current state (Mesa for the samplers that earlier passes have bound) and compile
+        again for another state. Raises DeviceError.
         """
-        for done in self._made(context, blueprint, feed):
+        for done in self._made(context, compiled, input_pass):
             if progress:
                 progress(*done)
 
     @classmethod
     def in_steps(
-        cls, context: Context, blueprint: Blueprint, feed: Feed | None = None
+        cls, context: Context, compiled: CompiledGraph, input_pass: InputPass | None = None
     ) -> "Generator[tuple[int, int], None, Program]":
-        """The same kernel by kernel, for those who have other work in between: yields what Progress is told.
+        """The same kernel by kernel, for callers with other work in between: yields the arguments of CompileProgress.
 
-        The generator returns the program; closed before that, it frees what it made. Raises DeviceError.
+        The generator returns the program; if it is closed early, it frees what it created. Raises DeviceError.
         """
         program = cls.__new__(cls)
-        yield from program._made(context, blueprint, feed)
+        yield from program._made(context, compiled, input_pass)
         return program
 
     # Running ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """One inference: the input tensor as it is in memory to the output tensor. Returns before the GPU is done.
+        """Run one inference on the input tensor in memory. Returns before the GPU has finished.
 
-        The caller orders what comes before and after: barriers for what wrote the input and for what reads the output.
+        The caller issues the barriers between what wrote the input and this, and between this and readers of the
+        output.
         """
         if self._watch:
             self._watch.run([partial(self._dispatch, step) for step in self._steps], self.read)
@@ -146,7 +147,7 @@ class Program:
             gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)
 
     def profile(self, runs: int = 10) -> tuple[float, ...]:
-        """Milliseconds of each dispatch, the least of several runs, waiting for the GPU after each one."""
+        """Milliseconds of each dispatch, the minimum of several runs, waiting for the GPU after each dispatch."""
         best = [float("inf")] * len(self._steps)
         for _ in range(runs):
             for number, step in enumerate(self._steps):
@@ -161,18 +162,18 @@ class Program:
     # Tensors ------------------------------------------------------------------------------------------------------
 
     def range_of(self, tensor: int) -> TensorRange:
-        """Where a stored tensor lies. Raises KeyError for one that only ever exists in registers."""
+        """Where a tensor is stored. Raises KeyError for one that exists only in registers."""
         return self._ranges[tensor]
 
     @property
     def input(self) -> TensorRange:
-        """Where the model's first input lies."""
-        return self._ranges[self.blueprint.graph.inputs[0]]
+        """Where the model's first input is stored."""
+        return self._ranges[self.compiled.graph.inputs[0]]
 
     @property
     def output(self) -> TensorRange:
-        """Where the model's first output lies."""
-        return self._ranges[self.blueprint.graph.outputs[0]]
+        """Where the model's first output is stored."""
+        return self._ranges[self.compiled.graph.outputs[0]]
 
     def write(self, tensor: int, values: Float32Array) -> None:
         """Upload a tensor from RAM: float32 of exactly its shape (BHWC), all finite. Raises UsageError for others.
@@ -182,7 +183,7 @@ class Program:
         """
         place = self._ranges[tensor]
         shape = place.shape
-        checked = check_values(values, self.blueprint.graph.tensors[tensor])
+        checked = check_values(values, self.compiled.graph.tensors[tensor])
         values_hwc = checked.reshape(shape.height, shape.width, shape.channels)
         texels = np.ascontiguousarray(to_memory(values_hwc, place.storage))
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
@@ -200,28 +201,30 @@ class Program:
         self._gl.glGetBufferSubData(
             opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, data.ctypes.data_as(ctypes.c_void_p)
         )
-        return from_memory(data, place.shape, place.storage).reshape(self.blueprint.graph.tensors[tensor].shape)
+        return from_memory(data, place.shape, place.storage).reshape(self.compiled.graph.tensors[tensor].shape)
 
     # Building -----------------------------------------------------------------------------------------------------
 
-    def _made(self, context: Context, blueprint: Blueprint, feed: Feed | None) -> Iterator[tuple[int, int]]:
-        """Everything that the constructor does, with a pause after each kernel."""
+    def _made(
+        self, context: Context, compiled: CompiledGraph, input_pass: InputPass | None
+    ) -> Iterator[tuple[int, int]]:
+        """Everything that the constructor does; yields after each kernel."""
         context.check_thread()
         self.context = context
-        self.blueprint = blueprint
+        self.compiled = compiled
         self._gl = context.gl
         self._buffers: list[int] = []
         self._textures: list[int] = []
         self._programs: dict[str, int] = {}
         self._steps: list[_Step] = []
-        self._watch = Watch(debug.level(), context, blueprint) if debug.level() else None
+        self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
-            self._arena = self._buffer(blueprint.plan.total_bytes, None)
+            self._arena = self._buffer(compiled.plan.total_bytes, None)
             self._ranges = self._allocate()
             self._weights = self._upload_weights()
             self._label()
-            if feed:
-                feed(self.input)
+            if input_pass:
+                input_pass(self.input)
             yield from self._compile()
             context.check_errors("compiling the model")
         except BaseException:
@@ -250,53 +253,53 @@ class Program:
         return name.value
 
     def _allocate(self) -> dict[int, TensorRange]:
-        graph, ranges = self.blueprint.graph, {}
-        for tensor, offset in self.blueprint.plan.offsets.items():
-            shape, storage = shape_of(graph.tensors[tensor]), self.blueprint.storages[tensor]
+        graph, ranges = self.compiled.graph, {}
+        for tensor, offset in self.compiled.plan.offsets.items():
+            shape, storage = shape_of(graph.tensors[tensor]), self.compiled.storages[tensor]
             size_bytes = storage.size_bytes(shape)
             texture = self._texture(self._arena, offset, size_bytes, storage)
             ranges[tensor] = TensorRange(self._arena, offset, size_bytes, texture, shape, storage)
-        for tensor, texels in self.blueprint.constants.items():
+        for tensor, texels in self.compiled.constants.items():
             buffer = self._buffer(texels.nbytes, texels)
             texture = self._texture(buffer, 0, texels.nbytes)
             ranges[tensor] = TensorRange(buffer, 0, texels.nbytes, texture, shape_of(graph.tensors[tensor]))
         return ranges
 
     def _upload_weights(self) -> list[int]:
-        """One buffer for the weights of all kernels; a buffer texture for each kernel that has some."""
+        """One buffer for the weights of all kernels; a buffer texture for each kernel that has weights."""
         alignment = max(self.context.limits.texture_buffer_alignment_bytes, TEXEL_BYTES)
         offsets, end = [], 0
-        for kernel in self.blueprint.kernels:
+        for kernel in self.compiled.kernels:
             offsets.append(end)
             end = aligned(end + kernel.weights.nbytes, alignment)
         packed = np.zeros(end // 4, np.float32)
-        for kernel, offset in zip(self.blueprint.kernels, offsets, strict=True):
+        for kernel, offset in zip(self.compiled.kernels, offsets, strict=True):
             packed[offset // 4 : offset // 4 + kernel.weights.size] = kernel.weights.reshape(-1)
             if len(kernel.weights) > self.context.limits.texture_buffer_texels:
                 raise DeviceError(f"{kernel.name} has more weights than a buffer texture of this driver holds")
         buffer = self._buffer(packed.nbytes, packed)
         return [
             self._texture(buffer, offset, kernel.weights.nbytes) if kernel.weights.size else 0
-            for kernel, offset in zip(self.blueprint.kernels, offsets, strict=True)
+            for kernel, offset in zip(self.compiled.kernels, offsets, strict=True)
         ]
 
     def _label(self) -> None:
-        """Names for debuggers of OpenGL: those of the lines that DEBUG prints."""
-        label, tensors = self.context.label, self.blueprint.graph.tensors
-        label(opengl.BUFFER, self._arena, f"tensors of {self.blueprint.source.name}")
-        label(opengl.BUFFER, self._buffers[-1], f"weights of {self.blueprint.source.name}")
+        """Labels for OpenGL debuggers: the names in the lines that DEBUG prints."""
+        label, tensors = self.context.label, self.compiled.graph.tensors
+        label(opengl.BUFFER, self._arena, f"tensors of {self.compiled.source.name}")
+        label(opengl.BUFFER, self._buffers[-1], f"weights of {self.compiled.source.name}")
         for tensor, place in self._ranges.items():
             if place.texture:
                 label(opengl.TEXTURE, place.texture, tensors[tensor].name)
             if place.buffer != self._arena:
                 label(opengl.BUFFER, place.buffer, tensors[tensor].name)
-        for kernel, texture in zip(self.blueprint.kernels, self._weights, strict=True):
+        for kernel, texture in zip(self.compiled.kernels, self._weights, strict=True):
             if texture:
                 label(opengl.TEXTURE, texture, f"weights of {kernel.name}")
 
     def _compile(self) -> Iterator[tuple[int, int]]:
-        """Compile and run kernel by kernel, so that progress is true whether a driver works at the one or the other."""
-        kernels = self.blueprint.kernels
+        """Compile and run kernel by kernel, so that progress is right whichever of the two a driver spends time on."""
+        kernels = self.compiled.kernels
         for number, kernel in enumerate(kernels):
             yield number, len(kernels)
             if kernel.source not in self._programs:
@@ -307,16 +310,16 @@ class Program:
         yield len(kernels), len(kernels)
 
     def _step(self, number: int) -> _Step:
-        kernel = self.blueprint.kernels[number]
+        kernel = self.compiled.kernels[number]
         inputs, outputs = ([self._ranges[t] for t in tensors] for tensors in (kernel.inputs, kernel.outputs))
         units = [0 if stored else place.texture for place, stored in zip(inputs, kernel.through_storage, strict=True)]
         weights = self._weights[number]
         first, names = (WEIGHTS_UNIT, [weights, *units]) if weights else (FIRST_INPUT_UNIT, units)
-        # Bindings of inputs are numbered behind those of outputs by the inputs' order, whether all are needed or one.
+        # Bindings of inputs are numbered after those of outputs, in the inputs' order, whether or not all are used.
         bound = outputs + inputs if any(kernel.through_storage) else outputs
         count = len(bound)
         return _Step(
-            self._programs[kernel.source], kernel.grid, self.blueprint.barriers[number],
+            self._programs[kernel.source], kernel.grid, self.compiled.barriers[number],
             (first, len(names), (ctypes.c_uint * len(names))(*names)),
             (
                 opengl.SHADER_STORAGE_BUFFER, 0, count,

@@ -1,8 +1,8 @@
 """A shader's name and its parameters go in, complete GLSL comes out; a driver's log comes back with files and lines.
 
-Shaders are valid GLSL as they stand: `#define NAME default` lines say what a parameter is when nobody sets it. Includes
-are resolved here. Lines of the file number K are numbered from K * 10000 on, since drivers lose the file's own number,
-and a comment at the top of the text lists the files.
+Shaders are valid GLSL as they are: `#define NAME default` lines give the defaults of parameters. Includes are resolved
+here. The lines of file number K are numbered from K * 10000, since drivers do not report the number of the file, and a
+comment at the top of the source lists the files.
 """
 
 import re
@@ -12,9 +12,9 @@ from importlib import resources
 
 from .errors import DeviceError
 
-Value = str | int | float
+ParameterValue = str | int | float
 
-_SHADERS = ".".join([*__name__.split(".")[:-2], "shaders"])  # beside the engine, installed or not
+_SHADERS = ".".join([*__name__.split(".")[:-2], "shaders"])  # next to the engine, installed or not
 _INCLUDE = re.compile(r'\s*#include\s+"([\w.]+)"')
 _DEFINE = re.compile(r"(\s*#define\s+)(\w+)(?!\()\b.*")
 _FILE = re.compile(r"^// file (\d+): (\S+)$", re.M)
@@ -23,7 +23,7 @@ _ERROR = re.compile(r"\berror\b", re.I)
 _COMPLAINT = re.compile(r"(?:ERROR:\s*)?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:?\s*(?:error\b)?\s*(.*)", re.I)
 
 
-def load(name: str, defines: Mapping[str, Value] | None = None) -> str:
+def load(name: str, defines: Mapping[str, ParameterValue] | None = None) -> str:
     """The source of shaders/NAME with its includes, each parameter of `defines` replacing its default.
 
     Raises ValueError for a parameter that no file defines, FileNotFoundError for a shader that does not exist.
@@ -39,12 +39,12 @@ def load(name: str, defines: Mapping[str, Value] | None = None) -> str:
 
 
 def lines_of(name: str) -> list[str]:
-    """The lines of shaders/NAME, which includes nothing and has no parameters, to stand in a section of `fill`."""
+    """The lines of shaders/NAME, which has no includes and no parameters, for a section of `fill`."""
     return _read(name).splitlines()
 
 
 def explain_log(log: str, source: str, most: int = 3) -> str:
-    """The first complaints of a driver's log in one line, with the files and lines of `load`."""
+    """The first errors of a driver's log in one line, with the files and lines of `load`."""
     files = dict(_FILE.findall(source))
     complaints = []
     lines = [line for line in map(str.strip, log.splitlines()) if line]
@@ -57,8 +57,8 @@ def explain_log(log: str, source: str, most: int = 3) -> str:
     return "; ".join(complaints[:most]) or "the driver gives no reason"
 
 
-def _expand(name: str, literals: Mapping[str, str], files: list[str], left: dict[str, Value]) -> str:
-    """One file with its includes; `files` collects names by number, `left` loses the parameters that were found."""
+def _expand(name: str, literals: Mapping[str, str], files: list[str], left: dict[str, ParameterValue]) -> str:
+    """One file with its includes; `files` collects names by number, parameters found are removed from `left`."""
     number = len(files)
     files.append(name)
     lines = []
@@ -86,8 +86,8 @@ def _read(name: str) -> str:
     return resources.files(_SHADERS).joinpath(name).read_text(encoding="utf-8")
 
 
-def _literal(value: Value) -> str:
-    """A value as GLSL writes it: floats keep all their digits and never read as integers."""
+def _literal(value: ParameterValue) -> str:
+    """A value as a GLSL literal: floats keep all digits and cannot be taken for integers."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, float):
@@ -98,7 +98,7 @@ def _literal(value: Value) -> str:
 
 
 def fill(source: str, sections: Mapping[str, Sequence[str]]) -> str:
-    """Put generated lines in place of what stands between `//@ NAME` and `//@ end`.
+    """Replace the lines between `//@ NAME` and `//@ end` by generated ones.
 
     Raises ValueError for a section that the source does not have.
     """

@@ -24,13 +24,13 @@ from .graph import (
     TransposeConv2D,
 )
 from .ops.elementwise import BINARY
-from .program import draft
+from .program import compile_graph
 
 _MAP: Shape = (1, 8, 8, 8)
 _HALF: Shape = (1, 4, 4, 8)
 _DOUBLE: Shape = (1, 16, 16, 8)
 
-# Where an op's smallest example is not a map of the same shape: output shape, shapes of constants, attributes.
+# For ops whose smallest example is not a map of the same shape: output shape, shapes of constants, attributes.
 _EXAMPLES: MappingProxyType[str, tuple[Shape, tuple[Shape, ...], Attributes]] = MappingProxyType(
     {
         "CONV_2D": (_MAP, ((8, 1, 1, 8), (8,)), Conv2D()),
@@ -52,17 +52,17 @@ _EXAMPLES: MappingProxyType[str, tuple[Shape, tuple[Shape, ...], Attributes]] = 
 )
 
 
-def why_not_on_gpu(op: str) -> str | None:
-    """None where the op runs on the GPU by itself, else the reason."""
+def unsupported_reason(op: str) -> str | None:
+    """None if the op runs on the GPU, else the reason."""
     try:
-        draft(_example(op), SOFTWARE)
+        compile_graph(_example(op), SOFTWARE)
     except UnsupportedError as error:
         return str(error).rpartition(" does not run on the GPU: ")[2]
     return None
 
 
 def _example(op: str) -> Graph:
-    """A graph of this op alone; an op that only ever folds away (DEQUANTIZE) gets a reader."""
+    """A graph of this op alone; an op that is always folded (DEQUANTIZE) gets a reader."""
     source = (1, 8) if op == "FULLY_CONNECTED" else _MAP
     out, constants, attributes = _EXAMPLES.get(op, (source, (), Attributes()))
     tensors = [Tensor(0, "x", source), Tensor(1, "y", out)]

@@ -11,7 +11,7 @@ from .nodes import WINDOWS, has_weights, is_contraction, is_pointwise_convolutio
 
 
 def choose_tiles(bodies: Sequence[Body], device: Device) -> list[Tile]:
-    """A tile for each body. Literals go where there are most pixels, until the budget is spent."""
+    """A tile for each body. Bodies with most pixels get literals first, until the budget is spent."""
     budget = device.bake_weights
     baked: set[int] = set()
     for number in sorted(range(len(bodies)), key=lambda k: -bodies[k].domain.pixels):
@@ -44,15 +44,15 @@ def choose_tile(body: Body, baked: bool, device: Device) -> Tile:
 
 
 def _rows(height: int, most: int) -> int:
-    """Rows of one thread: threads of several rows share loads, but the last one may repeat rows of its neighbour.
+    """Rows of one thread: several rows share loads, but the last thread may repeat rows of its neighbour.
 
-    A thread costs about its rows and four more, for the weights that it loads once.
+    A thread costs about as much as its rows and four more, for the weights, which it loads once.
     """
     return min(range(1, max(1, min(most, height)) + 1), key=lambda rows: (ceil_div(height, rows) * (rows + 4), -rows))
 
 
 def _z_slices(body: Body, baked: bool, device: Device) -> int:
-    """Output slices of one thread; 0 for all of them, where they depend on each other, are few, or have literals."""
+    """Output slices of one thread; 0 for all of them: where they depend on each other, are few, or have literals."""
     if not body.split:
         return 0
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
@@ -62,7 +62,7 @@ def _z_slices(body: Body, baked: bool, device: Device) -> int:
 
 
 def _shares_loads(body: Body) -> bool:
-    """Whether pixels below each other read some of the same texels: windows, and resizing."""
+    """Whether pixels in a column read some of the same texels: windows, and resizing."""
     return any(
         node.op in WINDOWS or (is_contraction(node) and not is_pointwise_convolution(body.graph, node))
         for node in body.nodes
@@ -70,7 +70,7 @@ def _shares_loads(body: Body) -> bool:
 
 
 def _unrolled(body: Body, z_slices: int) -> int:
-    """The longest run of text for one pixel: taps times output slices of a contraction, taps of a window."""
+    """The longest unrolled source for one pixel: taps times output slices of a contraction, taps of a window."""
     lengths = [1]
     for node in body.nodes:
         if has_weights(node):
@@ -81,5 +81,5 @@ def _unrolled(body: Body, z_slices: int) -> int:
 
 
 def power_of_two_from(value: int) -> int:
-    """The least power of two that is not smaller."""
+    """The smallest power of two that is not below a number."""
     return 1 << (value - 1).bit_length()

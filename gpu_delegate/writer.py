@@ -1,7 +1,7 @@
 """A Graph as it was read goes in, the bytes of a .tflite file come out: what TensorFlow Lite gets.
 
-A stranger's file it never gets. Only what the graph holds is written, so nothing that the reader did not judge can be
-in the file. Tensors are numbered anew, see written_indices(); constants of sizes, axes, paddings come behind them.
+It never gets an untrusted file. Only what the graph holds is written, so the file has nothing that the reader did not
+validate. Tensors are renumbered, see written_indices(); constants of sizes, axes and paddings follow them.
 """
 
 import struct
@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from .graph import ABSENT, Graph, Node, place_of
-from .operators import Form
+from .graph import ABSENT, Graph, Node, constant_location
+from .operators import EncodedOperator
 from .rules import RULES
 
-ALIGNMENT = 16  # of constants, which TensorFlow Lite reads where they are
+ALIGNMENT = 16  # of constants, which TensorFlow Lite reads in place
 SCHEMA_VERSION = 3
 IDENTIFIER = b"TFL3"
 
@@ -25,15 +25,15 @@ IDENTIFIER = b"TFL3"
 def write_model(graph: Graph, every_output: bool = False) -> bytes:
     """The .tflite file of a graph, the same bytes for the same graph.
 
-    The graph is as the reader made it, before any pass. With every_output, what any operator writes becomes an output,
-    behind the model's own: TensorFlow Lite 2.14 computes in place even where it is asked to preserve all tensors;
-    outputs it leaves alone. MediaPipe's Convolution2DTransposeBias becomes the builtin TRANSPOSE_CONV.
+    The graph is as the reader created it, before any pass. With every_output, what any operator writes becomes an
+    output, after the model's own: TensorFlow Lite 2.14 computes in place even if it is asked to preserve all tensors,
+    but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the builtin TRANSPOSE_CONV.
     """
     return _Writer(graph).file(every_output)
 
 
 def written_indices(graph: Graph) -> dict[int, int]:
-    """Each tensor's index in the graph to its index in the written file."""
+    """Maps each tensor's index in the graph to its index in the written file."""
     return {index: position for position, index in enumerate(graph.tensors)}
 
 
@@ -48,7 +48,7 @@ class _Writer:
         self.graph = graph
         self.builder = flatbuffers.Builder(1 << 16)
         self.indices = {ABSENT: ABSENT, **written_indices(graph)}
-        self.tables: dict[str, int] = {}  # by what they say
+        self.tables: dict[str, int] = {}  # by content
         self.tensors: list[int] = []
         self.buffers = [self.table("Buffer")]  # the first is that of tensors without a constant
         self.constants: list[Any] = []  # bytes and arrays, in the order of the file
@@ -81,7 +81,7 @@ class _Writer:
         return self.tables[key]
 
     def tensor(self, dtype: str, shape: tuple[int, ...], data: npt.NDArray[Any] | None) -> int:
-        """A tensor without a name: nothing needs it, and strings take time."""
+        """A tensor without a name: names are not needed, and strings take time."""
         kind = getattr(tflite.TensorType, dtype.upper())
         return self.table("Tensor", Shape=self.integers(shape), Type=kind, Buffer=self.constant(data))
 
@@ -103,14 +103,14 @@ class _Writer:
             fields["BuiltinOptions"] = self.options(form)
         return self.table("Operator", **fields)
 
-    def operands(self, form: Form) -> tuple[int, ...]:
+    def operands(self, form: EncodedOperator) -> tuple[int, ...]:
         """Indices in the file; an input that is left out at the end is not written."""
         found = [self.indices[i] if isinstance(i, int) else self.parameter(i) for i in form.inputs]
         while found[-1] == ABSENT:
             found.pop()
         return tuple(found)
 
-    def options(self, form: Form) -> int:
+    def options(self, form: EncodedOperator) -> int:
         vectors = {name: self.integers(value) for name, value in form.options.items() if isinstance(value, tuple)}
         return self.table(form.table, **{**form.options, **vectors})
 
@@ -134,7 +134,7 @@ class _Writer:
 
     def code(self, builtin: str, version: int) -> int:
         number = getattr(tflite.BuiltinOperator, builtin)
-        old = min(number, 127)  # as far as its one byte goes
+        old = min(number, 127)  # as far as fits in its one byte
         return self.table("OperatorCode", DeprecatedBuiltinCode=old, BuiltinCode=number, Version=version)
 
     # Vectors ------------------------------------------------------------------------------------------------------
@@ -159,14 +159,14 @@ class _Writer:
         """The buffer of a constant; constants that share their memory share a buffer."""
         if values is None:
             return 0
-        place = place_of(values)
+        place = constant_location(values)
         if place not in self.stored:
             self.stored[place] = len(self.buffers)
             self.buffers.append(self.table("Buffer", Data=self.store(values)))
         return self.stored[place]
 
     def store(self, values: npt.NDArray[Any]) -> int:
-        """Puts a byte vector behind the tables; its offset, for the builder."""
+        """Put a byte vector after the tables; returns its offset, for the builder."""
         length = struct.pack("<I", values.nbytes)
         self.constants += [
             length.rjust(ALIGNMENT, b"\0"),

@@ -1,9 +1,9 @@
 #version 330
-// The frame and the mask go in, the background at a fraction of the size comes out: the mean of some pixels of each
-// cell, weighted by (1 - mask) cubed, premultiplied; the mean weight is in alpha. Row 0 is the top row.
-// What is behind the person: 0 the frame itself, 1 an image, 2 a colour.
+// The frame and the mask go in, the background at a fraction of the size comes out: the mean of sampled pixels of
+// each cell, weighted by (1 - mask) cubed, premultiplied; the mean weight is in alpha. Row 0 is the top row.
+// The background: 0 the frame itself, 1 an image, 2 a colour.
 #define BEHIND 0
-// Of each cell, along a side of it: how many pixels are read at most.
+// The most pixels that are read along a side of a cell.
 #define MOST_TAPS 4
 #include "frame.glsl"
 #include "mask_over.glsl"
@@ -24,7 +24,7 @@ void main() {
             ivec2 at = min(corner + within, ivec2(FRAME_W, FRAME_H) - 1);
             vec3 pixel = frame_at(at);
             float unmasked = 1.0 - shaped(mask_over(at, pixel, false));
-            float weight = unmasked * unmasked * unmasked;  // hardly any of what the network is in doubt about
+            float weight = unmasked * unmasked * unmasked;  // hardly any of pixels where the network is uncertain
 #if BEHIND == 1
             pixel = texelFetch(background, mirrored(at), 0).rgb;
 #elif BEHIND == 2

@@ -1,12 +1,12 @@
 #version 330
-// One direction of a Gaussian: a picture goes in, the same picture smoothed along rows or columns comes out. Beyond its
-// edges the picture repeats its outermost pixels.
+// One direction of a Gaussian: a picture goes in, the same picture smoothed along rows or columns comes out. The edge
+// pixels are repeated beyond the edges.
 #define MOST_REACH 8
 
 uniform sampler2D cells;
 uniform ivec2 size;  // of the part of the texture that is the picture
 uniform ivec2 direction;  // (1, 0) or (0, 1)
-uniform int reach;  // the largest distance that counts
+uniform int reach;  // the largest distance of a sample
 uniform float weights[MOST_REACH + 1];  // by distance
 out vec4 smoothed;
 

@@ -1,10 +1,10 @@
 #version 330
 // The frame's planes and the network's output tensor go in, the picture with its effect comes out.
 // A target larger than the frame repeats the frame's last row and column.
-// 0 tints the person; behind it, 1 puts an image, 2 a colour, 3 the blurred background; 4 makes the background
-// transparent; 5 shows the mask, 6 the frame as it is; 7 is 4 over a checkerboard. No uniform: software GL would do all.
+// 0 tints the person; 1 replaces the background by an image, 2 by a colour, 3 by the blurred background, 4 by
+// transparency; 5 shows the mask, 6 the frame; 7 is 4 over a checkerboard. Not a uniform: software GL would compute all.
 #define EFFECT 0
-// Whether light of what is behind the person spills over its edge.
+// Light wrap: whether light of the background spills over the person's edge.
 #define WRAPS 0
 #define CHECKER_SIDE 16
 #include "frame.glsl"
@@ -12,13 +12,13 @@
 #include "look.glsl"
 
 uniform sampler2D background;  // of the frame's size
-uniform sampler2D blurred;  // premultiplied, a pixel for each cell of the frame
+uniform sampler2D blurred;  // premultiplied, one pixel per cell of the frame
 uniform int factor;  // pixels of the frame along a side of a cell
-uniform sampler2D light;  // the same of what is behind the person
+uniform sampler2D light;  // the same for the new background
 uniform int light_factor;
-uniform float light_wrap;  // how strong it is
+uniform float light_wrap;  // strength of the light wrap
 uniform vec4 color;  // a is the strength of a tint
-uniform int height;  // of the target, counted from below: with origin_upper_left some drivers are a row off
+uniform int height;  // of the target, counted from the bottom: with origin_upper_left some drivers are off by one row
 out vec4 picture;
 
 #if EFFECT == 3 || WRAPS
@@ -38,7 +38,7 @@ vec4 spread(sampler2D cells, int factor, ivec2 at) {
 #endif
 
 #if EFFECT == 3
-const float TINY = 1.0 / 4096.0;  // where hardly any background is near, the frame itself shows
+const float TINY = 1.0 / 4096.0;  // where there is hardly any background nearby, the frame is used
 
 vec3 blurred_at(ivec2 at, vec3 pixel) {
     vec4 sum = spread(blurred, factor, at);

@@ -1,5 +1,5 @@
 #version 330
-// One triangle that covers the target; no vertex data goes in.
+// One triangle that covers the target, without vertex data.
 void main() {
     vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 1.0;
     gl_Position = vec4(corner, 0.0, 1.0);

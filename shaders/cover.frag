@@ -1,5 +1,5 @@
 #version 330
-// A picture's planes go in, the middle of it that covers a target comes out. Row 0 is the top row.
+// A picture's planes go in, its central part that covers the target comes out. Row 0 is the top row.
 // Each pixel is the mean of TAPS x TAPS samples, each of which is interpolated.
 #define TAPS 1
 #define X_STEP 512

@@ -1,15 +1,15 @@
 // The frame's planes as they were uploaded go in, red, green and blue of upright pixels come out: the definition is in
-// app/frame/preprocess.py. Pixels of luma and of chroma are counted from the first stored row and column.
+// app/picture/preprocess.py. Pixels of luma and of chroma are counted from the first stored row and column.
 #define STORED_W 640
 #define STORED_H 480
 // 0 RGBA; 1 grey; 2 luma and two planes of chroma; 3 luma and a plane of both chromas; 4 one plane of luma and, in turn,
-// the one and the other chroma of two pixels; 5 likewise, chroma first.
+// the one and the other chroma of two pixels; 5 the same with chroma first.
 #define LAYOUT 0
-// How upright pixels become stored ones: columns and rows are exchanged first, then stored ones mirrored.
+// From upright to stored pixels: columns and rows are swapped first, then stored ones are mirrored.
 #define TRANSPOSE 0
 #define MIRROR_X 0
 #define MIRROR_Y 0
-// Planes of chroma: their size, and where luma's coordinate i lies in them, (i * mul + add) / div.
+// Chroma planes: their size, and the position (i * mul + add) / div of luma's coordinate i in them.
 #define CHROMA_W 320
 #define CHROMA_H 240
 #define CHROMA_MUL ivec2(1, 2)
@@ -36,7 +36,7 @@ PLANE(2) frame_2;
 
 const ivec2 STORED = ivec2(STORED_W, STORED_H), CHROMA = ivec2(CHROMA_W, CHROMA_H);
 
-// 1 for stored axes that run against the upright frame's.
+// 1 for stored axes that run opposite to the upright frame's.
 const ivec2 MIRRORED = ivec2(MIRROR_X, MIRROR_Y);
 
 // Columns and rows of the upright frame in the order of the stored one.
@@ -54,7 +54,7 @@ Place place(ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
     return p;
 }
 
-// All samples of a plane's pixels; the outermost pixels repeat.
+// All samples of a plane's pixels; edge pixels are repeated.
 vec4 between(sampler2D plane, ivec2 size, Place p) {
     ivec2 near = clamp(p.whole, ivec2(0), size - 1), far = clamp(p.whole + 1, ivec2(0), size - 1);
     vec4 top = mix(texelFetch(plane, near, 0), texelFetch(plane, ivec2(far.x, near.y), 0), p.part.x);
@@ -62,7 +62,7 @@ vec4 between(sampler2D plane, ivec2 size, Place p) {
     return mix(top, bottom, p.part.y);
 }
 
-// The same of a plane with one sample a pixel, all four fetched at once where that can be done.
+// The same for a plane with one sample per pixel; all four are fetched at once where possible.
 float single(sampler2D plane, ivec2 size, Place p) {
 #if __VERSION__ >= 400 || defined(GL_ARB_texture_gather)
     vec4 four = textureGather(plane, (vec2(p.whole) + 1.0) / vec2(size));  // from the corner that they share
@@ -88,7 +88,7 @@ vec2 pair(ivec2 at) {
     return vec2(texelFetch(frame_0, first, 0).BESIDE_LUMA, texelFetch(frame_0, first + ivec2(1, 0), 0).BESIDE_LUMA);
 }
 
-// Both chromas between pairs, as `between` has them of planes.
+// Both chromas between pairs, as `between` does for planes.
 vec2 between_pairs(Place p) {
     ivec2 near = clamp(p.whole, ivec2(0), CHROMA - 1), far = clamp(p.whole + 1, ivec2(0), CHROMA - 1);
     vec2 top = mix(pair(near), pair(ivec2(far.x, near.y)), p.part.x);
@@ -130,7 +130,7 @@ vec3 frame_at(ivec2 at) {
     return color_of(texelFetch(frame_0, at, 0), at, ivec2(1), ivec2(0), ivec2(1));
 }
 
-// What the luma of a pixel of the upright frame adds to its red, green and blue alike; BT.601's where it has none.
+// The term that luma adds to red, green and blue of a pixel of the upright frame; BT.601's luma for RGB frames.
 float brightness(ivec2 at) {
     vec4 first = texelFetch(frame_0, stored(at), 0);
 #if LAYOUT == 0
@@ -140,7 +140,7 @@ float brightness(ivec2 at) {
 #endif
 }
 
-// The upright frame at (at * step + start) / den, interpolated between pixels, the outermost of which repeat.
+// The upright frame at (at * step + start) / den, interpolated between pixels; edge pixels are repeated.
 vec3 frame_between(ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
     at = stored_order(at), step = stored_order(step), start = stored_order(start), den = stored_order(den);
     start += MIRRORED * ((STORED - 1) * den - 2 * start);

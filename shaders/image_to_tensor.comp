@@ -1,5 +1,5 @@
 #version 430
-// A frame's planes go in, the network's input comes out (PHWC4, one slice): the definition is in app/frame/preprocess.py.
+// A frame's planes go in, the network's input comes out (PHWC4, one slice): the definition is in app/picture/preprocess.py.
 #define GROUP_X 64
 #define GROUP_Y 4
 #define FRAME_W 640
@@ -14,7 +14,7 @@
 #define Y_DEN 512
 #define LOW 0.0
 #define HIGH 1.0
-// Whether the frame leaves bars.
+// Whether there are bars around the frame.
 #define BARS 0
 #include "frame.glsl"
 

@@ -1,8 +1,8 @@
-// What a look does to the mask, and to places of the frame.
-// Whether the mask goes through a curve.
+// What a look does to the mask and to positions in the frame.
+// Whether a curve is applied to the mask.
 #define SHAPED 0
 
-uniform vec3 curve;  // a factor, what is added then, and a power
+uniform vec3 curve;  // a factor, an offset and an exponent
 uniform ivec2 mirror;  // column x of the picture shows column (x ^ mirror.x) + mirror.y of the frame: ~x is -x - 1
 
 float shaped(float mask) {

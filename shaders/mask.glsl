@@ -5,7 +5,7 @@
 #define STRIDE 4
 #define CHANNELS 1
 #define CHANNEL 0
-// What is still to be done to the value: 0 nothing, 1 sigmoid, 2 softmax over the channels.
+// The activation that is still to be applied: 0 nothing, 1 sigmoid, 2 softmax over the channels.
 #define ACTIVATION 0
 
 #ifdef MASK_UNIT
@@ -24,6 +24,6 @@ float mask_at(int x, int y) {
         sum += exp(texelFetch(mask_tensor, i / STRIDE * MASK_W * MASK_H + pixel)[i % STRIDE] - value);
     return 1.0 / sum;
 #else
-    return abs(value) < 1e-30 ? 0.0 : value;  // denormal numbers, common far from the person, halve a CPU's speed
+    return abs(value) < 1e-30 ? 0.0 : value;  // denormal numbers, common far from the person, halve the speed of a CPU
 #endif
 }

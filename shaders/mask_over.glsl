@@ -1,5 +1,5 @@
 // The mask at a pixel of the frame, whose colour goes in as well, interpolated: the definition is in
-// app/frame/preprocess.py, that of a refined one, which may be softened, in app/frame/guided.py.
+// app/picture/preprocess.py, that of a refined one, which may be softened, in app/frame/guided.py.
 #define FRAME_W 640
 #define FRAME_H 480
 #define X_STEP 512
@@ -10,8 +10,8 @@
 #define Y_DEN 960
 // Whether parts of the frame were cropped away.
 #define UNSEEN 0
-// Whether the mask comes from a texture of coefficients, mask = dot(rgb, colour) + alpha, instead of the tensor. That
-// covers the network's grid, which is made up to a multiple of so many pixels.
+// Whether the mask comes from a texture of coefficients, mask = dot(rgb, colour) + alpha, instead of the tensor. The
+// texture covers the network's grid, padded to a multiple of so many pixels.
 #define REFINED 0
 #define CELL 2
 #include "sampling.glsl"
@@ -21,7 +21,7 @@
 uniform sampler2D coefficients;
 
 const ivec2 GRID = (ivec2(MASK_W, MASK_H) + CELL - 1) / CELL * CELL;
-const float MOST_APART = 1.17;  // two brightnesses; limited range has codes beyond black and white
+const float MOST_APART = 1.17;  // difference of two brightnesses; limited range has codes beyond black and white
 #else
 float clamped(int x, int y) {
     return mask_at(clamp(x, 0, MASK_W - 1), clamp(y, 0, MASK_H - 1));

@@ -1,6 +1,6 @@
 #version 430
 // The network's output tensor goes in, a float mask of the frame's size comes out: the definition is in
-// app/frame/preprocess.py. Rows and columns of the result are padded to multiples of 4, so that no store is conditional.
+// app/picture/preprocess.py. Rows and columns of the result are padded to multiples of 4, so that no store is conditional.
 #define GROUP_X 32
 #define GROUP_Y 4
 #define FRAME_W 640
@@ -11,7 +11,7 @@
 #define Y_STEP 512
 #define Y_START -224
 #define Y_DEN 960
-// So many columns and rows of the mask lie under any 4x4 pixels of the frame. 0: too many, every pixel reads its own.
+// The most columns and rows of the mask under any 4x4 pixels of the frame. 0: too many, each pixel reads its own.
 #define SPAN_X 4
 #define SPAN_Y 4
 // Whether parts of the frame were cropped away.

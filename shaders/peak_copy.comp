@@ -1,5 +1,5 @@
 #version 430
-// Copies a buffer, one texel a thread, in the way the kernels do: what memory gives when nothing is computed.
+// Copies a buffer, one texel per thread, with the same accesses as the kernels: the peak memory bandwidth.
 #define GROUP 64
 
 layout(local_size_x = GROUP) in;

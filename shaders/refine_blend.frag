@@ -1,15 +1,15 @@
 #version 330
 // The network's output tensor and the steady mask of the frame before go in, this frame's steady mask comes out, in
-// alpha: the definition is in app/frame/temporal.py. Row 0 is the top row; beyond its last ones the tensor repeats.
-// Whether it is the mask of the frame before that comes out, with what this frame's tensor tells of it.
+// alpha: the definition is in app/frame/temporal.py. Row 0 is the top row; beyond its edges the tensor is repeated.
+// Whether the mask of the previous frame comes out, corrected by this frame's tensor (--delay-video).
 #define HINDSIGHT 0
 #include "mask.glsl"
 
 const float CLEAR_CHANGE = 0.3;
 
 uniform sampler2D before;
-uniform float least;  // what counts of a new value that agrees or is unsure; 1 forgets what was before
-uniform float passed;  // of the time between the two masks, where hindsight is wanted
+uniform float least;  // the least weight of a new value, one that agrees or is uncertain; 1 ignores the previous mask
+uniform float passed;  // share of the time between the two masks, for hindsight
 out vec4 steady;
 
 float sureness(float value) {
@@ -19,7 +19,7 @@ float sureness(float value) {
 void main() {
     ivec2 drawn = ivec2(gl_FragCoord.xy), at = min(drawn, ivec2(MASK_W, MASK_H) - 1);
     float now = clamp(mask_at(at.x, at.y), 0.0, 1.0), past = texelFetch(before, drawn, 0).a;
-    past = past >= 0.0 && past <= 1.0 ? past : now;  // what nobody wrote may be anything, also no number
+    past = past >= 0.0 && past <= 1.0 ? past : now;  // unwritten texels may hold anything, NaN included
 #if HINDSIGHT
     float sure = sureness(now) * sureness(now), sure_before = sureness(past) * sureness(past);
     float told = (1.0 - sure_before) * sure / (sure + sure_before + 0.001);

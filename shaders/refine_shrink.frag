@@ -1,6 +1,6 @@
 #version 330
 // The frame and the steady mask go in; cells of the network's grid come out, the frame's colour at their centres in rgb,
-// their mean mask in alpha. Colours that hardly differ from those before are blended with them. Row 0 is the top row.
+// their mean mask in alpha. Colours close to the previous ones are blended with them. Row 0 is the top row.
 // Pixels of the network's grid along a side of a cell.
 #define CELL 2
 // Where the centres of cells lie in the frame.
@@ -16,7 +16,7 @@ const float NOISE = 0.03;
 
 uniform sampler2D steady;
 uniform sampler2D before;  // cells of the frame before
-uniform float least;  // what counts of a colour that hardly changed; 1 forgets what was before
+uniform float least;  // the least weight of a colour that hardly changed; 1 ignores the previous one
 out vec4 cell;
 
 void main() {
@@ -27,6 +27,6 @@ void main() {
     vec3 color = frame_between(at, ivec2(X_STEP, Y_STEP), ivec2(X_START, Y_START), ivec2(X_DEN, Y_DEN));
     vec3 past = texelFetch(before, at, 0).rgb;
     float apart = distance(color, past), weight = mix(least, 1.0, smoothstep(NOISE, 3.0 * NOISE, apart));
-    if (weight < 1.0 && apart < 3.0 * NOISE) color = mix(past, color, weight);  // what nobody wrote may be no number
+    if (weight < 1.0 && apart < 3.0 * NOISE) color = mix(past, color, weight);  // unwritten texels may be NaN
     cell = vec4(color, sum / float(CELL * CELL));
 }

@@ -1,5 +1,5 @@
-// The coordinate at which pixel i samples another image, exactly (i * step + start) / den, as whole pixels and a part.
-// The division is done in floats and put right in integers, so that nothing is lost however large the images are.
+// The coordinate at which pixel i samples another image, exactly (i * step + start) / den, as whole pixels and a
+// fraction. The division is done in floats and corrected in integers, so that it is exact for images of any size.
 void locate(int i, int step, int start, int den, out int whole, out float part) {
     int scaled = i * step + start;
     whole = int(floor(float(scaled) * (1.0 / float(den))));

@@ -1,11 +1,11 @@
 #version 330
 // A picture goes in; its codes of luma and chroma come out one after the other, as they lie in memory: the top row of
-// luma in the target's row 0, then chroma below. What is transparent becomes black. A picture smaller than WIDTH x HEIGHT
+// luma in the target's row 0, then chroma below. Transparent pixels become black. A picture smaller than WIDTH x HEIGHT
 // repeats its last row and column.
 #define WIDTH 640
 #define HEIGHT 480
-// 0 luma; 1 a plane of Cb, then one of Cr; 2 one plane with Cb and Cr in turn. Each is drawn over its own rows: where all
-// is in one shader, software GL works out all for each pixel.
+// 0 luma; 1 a plane of Cb, then one of Cr; 2 one plane with Cb and Cr in turn. Each is drawn over its own rows: in one
+// shader software GL would compute all of them for each pixel.
 #define PART 0
 // Luma, Cb and Cr are TO_YUV * rgb + OFFSET.
 #define TO_YUV mat3(1.0)
@@ -21,7 +21,7 @@ vec3 pixel_at(int x, int y) {
 }
 
 #if PART > 0
-// Chroma lies amid the four pixels whose mean it is.
+// Chroma is sited amid the four pixels that it averages.
 vec2 chroma_at(int x, int y) {
     vec3 above = pixel_at(2 * x, 2 * y) + pixel_at(2 * x + 1, 2 * y);
     vec3 below = pixel_at(2 * x, 2 * y + 1) + pixel_at(2 * x + 1, 2 * y + 1);
@@ -42,5 +42,5 @@ void main() {
     vec2 chroma = chroma_at(at.x / 2, at.y - HEIGHT);
     float value = at.x % 2 == 0 ? chroma.x : chroma.y;
 #endif
-    code = floor(clamp(value, 0.0, 1.0) * 255.0 + 0.5) / 255.0;  // halves go up
+    code = floor(clamp(value, 0.0, 1.0) * 255.0 + 0.5) / 255.0;  // halves are rounded up
 }

@@ -1,4 +1,4 @@
-"""A blueprint goes in, a Program comes out whose bindings do not end where its tensors end, so that straying shows.
+"""A compiled graph goes in; a Program comes out whose bindings end behind its tensors, so that overruns show.
 
 Bindings of exact ranges hide what a kernel reads or writes past them: software renderers drop it, while a GPU may hand
 out or overwrite what lies there. Here each binding reaches to the end of its buffer, and what nothing has written is
@@ -14,7 +14,7 @@ from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import PHWC4, Storage
 from texelflow.gpu_delegate.packing import Float32Array
-from texelflow.gpu_delegate.program import Blueprint
+from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.runtime import Program, _Step
 
 GUARD_BYTES = 1 << 16  # behind each buffer
@@ -24,9 +24,9 @@ NO_NUMBER = np.uint32(0xFFFFFFFF).view(np.float32)  # nor are its two halves
 class BoundlessProgram(Program):
     """The program as it is, in buffers with a guard at the end."""
 
-    def __init__(self, context: Context, blueprint: Blueprint) -> None:
+    def __init__(self, context: Context, compiled: CompiledGraph) -> None:
         self._lengths: dict[int, int] = {}  # of each buffer, in bytes
-        super().__init__(context, blueprint)
+        super().__init__(context, compiled)
 
     def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
         values = np.full((size_bytes + GUARD_BYTES) // 4, NO_NUMBER, np.float32)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from texelflow.gpu_delegate.program import Blueprint
+from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.reference import Reference
 from texelflow.gpu_delegate.runtime import Program
@@ -35,15 +35,15 @@ def on_cpu(model: bytes, inputs: Sequence[Floats]) -> list[Floats]:
     ]
 
 
-def on_gpu(context: Context, blueprint: Blueprint, inputs: Sequence[Floats]) -> list[Floats]:
-    """The outputs of a blueprint's program."""
-    with Program(context, blueprint) as program:
+def on_gpu(context: Context, compiled: CompiledGraph, inputs: Sequence[Floats]) -> list[Floats]:
+    """The outputs of a compiled graph's program."""
+    with Program(context, compiled) as program:
         return run(program, inputs)
 
 
 def run(program: Program, inputs: Sequence[Floats]) -> list[Floats]:
     """One inference of a program that is there already."""
-    graph = program.blueprint.graph
+    graph = program.compiled.graph
     for tensor, values in zip(graph.inputs, inputs, strict=True):
         program.write(tensor, values)
     program.run()

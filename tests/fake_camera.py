@@ -20,10 +20,10 @@ from tests.clocks import ManualClock
 from tests.waiting import PATIENCE_S
 from texelflow.app.capture.camera import open_camera
 from texelflow.app.capture.capture import Capture
-from texelflow.app.capture.device import Camera
+from texelflow.app.capture.device import OpenCvCamera
 from texelflow.app.capture.listing import listed_nodes
 from texelflow.app.capture.raw import rgba_of
-from texelflow.app.capture.source import Wanted
+from texelflow.app.capture.source import CaptureRequest
 from texelflow.app.live.readers import readers
 from texelflow.gpu_delegate.errors import MediaError
 
@@ -91,7 +91,7 @@ class _Worker:
     """What runs in the other process."""
 
     def __init__(self) -> None:
-        self._camera: Camera | None = None
+        self._camera: OpenCvCamera | None = None
         self._capture: Capture | None = None
         self._clock = ManualClock()
 
@@ -99,7 +99,7 @@ class _Worker:
         self.close()
         if "size" in wanted:
             wanted["size"] = tuple(wanted["size"])
-        camera = self._camera = open_camera(node, Wanted(**wanted))
+        camera = self._camera = open_camera(node, CaptureRequest(**wanted))
         return {"description": camera.description, "fps": camera.fps, "layout": camera.format.layout}
 
     def read(self, node: str, save: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class _Worker:
 
     def watch(self, node: str) -> dict[str, Any]:
         self.close()
-        self._capture = Capture(lambda: open_camera(node, Wanted()), clock=self._clock)
+        self._capture = Capture(lambda: open_camera(node, CaptureRequest()), clock=self._clock)
         return {"size": self._capture.first(10).picture.format.size}
 
     def state(self, node: str) -> dict[str, Any]:

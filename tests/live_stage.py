@@ -21,7 +21,7 @@ from tests.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.pattern import read_time_code
-from texelflow.app.capture.reader import Clock
+from texelflow.app.capture.reader import TimeSource
 from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.pipeline import FrameRecord
@@ -34,8 +34,8 @@ from texelflow.app.session.hud import Hud
 from texelflow.app.session.opening import open_host_with_window, open_session
 from texelflow.app.session.session import Session, SessionParts
 from texelflow.app.session.view import WindowView
+from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings
-from texelflow.app.settings.watch import Watch
 from texelflow.app.verbs.live import check_files
 from texelflow.app.window.window import Window
 from texelflow.gpu_delegate import opengl
@@ -54,7 +54,7 @@ class Stage:
     display: Display
     session: Session
     config: Path
-    clock: Clock  # of the capture
+    clock: TimeSource  # of the capture
     records: list[FrameRecord] = field(default_factory=list)
 
     @property
@@ -155,14 +155,14 @@ class Theatre:
 
     def __init__(self, display: Display, folder: Path) -> None:
         self.display, self.folder = display, folder
-        self.clock: Clock = perf_counter_ns  # of captures
+        self.clock: TimeSource = perf_counter_ns  # of captures
         self.config = folder / "live.toml"
         self.config.touch()
 
     @contextmanager
     def opened(self, **flags: object) -> Iterator[Stage]:
         """A session by these flags, where nothing is said by those of QUICK. GL errors fail the test."""
-        watch, wake = Watch(self.config, QUICK | flags), Waker()
+        watch, wake = ConfigWatch(self.config, QUICK | flags), Waker()
         settings = watch.settings
         with ExitStack() as stack:
             source = open_source(settings, wake, self.clock)

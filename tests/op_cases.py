@@ -165,7 +165,7 @@ def _broadcasts(op: str) -> Iterator[OpCase]:
     yield OpCase(op, "two vectors", lambda m: m.binary(op, m.image(1, 1, 5), m.input((1, 1, 1, 1))), low=0.3)
     if op != "ADD":
         return
-    refusal = "ADD (operator 0, tensor2) does not run on the GPU: an operand repeated along rows or columns alone"
+    refusal = "ADD (operator 0, tensor2) does not run on the GPU: an operand broadcast along rows or columns only"
     for height, width in ((1, 6), (4, 1)):
         yield OpCase(
             op,

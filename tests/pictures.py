@@ -6,7 +6,7 @@ import numpy.typing as npt
 from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import cover
 from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.looks import Choice
+from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.resample import MaskLayout
@@ -179,7 +179,7 @@ class Segmented(Bench):
     def __init__(self, context: Context, rgba: Image, mask: Floats, look: Look) -> None:
         super().__init__(context, rgba, mask)
         self.target, self._backdrop = OffscreenTarget(context, self.size), self.backdrop()
-        self.canvas = Canvas(context, self, self.target, "stretch", Choice(look), backdrop=self._backdrop)
+        self.canvas = Canvas(context, self, self.target, "stretch", ChosenLook(look), backdrop=self._backdrop)
         self.frame_in_ram = VideoFrame(0, 0, 0.0, rgba_picture(rgba))
 
     def show(self) -> None:

@@ -11,7 +11,7 @@ from fractions import Fraction
 import av
 
 from texelflow.app.capture.pattern import open_pattern
-from texelflow.app.capture.source import Wanted
+from texelflow.app.capture.source import CaptureRequest
 
 SIZE, FPS = (320, 240), 60
 _KEY_FRAMES = {"g": "6"}
@@ -19,7 +19,7 @@ _KEY_FRAMES = {"g": "6"}
 
 def send_pattern(url: str, form: str, unwanted: threading.Event) -> None:
     """Encode the pattern as MPEG-2, in the container or protocol `form`, until nobody wants it."""
-    source = open_pattern(Wanted(SIZE, FPS))
+    source = open_pattern(CaptureRequest(SIZE, FPS))
     with av.open(url, "w", format=form) as container:
         stream = container.add_stream("mpeg2video", rate=FPS, options=_KEY_FRAMES)
         assert isinstance(stream, av.VideoStream)

@@ -52,7 +52,7 @@ for platform, (modules, functions, signals) in MISSING.items():
     for name in names:
         importlib.import_module(name)
 
-    from texelflow.app import cli, leftovers
+    from texelflow.app import cli, stale_files
     from texelflow.app.capture import listing, v4l2
     from texelflow.app.media import growing_file, recorder
     from texelflow.app.verbs import demo, doctor_findings

@@ -10,8 +10,12 @@ ROOT = Path(__file__).parents[1]
 ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
 MODERNGL = {"moderngl", "glcontext"}
 MAY_IMPORT_MODERNGL = {"context.py", "runtime.py", "delegate.py"}
-MAY_IMPORT_CONTEXT = {"runtime.py", "delegate.py", "watch.py"}
+MAY_IMPORT_CONTEXT = {"runtime.py", "delegate.py", "program_log.py"}
 MOST_LINES = 500
+SAME_PROTOCOL = {
+    "main",  # what runs when Python is started with a module
+    "Program",  # the public class holds one of the engine's, and does the same on a thread of its own
+}
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -39,6 +43,31 @@ def test_the_scan_finds_the_engine() -> None:
     context, runtime = (ROOT / "gpu_delegate" / name for name in ("context.py", "runtime.py"))
     assert top_levels(context) & MODERNGL
     assert "gpu_delegate.context.Context" in set(imported(runtime))
+
+
+def public_names(file: Path) -> Iterator[str]:
+    """Classes, functions and type aliases at the top level of a file, constants and names with an underscore aside."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        names: list[str] = []
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            written = [target.id for target in targets if isinstance(target, ast.Name)]
+            names = [name for name in written if name[0].isupper() and not name.isupper()]
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def test_a_name_has_one_meaning() -> None:
+    """Whoever finds a name of the top level anywhere in the program knows what it is."""
+    places: dict[str, list[str]] = {}
+    for folder in ("app", "gpu_delegate"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for name in public_names(file):
+                places.setdefault(name, []).append(str(file.relative_to(ROOT)))
+    assert len(places) > 500, "the scan finds the program's names"
+    twice = {name: files for name, files in places.items() if len(files) > 1 and name not in SAME_PROTOCOL}
+    assert not twice
 
 
 def test_engine_imports() -> None:

@@ -17,13 +17,13 @@ from .gpu_delegate.context import Context, open_context
 from .gpu_delegate.errors import DeviceError, UsageError
 from .gpu_delegate.graph import Graph, Tensor
 from .gpu_delegate.layout import Precision
-from .gpu_delegate.program import draft
+from .gpu_delegate.program import compile_graph
 from .gpu_delegate.runtime import TensorRange, device_of
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Model", "Program"]
 
-Floats = npt.NDArray[np.float32]
+FloatValues = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Program:
         self.model, self._thread = model, threading.get_ident()
         with contextlib.ExitStack() as stack, in_words_of_python():
             self._context = stack.enter_context(Context.from_moderngl(context) if context else open_context())
-            blueprint = draft(model.graph, device_of(self._context), precision=precision)
+            compiled = compile_graph(model.graph, device_of(self._context), precision=precision)
             with LibraryConsole(quiet).compilation() as progress:
-                self._program = stack.enter_context(runtime.Program(self._context, blueprint, progress))
+                self._program = stack.enter_context(runtime.Program(self._context, compiled, progress))
             self._opened: contextlib.ExitStack | None = stack.pop_all()
 
     @property
@@ -113,7 +113,7 @@ class Program:
         """
         return self._program_now().range_of(self._index(tensor))
 
-    def write(self, tensor: Tensor, values: Floats) -> None:
+    def write(self, tensor: Tensor, values: FloatValues) -> None:
         """Upload an input: float32 of exactly the tensor's shape, all finite. Raises UsageError for anything else."""
         self._program_now().write(self._index(tensor), values)
 
@@ -127,7 +127,7 @@ class Program:
         program.run()
         gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)
 
-    def read(self, tensor: Tensor) -> Floats:
+    def read(self, tensor: Tensor) -> FloatValues:
         """An input or output as it is now, float32 in the tensor's shape; waits for the GPU."""
         program = self._program_now()
         values = program.read(self._index(tensor))

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from .app.frame.compute import Backend, open_compute
 from .app.frame.frame_job import CpuFrameJob, FrameJob, GlFrameJob
-from .app.frame.machine import Backend, open_machine
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.models.loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
@@ -154,10 +154,10 @@ class _Work:
         """Compile for frames of the network's size: others come later, and errors at once."""
         frame = rgba_format(self._size)
         with in_words_of_python(), console.compilation() as progress:
-            machine = self._opened.enter_context(open_machine(backend, False, console))
-            self.backend = machine.backend
-            if machine.context:
-                self.job = GlFrameJob(machine.context, self.model, frame, progress, precision, self._fit)
+            compute = self._opened.enter_context(open_compute(backend, False, console))
+            self.backend = compute.backend
+            if compute.context:
+                self.job = GlFrameJob(compute.context, self.model, frame, progress, precision, self._fit)
             else:
                 self.job = CpuFrameJob(self.model, frame, self._fit)
 

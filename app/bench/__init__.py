@@ -1,1 +1,1 @@
-"""What measures the program: times, quality of masks, Python's share; a benchmark a file."""
+"""Measurements of the program: times, quality of masks, Python's cost; one file for each benchmark."""

@@ -1,4 +1,4 @@
-"""A number of ops goes in; how long networks of so many, and of fewer, take to be planned comes out, by their shape."""
+"""A number of ops goes in; how long networks of up to that size take to compile comes out, by their shape."""
 
 from time import perf_counter
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import MAX_OPERATORS
 
 from ..console import Console
@@ -30,10 +30,10 @@ def bench_compile(ops: int, console: Console) -> dict[str, Any]:
 
 
 def _planned(graph: Graph) -> dict[str, Any]:
-    """For a software renderer, whose kernels have most text."""
+    """For a software renderer, whose kernels have the longest source."""
     start, kernels, refused = perf_counter(), 0, ""
     try:
-        kernels = len(draft(graph, SOFTWARE).kernels)
+        kernels = len(compile_graph(graph, SOFTWARE).kernels)
     except UnsupportedError as error:
         refused = str(error)
     seconds = perf_counter() - start

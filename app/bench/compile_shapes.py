@@ -1,6 +1,6 @@
-"""A shape and a number of ops go in; a network of about so many ops, never more, comes out: what compilers stumble on.
+"""A shape and a number of ops go in; a network of at most that size comes out, of a kind that is hard to compile.
 
-A shape is a pure function that draws into whatever takes drawings: GraphDrawing makes a Graph of it at once, the tests'
+A shape is a pure function that adds ops to a builder: GraphBuilder makes a Graph of it at once, the tests'
 Sketch a file, with constants at random, that TensorFlow Lite runs as well.
 """
 
@@ -29,7 +29,7 @@ from texelflow.gpu_delegate.graph import Shape as Sizes
 OPERANDS = 100  # of a wide concatenation
 
 
-class Drawing(Protocol):
+class NetworkBuilder(Protocol):
     """Takes ops one by one and gives the numbers of their outputs; all maps keep their size."""
 
     def shape(self, tensor: int, /) -> Sizes:
@@ -57,53 +57,53 @@ class Drawing(Protocol):
         """The mean over rows and columns."""
 
     def concatenation(self, *xs: int) -> int:
-        """All channels one behind the other."""
+        """All channels, concatenated."""
 
 
-Shape = Callable[[Drawing, int, int], int]  # from an input and a number of ops to the last value
+NetworkShape = Callable[[NetworkBuilder, int, int], int]  # from an input and a number of ops to the last value
 
 
-def chain(m: Drawing, x: int, ops: int) -> int:
+def chain(m: NetworkBuilder, x: int, ops: int) -> int:
     for number in range(ops):
         x = m.unary("TANH" if number % 2 else "HARD_SWISH", x)
     return x
 
 
-def self_additions(m: Drawing, x: int, ops: int) -> int:
+def self_additions(m: NetworkBuilder, x: int, ops: int) -> int:
     for _ in range(ops):
         x = m.binary("ADD", x, x)
     return x
 
 
-def residuals(m: Drawing, x: int, ops: int) -> int:
+def residuals(m: NetworkBuilder, x: int, ops: int) -> int:
     for _ in range(ops // 2):
         x = m.binary("ADD", x, m.unary("TANH", x))
     return x
 
 
-def diamonds(m: Drawing, x: int, ops: int) -> int:
+def diamonds(m: NetworkBuilder, x: int, ops: int) -> int:
     for _ in range(ops // 3):
         x = m.binary("MUL", m.unary("TANH", x), m.unary("LOGISTIC", x))
     return x
 
 
-def fibonacci(m: Drawing, x: int, ops: int) -> int:
+def fibonacci(m: NetworkBuilder, x: int, ops: int) -> int:
     before = x
     for _ in range(ops):
         before, x = x, m.binary("ADD", x, before)
     return x
 
 
-def fan(m: Drawing, x: int, ops: int) -> int:
+def fan(m: NetworkBuilder, x: int, ops: int) -> int:
     return _sum(m, [m.unary("TANH", x) for _ in range((ops + 1) // 2)])
 
 
-def fan_of_windows(m: Drawing, x: int, ops: int) -> int:
+def fan_of_windows(m: NetworkBuilder, x: int, ops: int) -> int:
     """All values of the fan are in memory at one time."""
     return _sum(m, [m.depthwise(x, (3, 3)) for _ in range((ops + 1) // 2)])
 
 
-def skips(m: Drawing, x: int, ops: int) -> int:
+def skips(m: NetworkBuilder, x: int, ops: int) -> int:
     """A U-Net without change of size: the first half is read again in reverse."""
     down = [x]
     for _ in range(ops // 3):
@@ -114,40 +114,40 @@ def skips(m: Drawing, x: int, ops: int) -> int:
     return x
 
 
-def late_readers(m: Drawing, x: int, ops: int) -> int:
-    """Early values wait for the end of a chain: kernels that would take these ops in would wait for themselves."""
+def late_readers(m: NetworkBuilder, x: int, ops: int) -> int:
+    """Early values are used at the end of a chain: kernels that included these ops would depend on themselves."""
     early = [m.unary("TANH", m.pool("MAX_POOL_2D", x, (2, 2))) for _ in range(ops // 5)]
     for value in early:
         x = m.pool("MAX_POOL_2D", m.binary("ADD", x, value), (2, 2))
     return _sum(m, [m.binary("MUL", value, x) for value in early[: ops // 10]])
 
 
-def convolutions(m: Drawing, x: int, ops: int) -> int:
+def convolutions(m: NetworkBuilder, x: int, ops: int) -> int:
     for _ in range(ops // 2):
         x = m.unary("RELU", m.conv(x, m.shape(x)[-1], (3, 3)))
     return x
 
 
-def pointwise(m: Drawing, x: int, ops: int) -> int:
+def pointwise(m: NetworkBuilder, x: int, ops: int) -> int:
     for _ in range(ops // 2):
         x = m.unary("RELU", m.conv(x, m.shape(x)[-1], (1, 1)))
     return x
 
 
-def separable(m: Drawing, x: int, ops: int) -> int:
+def separable(m: NetworkBuilder, x: int, ops: int) -> int:
     """Depthwise and pointwise convolutions with an activation."""
     for _ in range(ops // 3):
         x = m.unary("RELU6", m.conv(m.depthwise(x, (3, 3)), m.shape(x)[-1], (1, 1)))
     return x
 
 
-def pools(m: Drawing, x: int, ops: int) -> int:
+def pools(m: NetworkBuilder, x: int, ops: int) -> int:
     for number in range(ops):
         x = m.pool("AVERAGE_POOL_2D" if number % 2 else "MAX_POOL_2D", x, (3, 3))
     return x
 
 
-def squeeze_and_excite(m: Drawing, x: int, ops: int) -> int:
+def squeeze_and_excite(m: NetworkBuilder, x: int, ops: int) -> int:
     for _ in range(ops // 7):
         x = m.depthwise(x, (3, 3))
         small = m.unary("RELU", m.conv(m.mean(x), 4, (1, 1)))
@@ -155,7 +155,7 @@ def squeeze_and_excite(m: Drawing, x: int, ops: int) -> int:
     return x
 
 
-def gates(m: Drawing, x: int, ops: int) -> int:
+def gates(m: NetworkBuilder, x: int, ops: int) -> int:
     """One long chain of vectors, each of which a window's result is multiplied with."""
     vector = m.mean(x)
     for _ in range(ops // 3):
@@ -164,20 +164,20 @@ def gates(m: Drawing, x: int, ops: int) -> int:
     return x
 
 
-def concatenations(m: Drawing, x: int, ops: int) -> int:
-    """Wide ones; the GPU does not take them, and says so."""
+def concatenations(m: NetworkBuilder, x: int, ops: int) -> int:
+    """Wide ones, which the GPU refuses with a reason."""
     operands, count = min(OPERANDS, ops - 1), max(1, ops // (OPERANDS + 2))
     return _sum(m, [m.concatenation(*[m.unary("TANH", x) for _ in range(operands)]) for _ in range(count)])
 
 
-def _sum(m: Drawing, values: list[int]) -> int:
+def _sum(m: NetworkBuilder, values: list[int]) -> int:
     total = values[0]
     for value in values[1:]:
         total = m.binary("ADD", total, value)
     return total
 
 
-SHAPES: Mapping[str, Shape] = MappingProxyType(
+SHAPES: Mapping[str, NetworkShape] = MappingProxyType(
     {
         shape.__name__.replace("_", " "): shape
         for shape in (
@@ -188,7 +188,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
 )  # fmt: skip
 
 
-class GraphDrawing:
+class GraphBuilder:
     """A Drawing that becomes a Graph; constants of one shape are one, so that 10,000 ops take little memory."""
 
     def __init__(self) -> None:
@@ -257,6 +257,6 @@ def _around(kernel: Size2) -> Padding:
 
 def shaped(name: str, ops: int, size: Size2 = (16, 16), channels: int = 8) -> Graph:
     """A graph of one of SHAPES on a map of this size."""
-    drawing = GraphDrawing()
+    drawing = GraphBuilder()
     x = drawing.image(*size, channels)
     return drawing.graph(name, x, SHAPES[name](drawing, x, ops))

@@ -1,7 +1,7 @@
 """When a window flashed and how bright a camera's pictures were go in; how long each flash took to come back comes out.
 
-The camera may see more than the window, or a part of it, mirrored or not, in any light: all that counts is that its
-pictures become brighter and darker as the window does. Nothing is measured here, and no clock is read.
+The camera may see more than the window, or a part of it, mirrored or not, in any light: it is enough that its
+pictures become brighter and darker with the window. Nothing is measured here, and no clock is read.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 Times = npt.NDArray[np.float64]  # ms
 
-LONGEST_MS = 3000.0  # a camera in the network may be that late
-_SURROUNDINGS_MS = 1500.0  # what is longer in coming and going is no flash: daylight, the camera's exposure
-_LEAST_LIKENESS = 0.45  # of pictures to flashes; chance and other light come to 0.3
+LONGEST_MS = 3000.0  # a network camera may be that late
+_SURROUNDINGS_MS = 1500.0  # slower changes are not flashes, but daylight or the camera's exposure
+_LEAST_LIKENESS = 0.45  # of pictures to flashes; chance and other light reach 0.3
 _NEAR = 1.5  # periods around an edge that may belong to it: a rolling shutter, a slow screen
 _PLATEAU = 3  # pictures before and after an edge that say how bright it was
-_LEAST_STEP = 0.3  # of the usual one: less is no edge
-_LONGEST_GAP = 1.75  # periods: where a picture is missing, nobody knows when the edge was
+_LEAST_STEP = 0.3  # of the usual one: a smaller step is not an edge
+_LONGEST_GAP = 1.75  # periods: where a picture is missing, the time of the edge is unknown
 _LEAST_PICTURES = 8
 
 

@@ -19,8 +19,8 @@ from ..files import Files, Read, Write, settle
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import CpuFrameJob, FrameJob, GlFrameJob
 from ..frame.stats import summarize
-from ..media.frames import clip_frames, parse_size, read_frames
-from ..models.catalogue import place_of
+from ..media.frames import clip_frames, parse_frame_size, read_frames
+from ..models.catalogue import model_path
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.convert import Rgba
 from ..picture.picture import rgba_format, rgba_picture
@@ -92,13 +92,13 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
     settle(_files_of(options), options.force)
     if options.frames is not None:
         return list(read_frames(options.frames))
-    return clip_frames(parse_size(options.size or "640x480"))
+    return clip_frames(parse_frame_size(options.size or "640x480"))
 
 
 def _files_of(options: FrameBench) -> Files:
     frames = (Read("--frames", options.frames),) if options.frames else ()
     return Files(
-        (Read("the model", place_of(options.model)), *frames),
+        (Read("the model", model_path(options.model)), *frames),
         (Write("--masks", options.masks, "array"),) if options.masks else (),
     )
 

@@ -1,8 +1,8 @@
 """A window and a camera that is pointed at it go in; how long the loop of the two takes comes out.
 
 The window turns white and black at irregular times, and the camera's pictures follow. From the swap to the picture in
-hand it is the whole loop: screen, camera, cable and decoding. Which of them took how long cannot be told apart, but by
-the time stamps of a camera whose driver makes any. What live does from there to its own swap comes on top.
+hand it is the whole loop: screen, camera, cable and decoding. Their shares cannot be told apart, except
+by the time stamps of a camera whose driver gives any. What live does from there to its own swap is not included.
 
 It flashes at most 1.5 times a second, below the three that are held to be safe (WCAG 2.2, success criterion 2.3.1).
 """
@@ -23,11 +23,11 @@ from ..session.motion import luma
 from ..window.window import Window
 from .flashes import LONGEST_MS, Change, delays_ms, period_ms
 
-_PATIENCE_S = 0.005  # between two looks for a picture
+_PATIENCE_S = 0.005  # between two polls for a picture
 _SEED = 20110316
 
 
-class Camera(Protocol):
+class TimedCamera(Protocol):
     """The part of a Capture that is needed here."""
 
     @property
@@ -37,7 +37,7 @@ class Camera(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class FlashPlan:
     """When the window changes: after it was black for a while, so many times; then late pictures are waited for."""
 
     changes: int = 24
@@ -59,7 +59,7 @@ class Plan:
         return [int(1e9 * seconds) for seconds in (*at_s, at_s[-1] + self.after_s)]
 
 
-USUAL = Plan()
+USUAL = FlashPlan()
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Latency:
 
 
 @dataclass
-class Seen:
+class SeenPictures:
     """Pictures: when each was in hand, when it says that it was taken, and how bright it is."""
 
     arrived_ns: list[int] = field(default_factory=list)
@@ -108,8 +108,8 @@ class Seen:
 
 def latency_test(
     window: Window,
-    camera: Camera,
-    plan: Plan = USUAL,
+    camera: TimedCamera,
+    plan: FlashPlan = USUAL,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Latency | None:
     """Flash the window and watch the camera; None if the person closes the window or presses q.
@@ -119,7 +119,7 @@ def latency_test(
     start_ns, white = perf_counter_ns(), False
     *due_ns, end_ns = plan.due_ns()
     changes: list[Change] = []
-    seen = Seen()
+    seen = SeenPictures()
     _show(window, white)
     while (now_ns := perf_counter_ns() - start_ns) < end_ns:
         if len(changes) < len(due_ns) and now_ns >= due_ns[len(changes)]:
@@ -136,7 +136,7 @@ def latency_test(
     return latency_of(changes, seen, camera.stamps)
 
 
-def latency_of(changes: list[Change], seen: Seen, stamps: str) -> Latency:
+def latency_of(changes: list[Change], seen: SeenPictures, stamps: str) -> Latency:
     """What changes of the window and pictures of it come to; `stamps` says where their stamps are from."""
     arrived_ms, brightness = np.array(seen.arrived_ns) / 1e6, np.array(seen.luma, np.float64)
     found = _known(delays_ms(changes, arrived_ms, brightness))

@@ -1,4 +1,4 @@
-"""Settings go in; the window flashes, the camera that is pointed at it sees that, and how long it took comes out."""
+"""Settings go in; the window flashes, a camera that points at it sees that, and the latency comes out."""
 
 import contextlib
 from typing import Any
@@ -11,18 +11,18 @@ from ..live.sourcing import Waker, open_source
 from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag
 from ..window.window import Window
-from .latency import USUAL, Latency, Plan, latency_test
+from .latency import USUAL, FlashPlan, Latency, latency_test
 
 _SIZE = (1280, 720)  # of the window, where the screen is as large
 _FEW = 0.5  # of the flashes: with fewer the figure is doubtful
 INCLUDED = "screen, camera, cable and decoding"
 
 
-def measure_latency(settings: Settings, console: Console, plan: Plan = USUAL) -> tuple[dict[str, Any], int]:
+def measure_latency(settings: Settings, console: Console, plan: FlashPlan = USUAL) -> tuple[dict[str, Any], int]:
     """Measure the loop of window and camera: figures, and the exit code, 0, or 130 or 143 if it was interrupted.
 
-    The figures are empty if the person ended it. Raises TexelflowError: no camera, no display, a camera that looks
-    elsewhere.
+    The figures are empty if the person ended it. Raises TexelflowError: no camera, no display, a camera that does not
+    see the window.
     """
     wake = Waker()
     with contextlib.ExitStack() as stack:
@@ -41,10 +41,10 @@ def measure_latency(settings: Settings, console: Console, plan: Plan = USUAL) ->
     if latency is None:
         console.note("the latency test was ended early")
         return {}, exit_code(stopped.number)
-    return summarize(latency, name), 0
+    return summarize_latency(latency, name), 0
 
 
-def summarize(latency: Latency, camera: str) -> dict[str, Any]:
+def summarize_latency(latency: Latency, camera: str) -> dict[str, Any]:
     """Figures of the loop, for JSON. Raises MediaError if the camera saw none of it."""
     if latency.pictures == 0:
         raise MediaError(f"no picture came from {camera} while the window flashed; look at it with texelflow live")
@@ -75,7 +75,7 @@ def show_latency(summary: dict[str, Any], console: Console) -> None:
         f"90% of the flashes within {loop_ms['p5']:.1f} to {loop_ms['p95']:.1f} ms; "
         f"{seen} of {summary['flashes']} flashes seen"
     )
-    console.say(f"from the window's swap to the picture in hand: {INCLUDED}, which this cannot tell apart")
+    console.say(f"from the window's swap to the picture in hand: {INCLUDED}, which this cannot distinguish")
     if summary["to_stamp_ms"] is not None:
         rest_ms = loop_ms["median"] - summary["to_stamp_ms"]
         console.say(

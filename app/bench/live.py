@@ -20,9 +20,9 @@ from ..live.sourcing import Waker, open_source
 from ..models.loading import load_segmentation
 from ..session.opening import open_host_with_window, open_session
 from ..session.session import Session
-from ..settings.watch import Watch
+from ..settings.config_watch import ConfigWatch
 from ..window.window import Window
-from .python_cost import Spending, Spent, another_thread
+from .python_cost import PythonCost, PythonCostMeter, another_thread
 
 LIMITS_MS: Mapping[str, float] = {"off": 1.0, "on": 2.0}  # of Python's own, by overlay; the lock has half of it
 MOST_FRAMES = 100_000
@@ -89,24 +89,22 @@ class _Bench:
         for _ in range(_WARM_UP):
             self._draw()
         context, limit_ms = self._window.context, LIMITS_MS["on" if overlay else "off"]
-        spending, by_cpu = Spending(), Spending(time.thread_time_ns)
-        spending.settle(self._draw, context, frames=frames)
-        with spending.watching(context):
-            spent = [spending.of(self._draw) for _ in range(frames)]
+        meter, by_cpu = PythonCostMeter(), PythonCostMeter(time.thread_time_ns)
+        meter.settle(self._draw, context, frames=frames)
+        with meter.watching(context):
+            costs = [meter.of(self._draw) for _ in range(frames)]
             drawn = len(self._records)
-            with spending.watching_scopes(context) as stages:
-                whole = [spending.of(self._draw) for _ in range(frames)]
+            with meter.watching_scopes(context) as stages:
+                whole = [meter.of(self._draw) for _ in range(frames)]
         with another_thread():
             by_cpu.settle(self._draw, context, imgui=False, frames=frames)
             with by_cpu.watching(context, imgui=False):
                 locked = [by_cpu.of(self._draw) for _ in range(frames)]
         return {
-            "wall_ms": _summary(one.all_ms for one in spent),
-            **_judged("own", [one.own_ms for one in spent], limit_ms),
+            "wall_ms": _summary(one.all_ms for one in costs),
+            **_judged("own", [one.own_ms for one in costs], limit_ms),
             **_judged("lock", [one.own_ms + one.call_ms for one in locked], limit_ms / 2),
-            "measuring_ms": round(
-                summarize([one.calls for one in spent]).median_ms * spending.costs.wrapping_ns / 1e6, 3
-            ),
+            "measuring_ms": round(summarize([one.calls for one in costs]).median_ms * meter.costs.wrapping_ns / 1e6, 3),
             "stages": _by_stage(stages, whole, self._records[drawn:]),
         }
 
@@ -140,12 +138,12 @@ def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Ben
         yield host.window, _Bench(session, host.window, records)
 
 
-def _watch(options: LiveBench, folder: Path) -> Watch:
+def _watch(options: LiveBench, folder: Path) -> ConfigWatch:
     """Settings that no file changes. Raises UsageError for a size or an effect that there is not."""
     empty = folder / "empty.toml"
     empty.touch()
     flags = {name: getattr(options, name) for name in ("model", "size", "effect", "backend")}
-    return Watch(empty, {"camera": "pattern", **flags})
+    return ConfigWatch(empty, {"camera": "pattern", **flags})
 
 
 def _judged(name: str, times_ms: Sequence[float], limit_ms: float) -> dict[str, Any]:
@@ -154,20 +152,20 @@ def _judged(name: str, times_ms: Sequence[float], limit_ms: float) -> dict[str, 
 
 
 def _by_stage(
-    stages: Mapping[str, Sequence[Spent]], whole: Sequence[Spent], records: Sequence[FrameRecord]
+    stages: Mapping[str, Sequence[PythonCost]], whole: Sequence[PythonCost], records: Sequence[FrameRecord]
 ) -> dict[str, dict[str, float]]:
     """Medians of stages, and of what is beside them; wall times are those of the records, which wait for the device."""
     wall = {
         name: [stage.cpu_ms for record in records for stage in record.stages if stage.name == name] for name in stages
     }
-    rows = {name: _row(wall[name], spent) for name, spent in stages.items()}
-    total = _row([spent.all_ms for spent in whole], whole)
+    rows = {name: _row(wall[name], costs) for name, costs in stages.items()}
+    total = _row([costs.all_ms for costs in whole], whole)
     rows["rest"] = {key: max(0.0, value - sum(row[key] for row in rows.values())) for key, value in total.items()}
     return {name: {key: round(value, 3) for key, value in row.items()} for name, row in rows.items()}
 
 
-def _row(wall_ms: Sequence[float], spent: Sequence[Spent]) -> dict[str, float]:
-    times = {"wall_ms": wall_ms, "own_ms": [one.own_ms for one in spent], "calls": [one.calls for one in spent]}
+def _row(wall_ms: Sequence[float], costs: Sequence[PythonCost]) -> dict[str, float]:
+    times = {"wall_ms": wall_ms, "own_ms": [one.own_ms for one in costs], "calls": [one.calls for one in costs]}
     return {key: summarize(values).median_ms for key, values in times.items()}
 
 

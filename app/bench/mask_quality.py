@@ -9,7 +9,7 @@
                   mean square difference, of whole frames from -2 to 4, and between them of the parabola through the
                   least one and its neighbours, on pictures of a quarter of the side; 0 where nothing moves
 
-All frames count, those without a person as well: such frames are right for nothing where a network sees nothing there.
+All frames count, those without a person as well: a network is right there if it sees nothing.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ THRESHOLD = 0.5
 
 _SHRUNK = 4
 _EARLIEST, _LATEST = -2, 4  # lags that are tried
-_STILL = 1e-6  # of the squares: a difference that tells nothing
+_STILL = 1e-6  # of the squares: a smaller difference is not significant
 _Bits = npt.NDArray[np.uint8]
 
 
@@ -58,7 +58,7 @@ class Quality:
     lag_frames: float
 
 
-class Judge:
+class MaskScorer:
     """Compares masks with mattes, frame after frame; a few frames are in RAM, however many come."""
 
     def __init__(self) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import load_model
 from texelflow.gpu_delegate.runtime import Program, device_of
 
 from ..console import Console
 from ..files import Files, Read, settle
 from ..frame.stats import summarize
-from ..models.catalogue import place_of, resolve
+from ..models.catalogue import model_path, resolve
 from .frame_job import MOST_RUNS
 
 
@@ -23,15 +23,15 @@ def bench_model(
     """Milliseconds of whole inferences, and of each dispatch with the device waited for. Raises TexelflowError."""
     if not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_RUNS}")
-    settle(Files((Read("the model", place_of(name_or_path)),)))
+    settle(Files((Read("the model", model_path(name_or_path)),)))
     with console.download() as progress:
         resolved = resolve(name_or_path, progress)
     graph = load_model(resolved.path)
     with open_context() as context:
         start = perf_counter()
-        blueprint = draft(graph, device_of(context), fuse, precision=precision)
-        with console.compilation() as compiled:
-            program = Program(context, blueprint, compiled)
+        compiled = compile_graph(graph, device_of(context), fuse, precision=precision)
+        with console.compilation() as progress:
+            program = Program(context, compiled, progress)
         with program:
             init_ms = (perf_counter() - start) * 1e3
             times_ms = []
@@ -49,7 +49,7 @@ def bench_model(
             "precision": precision,
             "dispatches": [
                 {"name": kernel.name, "ms": round(time_ms, 3), "mmac": round(kernel.macs / 1e6, 3)}
-                for kernel, time_ms in zip(blueprint.kernels, best_ms, strict=True)
+                for kernel, time_ms in zip(compiled.kernels, best_ms, strict=True)
             ],
         }
 

@@ -1,13 +1,13 @@
 """Work that draws frames goes in; what it takes outside OpenGL, which is Python's own, comes out.
 
 Entry points of OpenGL, the swap and the look for events, and Dear ImGui's drawing are wrapped by a function that looks
-at a clock before and after. What wrapping adds is taken off again. On a function that does nothing, called over and
-over, that is easily measured, but among other work, with cold caches, it is several times as much: there it is measured
+at a clock before and after. The overhead of wrapping is subtracted. On a function that does nothing, called in
+a loop, it is easily measured, but amid other work, with cold caches, it is several times as much: there it is measured
 by wrapping everything twice.
 
 By the wall clock the rest is what Python costs. By the clock that counts a thread's own CPU time, without Dear ImGui,
-which keeps the interpreter's lock while it draws, it is how long the thread holds that lock: waiting for it is no time
-of its own. What ctypes takes for calls before it lets go of the lock comes on top.
+which keeps the interpreter's lock while it draws, it is how long the thread holds that lock: waiting for it is not
+CPU time. What ctypes takes for calls before it releases the lock is added.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ from texelflow.gpu_delegate.opengl import Uint, entry_point
 
 from ..overlay.gui import load_imgui
 
-Clock = Callable[[], int]  # nanoseconds, of which only differences mean anything
+CallClock = Callable[[], int]  # nanoseconds, of which only differences mean anything
 
 _OF_GLFW = ("swap_buffers", "poll_events")
 _OF_IMGUI = ("opengl3_new_frame", "opengl3_render_draw_data")
 _ROUNDS, _CALLS, _BLOCK = 9, 1000, 10
-_MOST_COLD = 4.0  # times what a function that does nothing takes: more is noise of a machine that is busy
+_MOST_COLD = 4.0  # times what an empty function takes: more is noise of a busy machine
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Spent:
+class PythonCost:
     """What something took in all but for waiting, outside of calls, and by ctypes for calls, in ms; how many calls."""
 
     all_ms: float
@@ -58,7 +58,7 @@ class Spent:
 class Counter:
     """Counts calls, and the time in them by a clock."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: CallClock) -> None:
         self.inside_ns = self.calls = 0
         self._clock = clock
 
@@ -76,10 +76,10 @@ class Counter:
         return counted
 
 
-class Spending:
+class PythonCostMeter:
     """Tells what one thread spends, by a clock."""
 
-    def __init__(self, clock: Clock = time.perf_counter_ns) -> None:
+    def __init__(self, clock: CallClock = time.perf_counter_ns) -> None:
         self._clock = clock
         self._calls, self._waits, self._ballast = Counter(clock), Counter(clock), Counter(clock)
         self.wrap, self.wrap_waiting = self._calls.wrap, self._waits.wrap
@@ -93,9 +93,9 @@ class Spending:
         for number in range(max(2 * _BLOCK, frames)):
             twice = number // _BLOCK % 2 == 1
             with self.watching(context, imgui, twice):
-                spent = self.of(draw)
-            own_ms[twice].append(spent.own_ms)
-            calls = max(calls, spent.calls)
+                cost = self.of(draw)
+            own_ms[twice].append(cost.own_ms)
+            calls = max(calls, cost.calls)
         once_ms, twice_ms = (quantiles(own_ms[twice], n=4)[0] for twice in (False, True))
         added_ns = (twice_ms - once_ms) * 1e6 / max(1, calls)
         self.costs = self.costs.times(min(max(1.0, added_ns / max(1.0, self.costs.wrapping_ns)), _MOST_COLD))
@@ -104,7 +104,7 @@ class Spending:
     def watching(self, context: Context, imgui: bool = True, twice: bool = False) -> Iterator[None]:
         """Wraps what draws in this context's window. Without `imgui` Dear ImGui's drawing counts as Python's own.
 
-        `twice`: everything is wrapped once more, to no other end than that it takes longer.
+        `twice`: everything is wrapped once more, to measure what wrapping costs.
         """
         import glfw  # only windows need it
 
@@ -120,9 +120,9 @@ class Spending:
             yield
 
     @contextlib.contextmanager
-    def watching_scopes(self, context: Context) -> Iterator[dict[str, list[Spent]]]:
+    def watching_scopes(self, context: Context) -> Iterator[dict[str, list[PythonCost]]]:
         """What each scope of the context takes, by name: such are the stages of a pipeline."""
-        found: dict[str, list[Spent]] = {}
+        found: dict[str, list[PythonCost]] = {}
 
         def told(scope: Callable[..., Any]) -> Callable[[str], Any]:
             return lambda name: _Told(scope(name), self, found.setdefault(name, []))
@@ -131,20 +131,22 @@ class Spending:
             _replace(stack, context, "scope", told)
             yield found
 
-    def begin(self) -> Callable[[], Spent]:
+    def begin(self) -> Callable[[], PythonCost]:
         """What tells, when it is called, what was spent from now on until then."""
         calls, waits = self._calls, self._waits
         inside_ns, waited_ns, before, start_ns = calls.inside_ns, waits.inside_ns, calls.calls, self._clock()
 
-        def end() -> Spent:
+        def end() -> PythonCost:
             all_ns = self._clock() - start_ns - (waits.inside_ns - waited_ns)
             count, costs = calls.calls - before, self.costs
             own_ns = all_ns - (calls.inside_ns - inside_ns) - count * costs.outside_ns
-            return Spent((all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count)
+            return PythonCost(
+                (all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count
+            )
 
         return end
 
-    def of(self, work: Callable[[], object]) -> Spent:
+    def of(self, work: Callable[[], object]) -> PythonCost:
         """Do it, and tell what it took."""
         end = self.begin()
         work()
@@ -155,12 +157,12 @@ class Spending:
         address = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
         nothing = entry_point(address or 0, Callable[[Uint, Uint, Uint], Uint])
 
-        def least(function: Callable[..., Any]) -> Spent:
+        def least(function: Callable[..., Any]) -> PythonCost:
             def call() -> None:
                 for _ in range(_CALLS):
                     function(1, 2, 3)
 
-            return min((self.of(call) for _ in range(_ROUNDS)), key=lambda spent: spent.all_ms)
+            return min((self.of(call) for _ in range(_ROUNDS)), key=lambda cost: cost.all_ms)
 
         bare, wrapped = least(nothing), least(self.wrap(nothing))
         per_call = 1e6 / _CALLS
@@ -170,12 +172,14 @@ class Spending:
 class _Told:
     """A scope that tells what was spent in it."""
 
-    def __init__(self, scope: contextlib.AbstractContextManager[None], spending: Spending, found: list[Spent]) -> None:
-        self._scope, self._spending, self._found = scope, spending, found
+    def __init__(
+        self, scope: contextlib.AbstractContextManager[None], meter: PythonCostMeter, found: list[PythonCost]
+    ) -> None:
+        self._scope, self._meter, self._found = scope, meter, found
 
     def __enter__(self) -> None:
         self._scope.__enter__()
-        self._end = self._spending.begin()
+        self._end = self._meter.begin()
 
     def __exit__(self, *error: Any) -> None:
         self._found.append(self._end())

@@ -26,18 +26,18 @@ from texelflow.gpu_delegate.layout import Precision
 from ..console import Console
 from ..files import Files, Read, settle
 from ..frame.canvas import Canvas
-from ..frame.looks import Choice
-from ..frame.machine import open_machine
+from ..frame.compute import open_compute
+from ..frame.looks import ChosenLook
 from ..frame.readback import ReadbackRing
 from ..frame.refine import MOST_DELAY, Refinement, Refiner
 from ..frame.render import Look
-from ..frame.segmenter import Segmenter, make_segmenter
+from ..frame.segmenter import FrameSegmenter, make_segmenter
 from ..frame.targets import OffscreenTarget
 from ..media.sources import FileSource, Position, VideoFrame
-from ..models.catalogue import place_of
+from ..models.catalogue import model_path
 from ..models.loading import load_segmentation
 from ..picture.preprocess import Floats, ImageSize
-from .mask_quality import BAND, THRESHOLD, TOLERANCE, Judge, Truth
+from .mask_quality import BAND, THRESHOLD, TOLERANCE, MaskScorer, Truth
 
 STEPS: Mapping[str, Refinement | None] = MappingProxyType(
     {
@@ -66,7 +66,7 @@ class QualityBench:
 
 def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
     """The figures of each step. Raises TexelflowError."""
-    named = {"the input itself": options.clip, "--mattes": options.mattes, "the model": place_of(options.model)}
+    named = {"the input itself": options.clip, "--mattes": options.mattes, "the model": model_path(options.model)}
     settle(Files(tuple(Read(what, path) for what, path in named.items() if path)))
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
@@ -74,19 +74,19 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         source = stack.enter_context(_source(options))
         size = source.format.upright_size
         matte_of = _mattes(options, size)
-        matte_of(0)  # complains before anything is compiled
-        machine = stack.enter_context(open_machine(options.backend, True, console))
+        matte_of(0)  # raises before anything is compiled
+        compute = stack.enter_context(open_compute(options.backend, True, console))
         kept = MOST_DELAY + 1
-        segmenter = make_segmenter(machine, model, source.format, "stretch", console, options.precision, kept)
+        segmenter = make_segmenter(compute, model, source.format, "stretch", console, options.precision, kept)
         stack.callback(segmenter.release)
-        assert machine.context is not None, "a picture is needed"
-        ways = [_Way(machine.context, segmenter, refinement) for refinement in STEPS.values()]
+        assert compute.context is not None, "a picture is needed"
+        ways = [_Way(compute.context, segmenter, refinement) for refinement in STEPS.values()]
         for way in ways:
             stack.callback(way.release)
         perfect = _run(source, segmenter, ways, matte_of, console)
         return {
             "model": model.name,
-            "renderer": machine.renderer,
+            "renderer": compute.renderer,
             "precision": options.precision,
             "clip": source.info.path,
             "size": list(size),
@@ -98,17 +98,19 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
 
 
 class _Way:
-    """One way from the network's output to masks of the frame, and the judge of these."""
+    """One way from the network's output to masks of the frame, and their scorer."""
 
-    def __init__(self, context: Context, segmenter: Segmenter, refinement: Refinement | None) -> None:
+    def __init__(self, context: Context, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
         self._context = context
         self.target = OffscreenTarget(context, segmenter.frame.format.upright_size)
         self._refiner = None if refinement is None else Refiner(context, segmenter, "stretch", refinement)
-        self._canvas = Canvas(context, segmenter, self.target, "stretch", Choice(Look("mask")), refiner=self._refiner)
+        self._canvas = Canvas(
+            context, segmenter, self.target, "stretch", ChosenLook(Look("mask")), refiner=self._refiner
+        )
         width, height = self.target.size
         self._ring = ReadbackRing[int](context, width * height * 4)
         self._judged = -1
-        self.judge, self.times_ms = Judge(), list[float]()
+        self.scorer, self.times_ms = MaskScorer(), list[float]()
 
     def run(self, frame: VideoFrame, number: int, truths: Sequence[Truth]) -> None:
         """Judge the mask of frame `number` or, delayed, of one before it; truths are the newest first."""
@@ -122,7 +124,7 @@ class _Way:
             age = self._refiner.age
         if number - age > self._judged:
             self._judged = number - age
-            self.judge.add(self._mask(frame), truths[age])
+            self.scorer.add(self._mask(frame), truths[age])
 
     def _mask(self, frame: VideoFrame) -> Floats:
         self._canvas.stage.run(frame)
@@ -141,14 +143,14 @@ class _Way:
 
 def _run(
     source: FileSource,
-    segmenter: Segmenter,
+    segmenter: FrameSegmenter,
     ways: Sequence[_Way],
     matte_of: Callable[[int], Floats],
     console: Console,
-) -> Judge:
-    """All frames through all ways, side by side, and true mattes on the network's grid before a judge of their own."""
+) -> MaskScorer:
+    """All frames through all ways, side by side, and true mattes on the network's grid, with a scorer of their own."""
     truths: list[Truth] = []
-    perfect = Judge()
+    perfect = MaskScorer()
     with console.frames("judging") as report:
         for number, frame in enumerate(source):
             truths = [Truth(matte_of(frame.index)), *truths[:MOST_DELAY]]
@@ -168,10 +170,10 @@ def _on_grid(matte: Floats, grid: ImageSize) -> Floats:
     return np.asarray(cv2.resize(reduced, size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
-def _steps(ways: Sequence[_Way], perfect: Judge) -> list[dict[str, Any]]:
+def _steps(ways: Sequence[_Way], perfect: MaskScorer) -> list[dict[str, Any]]:
     """The figures of each way, by name. Raises MediaError for a clip that is too short."""
     try:
-        found = [judge.quality() for judge in (*(way.judge for way in ways), perfect)]
+        found = [scorer.quality() for scorer in (*(way.scorer for way in ways), perfect)]
     except ValueError as error:
         raise MediaError(f"{error}; give a longer clip") from None
     times_ms = [median(way.times_ms) if way.times_ms else 0.0 for way in ways]
@@ -232,7 +234,7 @@ def _read_matte(path: Path, size: ImageSize) -> Floats:
     """A grey picture as floats from 0 to 1. Raises MediaError if it is not one of that size."""
     pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) if path.is_file() else None
     if pixels is None:
-        raise MediaError(f"'{path}' is no picture; mattes are PNG files named by frame, 000.png for the first")
+        raise MediaError(f"'{path}' is not a picture; mattes are PNG files named by frame, 000.png for the first")
     if pixels.shape[::-1] != size:
         found = "x".join(map(str, pixels.shape[::-1]))
         raise MediaError(f"'{path}' has {found} pixels, the clip {size[0]}x{size[1]}; give the mattes of this clip")

@@ -28,8 +28,10 @@ def variables(
     environment: Mapping[str, str], machine: str, exists: Callable[[str], bool] = os.path.isdir
 ) -> dict[str, str]:
     """What is to be set: only folders that are there, and nothing that the person has set."""
-    wanted = {"ALSA_CONFIG_DIR": _SETTINGS, "ALSA_PLUGIN_DIR": plugin_folders(machine)}
-    found = {name: next(filter(exists, folders), "") for name, folders in wanted.items() if not environment.get(name)}
+    requested = {"ALSA_CONFIG_DIR": _SETTINGS, "ALSA_PLUGIN_DIR": plugin_folders(machine)}
+    found = {
+        name: next(filter(exists, folders), "") for name, folders in requested.items() if not environment.get(name)
+    }
     return {name: folder for name, folder in found.items() if folder}
 
 
@@ -41,7 +43,7 @@ def prepare() -> None:
             _silence()
 
 
-def advice(environment: Mapping[str, str], exists: Callable[[str], bool] = os.path.exists) -> str:
+def alsa_advice(environment: Mapping[str, str], exists: Callable[[str], bool] = os.path.exists) -> str:
     """What to install where no device is found; '' where everything is there."""
     has_settings = environment.get("ALSA_CONFIG_PATH") or exists(f"{environment.get('ALSA_CONFIG_DIR', '')}/alsa.conf")
     if not has_settings:

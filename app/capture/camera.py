@@ -1,6 +1,6 @@
-"""A camera's number or path goes in, pictures come out, as the camera made them where its driver lets us have them.
+"""A camera's number or path goes in, pictures come out, unconverted where its driver allows it.
 
-OpenCV opens it, by a backend that is named, never by whichever comes first. With V4L2 buffers come unconverted and MJPG
+OpenCV opens it, through a named interface, never the first that works. With V4L2 buffers come unconverted and MJPG
 is decoded by us, on the thread that reads; other backends hand out BGR. On Windows OpenCV's start-up is quick only with
 OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS=0 in the environment before cv2 is first imported: see app/__main__.py.
 """
@@ -17,59 +17,59 @@ import cv2
 
 from ..media.sources import MAX_PIXELS, MAX_SIDE
 from . import v4l2
-from .device import Camera
-from .modes import Choice, Mode, choose, guess, wanted_pixels
+from .device import OpenCvCamera
+from .modes import Mode, ModeChoice, choose, guess, requested_pixels
 from .raw import ALIASES, PIXELS, RawFormat, row_bytes
-from .source import SourceError, Wanted
+from .source import CaptureRequest, SourceError
 
 _BUFFERS = 2  # one is filled while the other is copied; with one alone some drivers lose every second picture
-_ELSEWHERE = {"YUYV": "YUY2", "YU12": "I420"}  # what formats are called where V4L2 is not
+_ELSEWHERE = {"YUYV": "YUY2", "YU12": "I420"}  # names of formats on systems without V4L2
 _SHOWN = 80  # characters of a path
 _MOST_DIGITS = 4  # of a camera's number
 _READ_S = 1  # OpenCV's own wait for a picture from V4L2 is 10 s
 
 
 @dataclass(frozen=True)
-class Backend:
-    """OpenCV's way to cameras: its name, its number, and whether it hands out buffers as the camera made them."""
+class CameraApi:
+    """An interface of OpenCV to cameras: its name, its number, and whether it gives unconverted buffers."""
 
     name: str
     number: int
     raw: bool = False
 
 
-BACKENDS = {
-    "v4l2": Backend("V4L2", cv2.CAP_V4L2, raw=True),
-    "dshow": Backend("DirectShow", cv2.CAP_DSHOW),
-    "msmf": Backend("Media Foundation", cv2.CAP_MSMF),
-    "avfoundation": Backend("AVFoundation", cv2.CAP_AVFOUNDATION),
+CAMERA_APIS = {
+    "v4l2": CameraApi("V4L2", cv2.CAP_V4L2, raw=True),
+    "dshow": CameraApi("DirectShow", cv2.CAP_DSHOW),
+    "msmf": CameraApi("Media Foundation", cv2.CAP_MSMF),
+    "avfoundation": CameraApi("AVFoundation", cv2.CAP_AVFOUNDATION),
 }
 _OF_PLATFORM = {"linux": ("v4l2",), "win32": ("dshow", "msmf"), "darwin": ("avfoundation",)}
 
 
-def backends(api: str, platform: str = sys.platform) -> tuple[Backend, ...]:
-    """Those to try, the best first. Raises SourceError for a name that means nothing on this system."""
+def camera_apis(api: str, platform: str = sys.platform) -> tuple[CameraApi, ...]:
+    """Those to try, the best first. Raises SourceError for a name that this system does not have."""
     here = _OF_PLATFORM.get(platform, ())
     names = here if api == "auto" else (api,)
     if not names or not set(names) <= set(here):
-        raise SourceError(f"cameras cannot be opened by '{api}' here; --api is {', '.join(('auto', *here))}")
-    return tuple(BACKENDS[name] for name in names)
+        raise SourceError(f"cameras cannot be opened through '{api}' here; --api is {', '.join(('auto', *here))}")
+    return tuple(CAMERA_APIS[name] for name in names)
 
 
-def open_camera(camera: str, wanted: Wanted) -> Camera:
+def open_camera(camera: str, requested: CaptureRequest) -> OpenCvCamera:
     """Open a camera by its number or, on Linux, its path, and wait for its first picture.
 
     Raises SourceError: it is missing, busy, forbidden, has nothing that can be read, or gives no picture.
     """
-    if wanted_pixels(wanted.pixels) not in ("", *PIXELS):
+    if requested_pixels(requested.pixels) not in ("", *PIXELS):
         known = ", ".join(pixels.lower() for pixels in PIXELS)
-        raise SourceError(f"pixels '{wanted.pixels}' are not known; --pixels is auto, {known}")
+        raise SourceError(f"pixels '{requested.pixels}' are not known; --pixels is auto, {known}")
     failures = []
-    for backend in backends(wanted.api):
+    for backend in camera_apis(requested.api):
         try:
             if backend.number == cv2.CAP_V4L2 and sys.platform == "linux":
-                return _open_node(node_path(camera), wanted, backend)
-            return _open_index(camera, wanted, backend)
+                return _open_node(node_path(camera), requested, backend)
+            return _open_index(camera, requested, backend)
         except SourceError as error:
             failures.append(error)
     raise failures[-1]
@@ -80,52 +80,54 @@ def node_path(camera: str) -> str:
     return f"/dev/video{camera}" if camera.isdecimal() else camera
 
 
-def _open_index(camera: str, wanted: Wanted, backend: Backend) -> Camera:
+def _open_index(camera: str, requested: CaptureRequest, backend: CameraApi) -> OpenCvCamera:
     if not camera.isdecimal() or len(camera) > _MOST_DIGITS:
         raise SourceError(f"there is no camera '{camera}'; here cameras have numbers, from 0")
-    choice = guess(wanted.size, wanted.fps, wanted.pixels)
-    return Camera(open_capture(int(camera), backend, choice), f"{backend.name} camera {camera}", wanted)
+    choice = guess(requested.size, requested.fps, requested.pixels)
+    return OpenCvCamera(open_capture(int(camera), backend, choice), f"{backend.name} camera {camera}", requested)
 
 
-def _open_node(path: str, wanted: Wanted, backend: Backend) -> Camera:
+def _open_node(path: str, requested: CaptureRequest, backend: CameraApi) -> OpenCvCamera:
     with _readable_node(path) as (ask, device):
         modes = v4l2.modes_of(ask, device.buffer_type)
         if v4l2.is_busy(ask, device.buffer_type):
             raise SourceError(why_not(path, OSError(errno.EBUSY, "")))
     failures = []
-    for choice in _choices(path, modes, wanted):
+    for choice in _choices(path, modes, requested):
         try:
             capture = open_capture(path, backend, choice)
-            return Camera(capture, f"{backend.name} {path}", wanted, raw_format(capture, path), path)
+            return OpenCvCamera(capture, f"{backend.name} {path}", requested, raw_format(capture, path), path)
         except SourceError as error:
             failures.append(error)
     raise failures[0]
 
 
-def _choices(path: str, modes: Sequence[Mode], wanted: Wanted) -> list[Choice]:
+def _choices(path: str, modes: Sequence[Mode], requested: CaptureRequest) -> list[ModeChoice]:
     """What to ask for, and JPEG after raw pixels: where two cameras share a bus, those may not get through.
 
     Raises SourceError where the camera has no such pixels.
     """
     if not modes:
-        return [guess(wanted.size, wanted.fps, wanted.pixels)]
-    choice = choose(modes, wanted.size, wanted.fps, wanted.pixels)
+        return [guess(requested.size, requested.fps, requested.pixels)]
+    choice = choose(modes, requested.size, requested.fps, requested.pixels)
     if choice is None:
         offered = ", ".join(dict.fromkeys(mode.pixels for mode in modes))
-        asked = wanted_pixels(wanted.pixels) or ", ".join(PIXELS)
+        asked = requested_pixels(requested.pixels) or ", ".join(PIXELS)
         raise SourceError(f"{path} has pictures of {offered}, none of {asked}; choose --pixels among those that it has")
-    second = None if wanted_pixels(wanted.pixels) else choose(modes, wanted.size, wanted.fps, "mjpg")
+    second = None if requested_pixels(requested.pixels) else choose(modes, requested.size, requested.fps, "mjpg")
     return [choice] if second in (None, choice) else [choice, second]
 
 
 @contextlib.contextmanager
-def _readable_node(path: str) -> Iterator[tuple[v4l2.Ask, v4l2.Device]]:
-    """A camera's node, opened to be asked. Raises SourceError that says what is the matter."""
+def _readable_node(path: str) -> Iterator[tuple[v4l2.Ask, v4l2.VideoDevice]]:
+    """A camera's node, opened for queries. Raises SourceError that says what is wrong."""
     try:
-        with v4l2.opened(path) as ask:
+        with v4l2.open_node(path) as ask:
             device = v4l2.device_at(ask, path)
             if not device.captures:
-                raise SourceError(f"{path} ({device.name}) gives no pictures; 'texelflow live --list' shows what does")
+                raise SourceError(
+                    f"{path} ({device.name}) gives no pictures; 'texelflow live --list' shows those that do"
+                )
             yield ask, device
     except ValueError as error:  # of a path that no system can have
         raise SourceError(f"there is no camera {path!r}") from error
@@ -141,7 +143,7 @@ def why_not(path: str, error: OSError, here: tuple[str, ...] | None = None) -> s
     if error.errno == errno.EBUSY:
         return f"{path} is used by another program; close that ('fuser {path}' tells which it is)"
     if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
-        return f"{path} is no camera; 'texelflow live --list' shows those that are"
+        return f"{path} is not a camera; 'texelflow live --list' shows cameras"
     if error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR):
         others = ", ".join(v4l2.nodes() if here is None else here)
         hint = f"there are {others}" if others else "none is plugged in; without one, try --camera pattern"
@@ -150,13 +152,13 @@ def why_not(path: str, error: OSError, here: tuple[str, ...] | None = None) -> s
 
 
 def silence() -> None:
-    """Keep OpenCV's own complaints from the terminal; its function for that has moved between versions."""
+    """Keep OpenCV's own messages off the terminal; its function for that differs between versions."""
     utils: Any = cv2.utils
     set_level = getattr(cv2, "setLogLevel", None) or utils.logging.setLogLevel
     set_level(0)
 
 
-def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.VideoCapture:
+def open_capture(target: int | str, backend: CameraApi, choice: ModeChoice) -> cv2.VideoCapture:
     """OpenCV's capture of a device, set to a mode as far as it can be; the caller reads back what it is now.
 
     OpenCV keeps the rate as a whole number and forgets it when it opens the stream anew, as all other settings make it
@@ -188,13 +190,13 @@ def open_capture(target: int | str, backend: Backend, choice: Choice) -> cv2.Vid
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         capture.release()
         raise SourceError(
-            f"camera {target} claims pictures of {width}x{height} pixels, which cannot be; plug it in again"
+            f"camera {target} claims pictures of {width}x{height} pixels, which is impossible; plug it in again"
         )
     return capture
 
 
 def _set(capture: cv2.VideoCapture, setting: int, value: float) -> None:
-    """Each setting costs some backends seconds: what is already so is left."""
+    """Each setting takes seconds on some interfaces: those that are right already are not set."""
     if capture.get(setting) != value:
         capture.set(setting, value)
 
@@ -221,7 +223,7 @@ def raw_format(capture: cv2.VideoCapture, path: str) -> RawFormat | None:
     if pixels not in PIXELS or capture.get(cv2.CAP_PROP_CONVERT_RGB):
         return None
     try:
-        with v4l2.opened(path) as ask:
+        with v4l2.open_node(path) as ask:
             current = v4l2.current_format(ask)
     except OSError:
         return RawFormat(pixels, size)

@@ -11,9 +11,9 @@ from ..media.sound_blocks import SoundBlock
 from ..media.sources import FileSource
 from ..picture.video_frame import VideoFrame
 from .clip_sound import ClipSound
-from .source import Shot, SourceError, SourceLostError, Wanted
+from .source import CapturedFrame, CaptureRequest, SourceError, SourceLostError
 
-_MOST_WAIT_S = 0.5  # for a frame; then the one before is delivered again
+_MOST_WAIT_S = 0.5  # for a frame; after that the one before is delivered again
 _MOST_LATE_NS = 500_000_000  # a file that cannot be decoded at its own pace is played more slowly
 
 
@@ -36,10 +36,10 @@ class ClipSource:
         self.description = f"{path}, {info.codec} {info.width}x{info.height}, {self.fps:.3g} fps"
         self._start_ns = perf_counter_ns()  # when its first frame is due
         self._next: VideoFrame | None = None
-        self._shown: Shot | None = None
+        self._shown: CapturedFrame | None = None
         self._end_ns = 0  # when the last frame has been seen, from the start on
 
-    def read(self) -> Shot | None:
+    def read(self) -> CapturedFrame | None:
         """The next frame, when it is due; in long gaps the one before again. Raises SourceLostError."""
         try:
             self._next = self._next or self._following()
@@ -53,7 +53,7 @@ class ClipSource:
         if wait_s > _MOST_WAIT_S and self._shown:
             return replace(self._shown, captured_ns=perf_counter_ns())
         frame, self._next = self._next, None
-        self._shown = Shot(frame.picture, due_ns, frame.decode_start_ns, frame.decode_ms, frame.convert)
+        self._shown = CapturedFrame(frame.picture, due_ns, frame.decode_start_ns, frame.decode_ms, frame.convert)
         return replace(self._shown, sound=self._heard(frame))
 
     def close(self) -> None:
@@ -94,9 +94,9 @@ class ClipSource:
         return frame
 
 
-def open_clip(path: str, wanted: Wanted) -> ClipSource:
+def open_clip(path: str, requested: CaptureRequest) -> ClipSource:
     """The file, in its own size and at its own rate; over and over if so wanted. Raises SourceError."""
     try:
-        return ClipSource(path, wanted.loop, wanted.sound)
+        return ClipSource(path, requested.loop, requested.sound)
     except MediaError as error:
         raise SourceError(str(error)) from error

@@ -11,7 +11,7 @@ import cv2
 from ..console import Console
 from ..picture.picture import ImageSize
 from . import v4l2
-from .camera import BACKENDS, backends, silence, why_not
+from .camera import CAMERA_APIS, camera_apis, silence, why_not
 from .modes import Mode
 from .sound_device import list_microphones
 
@@ -39,19 +39,19 @@ def listed_nodes(paths: Sequence[str]) -> tuple[CameraInfo, ...]:
     found = []
     for path in paths:
         try:
-            with v4l2.opened(path) as ask:
+            with v4l2.open_node(path) as ask:
                 device = v4l2.device_at(ask, path)
                 if device.captures:
                     modes = v4l2.modes_of(ask, device.buffer_type)
-                    found.append(CameraInfo(path, device.name, BACKENDS["v4l2"].name, modes))
+                    found.append(CameraInfo(path, device.name, CAMERA_APIS["v4l2"].name, modes))
         except OSError as error:
-            found.append(CameraInfo(path, "", BACKENDS["v4l2"].name, trouble=why_not(path, error, tuple(paths))))
+            found.append(CameraInfo(path, "", CAMERA_APIS["v4l2"].name, trouble=why_not(path, error, tuple(paths))))
     return tuple(found)
 
 
 def _tried_indices() -> tuple[CameraInfo, ...]:
     """The numbers that open, each in the size that it opens with."""
-    backend = backends("auto")[0]
+    backend = camera_apis("auto")[0]
     silence()
     found = []
     for index in _INDICES:

@@ -1,26 +1,26 @@
-"""Pictures go in as they arrive, the newest that nobody has taken yet comes out."""
+"""Pictures go in as they arrive, the newest one that was not taken yet comes out."""
 
 import threading
 from typing import Generic, TypeVar
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
-class Mailbox(Generic[Item]):
-    """One slot, for any threads. What arrives takes the place of what was not taken."""
+class Mailbox(Generic[_Item]):
+    """One slot, for any threads. A new item replaces one that was not taken."""
 
     def __init__(self) -> None:
-        self._item: Item | None = None
+        self._item: _Item | None = None
         self._lock = threading.Lock()
 
-    def put(self, item: Item) -> bool:
+    def put(self, item: _Item) -> bool:
         """Store an item; says whether another one was dropped for it."""
         with self._lock:
             dropped = self._item is not None
             self._item = item
             return dropped
 
-    def take(self) -> Item | None:
+    def take(self) -> _Item | None:
         """The item, which leaves the slot empty; None if it is."""
         with self._lock:
             item, self._item = self._item, None

@@ -11,7 +11,7 @@ import numpy as np
 from .http_stream import HttpStream, reason_of
 from .jpegs import JpegSplitter
 from .raw import BadBufferError, JpegDecoder
-from .source import Shot, SourceError, SourceLostError
+from .source import CapturedFrame, SourceError, SourceLostError
 
 _OPEN_NS, _READ_NS = 4_000_000_000, 2_000_000_000
 
@@ -32,7 +32,7 @@ class MjpegSource:
         self._splitter, self._decode = JpegSplitter(), JpegDecoder()
         self.damaged = 0
         try:
-            self._first: Shot | None = self._next(_OPEN_NS)
+            self._first: CapturedFrame | None = self._next(_OPEN_NS)
         except SourceLostError as error:
             self.close()
             raise SourceError(str(error)) from error
@@ -40,7 +40,7 @@ class MjpegSource:
         width, height = self.format.size
         self.description = f"{name}, MJPEG {width}x{height}"
 
-    def read(self) -> Shot:
+    def read(self) -> CapturedFrame:
         """The next picture; of several that are there already the newest. Raises SourceLostError."""
         first, self._first = self._first, None
         return first or self._next(_READ_NS)
@@ -49,7 +49,7 @@ class MjpegSource:
         """Hang up; harmless when repeated."""
         self._stream.close()
 
-    def _next(self, patience_ns: int) -> Shot:
+    def _next(self, patience_ns: int) -> CapturedFrame:
         deadline_ns = perf_counter_ns() + patience_ns
         received_bytes = 0
         while perf_counter_ns() < deadline_ns:
@@ -62,13 +62,13 @@ class MjpegSource:
             if not data:
                 raise SourceLostError(f"{self._name} cut the connection")
             received_bytes += len(data)
-            if shot := self._newest(data):
-                return shot
+            if captured := self._newest(data):
+                return captured
         if received_bytes:
             raise SourceLostError(f"{self._name} sends nothing that is a whole JPEG picture")
         raise SourceLostError(f"no picture from {self._name} for {patience_ns // 1_000_000_000} s")
 
-    def _newest(self, data: bytes) -> Shot | None:
+    def _newest(self, data: bytes) -> CapturedFrame | None:
         """Of the pictures that these bytes complete."""
         found = self._splitter.feed(data, perf_counter_ns())
         for skipped in range(len(found)):
@@ -80,5 +80,5 @@ class MjpegSource:
                 self.damaged += 1
                 continue
             decode_ms = (perf_counter_ns() - start_ns) / 1e6
-            return Shot(picture, arrived_ns, start_ns, decode_ms, convert, len(found) - 1 - skipped)
+            return CapturedFrame(picture, arrived_ns, start_ns, decode_ms, convert, len(found) - 1 - skipped)
         return None

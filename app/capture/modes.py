@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ..picture.picture import ImageSize
 from .raw import ALIASES, PIXELS
 
-REACHED = 0.95  # of the wanted rate is as good as all of it: 29.97 for 30
-_RAW_BYTES_PER_S = 22e6  # what cameras at USB 2 get through uncompressed
+REACHED = 0.95  # of the requested rate is as good as all of it: 29.97 for 30
+_RAW_BYTES_PER_S = 22e6  # what USB 2 can transport uncompressed
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModeChoice:
     """What to ask a camera for; fps 0 leaves the rate to it."""
 
     pixels: str
@@ -39,18 +39,18 @@ class Choice:
     fps: float
 
 
-def wanted_pixels(name: str) -> str:
-    """V4L2's name of what a person calls "mjpg", "yuy2" or "i420"; "" for auto."""
+def requested_pixels(name: str) -> str:
+    """V4L2's name for "mjpg", "yuy2" or "i420" as users write it; "" for auto."""
     name = name.upper()
     return "" if name == "AUTO" else ALIASES.get(name, name)
 
 
-def choose(modes: Sequence[Mode], size: ImageSize, fps: float, pixels: str = "auto") -> Choice | None:
+def choose(modes: Sequence[Mode], size: ImageSize, fps: float, pixels: str = "auto") -> ModeChoice | None:
     """The mode nearest to the size, then of enough frames per second, then the one that costs least to take in.
 
     None if the camera has no mode of these pixels, or none that can be read.
     """
-    only = wanted_pixels(pixels)
+    only = requested_pixels(pixels)
     usable = [m for m in modes if m.pixels in PIXELS and only in ("", m.pixels)]
     if not usable:
         return None
@@ -61,15 +61,15 @@ def choose(modes: Sequence[Mode], size: ImageSize, fps: float, pixels: str = "au
         return _distance(mode.size, size), -enough, PIXELS.index(mode.pixels)
 
     best = min(usable, key=rank)
-    return Choice(best.pixels, best.size, best.rate_for(fps) or fps)
+    return ModeChoice(best.pixels, best.size, best.rate_for(fps) or fps)
 
 
-def guess(size: ImageSize, fps: float, pixels: str = "auto") -> Choice:
+def guess(size: ImageSize, fps: float, pixels: str = "auto") -> ModeChoice:
     """What to ask for where cameras do not tell their modes: uncompressed as long as that is likely to be fast."""
     fast = size[0] * size[1] * 2 * (fps or 30) <= _RAW_BYTES_PER_S
-    return Choice(wanted_pixels(pixels) or ("YUYV" if fast else "MJPG"), size, fps)
+    return ModeChoice(requested_pixels(pixels) or ("YUYV" if fast else "MJPG"), size, fps)
 
 
-def _distance(size: ImageSize, wanted: ImageSize) -> float:
+def _distance(size: ImageSize, requested: ImageSize) -> float:
     """How much is to be scaled, as the logarithm of both sides' ratios: half the size is as far as double."""
-    return sum(abs(math.log(max(1, side) / max(1, goal))) for side, goal in zip(size, wanted, strict=True))
+    return sum(abs(math.log(max(1, side) / max(1, goal))) for side, goal in zip(size, requested, strict=True))

@@ -14,13 +14,13 @@ from ..media.sources import MAX_PIXELS, MAX_SIDE, pick_stream
 from ..picture.video_frame import FrameMaker, orientation_of, picture_format
 from .http_stream import DigestWantedError, public, request
 from .mjpeg import MjpegSource
-from .source import Shot, Source, SourceError, SourceLostError, Wanted
+from .source import CapturedFrame, CaptureRequest, Source, SourceError, SourceLostError
 from .stream_sound import StreamSound
 
 SCHEMES = ("http", "https", "rtsp", "rtsps", "udp", "rtp", "tcp")
 _REQUEST_S, _OPEN_S, _READ_S = 4.0, 6.0, 2.0
 _MOST_FPS = 1000
-# No playlists and scripts, which name other files; no protocol that reads files.
+# Neither playlists nor scripts, which name other files; no protocol that reads files.
 _FORMATS = "rtsp,rtp,sdp,mpegts,mpjpeg,mjpeg,h264,hevc,m4v,mpeg,flv,matroska,webm,mov,ogg,nut,asf"
 _PROTOCOLS = "rtsp,rtsps,rtp,srtp,udp,tcp,tls,http,https,httpproxy"
 _MJPEG = ("multipart/", "video/x-motion-jpeg", "video/x-mjpeg", "video/mjpeg")
@@ -41,14 +41,14 @@ _OF_SCHEME = {
 }
 
 
-def open_network(url: str, wanted: Wanted) -> Source:
+def open_network(url: str, requested: CaptureRequest) -> Source:
     """The stream, in its own size and rate, whatever is wanted. Raises SourceError."""
     scheme = url.partition("://")[0].lower()
     if scheme in ("http", "https"):
         try:
             stream = request(url, _REQUEST_S)
         except DigestWantedError:
-            return StreamSource(url, wanted.sound)
+            return StreamSource(url, requested.sound)
         if stream.content_type.startswith(_MJPEG):
             return MjpegSource(stream, public(url))
         stream.close()
@@ -56,7 +56,7 @@ def open_network(url: str, wanted: Wanted) -> Source:
             raise SourceError(
                 f"{public(url)} is {stream.content_type}, not a stream of pictures; look for the stream's"
             )
-    return StreamSource(url, wanted.sound)
+    return StreamSource(url, requested.sound)
 
 
 class StreamSource:
@@ -91,7 +91,7 @@ class StreamSource:
             self._sound = StreamSound(heard) if sound and heard else None
             self._packets = self._container.demux([self._stream, *([heard] if self._sound and heard else [])])
             self._maker: FrameMaker | None = None
-            self._first: Shot | None = self._next(_OPEN_S)
+            self._first: CapturedFrame | None = self._next(_OPEN_S)
         except MediaError as error:
             self.close()
             raise SourceError(str(error)) from error
@@ -102,7 +102,7 @@ class StreamSource:
             f", {self.fps:.3g} fps" if self.fps else ""
         )
 
-    def read(self) -> Shot:
+    def read(self) -> CapturedFrame:
         """The next picture. Raises SourceLostError."""
         first, self._first = self._first, None
         return first or self._next(_READ_S)
@@ -111,7 +111,7 @@ class StreamSource:
         """Leave the stream; harmless when repeated."""
         self._container.close()
 
-    def _next(self, patience_s: float) -> Shot:
+    def _next(self, patience_s: float) -> CapturedFrame:
         deadline_ns = perf_counter_ns() + int(patience_s * 1e9)
         while perf_counter_ns() < deadline_ns:
             packet = self._receive()
@@ -120,7 +120,7 @@ class StreamSource:
                 if self._sound:
                     self._sound.take(packet)
             elif frames := self._decode(packet):
-                return self._shot(frames[-1], start_ns, len(frames) - 1)
+                return self._captured(frames[-1], start_ns, len(frames) - 1)
         raise SourceLostError(f"{self._name} sends no picture that can be decoded")
 
     def _receive(self) -> "av.Packet[Any]":
@@ -128,7 +128,7 @@ class StreamSource:
             return next(self._packets)
         except StopIteration:
             raise SourceLostError(f"{self._name} has ended") from None
-        except (av.FFmpegError, IndexError, ValueError) as error:  # PyAV does not know streams that appear later
+        except (av.FFmpegError, IndexError, ValueError) as error:  # PyAV ignores streams that appear later
             if isinstance(error, av.error.ExitError | TimeoutError):
                 raise SourceLostError(f"no picture from {self._name} for {_READ_S:g} s") from error
             raise SourceLostError(f"{self._name} was cut off: {_reason(error)}") from error
@@ -140,7 +140,7 @@ class StreamSource:
             return []
         return [frame for frame in frames if max(frame.width, frame.height) <= MAX_SIDE]
 
-    def _shot(self, frame: av.VideoFrame, start_ns: int, skipped: int) -> Shot:
+    def _captured(self, frame: av.VideoFrame, start_ns: int, skipped: int) -> CapturedFrame:
         if self._maker is None or picture_format(frame, orientation_of(frame)) != self._maker.format:
             self._maker = FrameMaker(self._name, frame)
         try:
@@ -148,7 +148,7 @@ class StreamSource:
         except MediaError as error:
             raise SourceLostError(str(error)) from error
         sound = self._sound.with_picture(frame.time, start_ns) if self._sound else ()
-        return Shot(made.picture, start_ns, start_ns, made.decode_ms, made.convert, skipped, sound)
+        return CapturedFrame(made.picture, start_ns, start_ns, made.decode_ms, made.convert, skipped, sound)
 
 
 def _rate(rate: Fraction | None) -> float:
@@ -156,13 +156,13 @@ def _rate(rate: Fraction | None) -> float:
 
 
 def _reason(error: Exception) -> str:
-    """Why FFmpeg gave up, in plain words."""
+    """Why FFmpeg failed, in plain words."""
     if isinstance(error, av.error.ExitError | TimeoutError):
-        return "nothing comes in time"
+        return "it does not answer in time"
     if isinstance(error, _NO_VIDEO):
         return "it is no video in a known format"
     if isinstance(error, OSError) and error.errno == errno.EIO:
-        return "no such host is known, or it hung up"
+        return "no such host, or it closed the connection"
     if isinstance(error, av.FFmpegError):
         return (error.strerror or "the connection failed").lower()
-    return "the address makes no sense"
+    return "the address is not valid"

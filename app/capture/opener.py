@@ -1,4 +1,4 @@
-"""What a person calls a camera goes in; a function that opens it, again and again if need be, comes out."""
+"""The name that a user gives a camera goes in; a function that opens it, repeatedly if needed, comes out."""
 
 import os
 import re
@@ -10,26 +10,26 @@ from .camera import open_camera
 from .clip import open_clip
 from .network import SCHEMES, open_network
 from .pattern import open_pattern
-from .source import Opener, Wanted
+from .source import CaptureRequest, Opener
 
 PATTERN = "pattern"
 _CAMERA = re.compile(r"[0-9]{1,3}|/dev/.+")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: C:/ is a drive
 
 
-def opener(camera: str, wanted: Wanted) -> Opener:
-    """ "0" and "/dev/video0" are cameras, "http://..." and its like streams, "pattern" the test pattern, else a file.
+def opener(camera: str, requested: CaptureRequest) -> Opener:
+    """ "0" and "/dev/video0" are cameras, "http://..." and the like streams, "pattern" the test pattern, else a file.
 
-    Raises UsageError where it is none of them.
+    Raises UsageError for anything else.
     """
     if not camera.strip():
         raise UsageError("no camera is named; give its number, an address, a video file or 'pattern'")
     if camera == PATTERN:
-        return partial(open_pattern, wanted)
+        return partial(open_pattern, requested)
     if _CAMERA.fullmatch(camera) and not os.path.isfile(camera):
-        return partial(open_camera, camera, wanted)
+        return partial(open_camera, camera, requested)
     if (address := _ADDRESS.match(camera)) is None:
-        return partial(open_clip, camera, wanted)
+        return partial(open_clip, camera, requested)
     if address[1].lower() not in SCHEMES:
-        raise UsageError(f"{address[0][:20]} is no address that can be opened; known are {', '.join(SCHEMES)}")
-    return partial(open_network, camera, wanted)
+        raise UsageError(f"{address[0][:20]} is not an address that can be opened; known are {', '.join(SCHEMES)}")
+    return partial(open_network, camera, requested)

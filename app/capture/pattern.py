@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..media.frames import check_size
 from ..picture.picture import Matrix, Picture, PictureFormat, Plane
 from .raw import rgba_of
-from .source import Shot, Wanted
+from .source import CapturedFrame, CaptureRequest
 
 _COLUMNS, _ROWS = 16, 2
 _SYNC = ((1, 0), (0, 1))  # how each row begins: white is 1
@@ -88,11 +88,11 @@ class PatternSource:
     stamps = "made"
     may_stand_still = True
 
-    def __init__(self, wanted: Wanted) -> None:
-        width, height = wanted.size
-        self.fps = wanted.fps if wanted.fps > 0 else 30.0
+    def __init__(self, requested: CaptureRequest) -> None:
+        width, height = requested.size
+        self.fps = requested.fps if requested.fps > 0 else 30.0
         matrix: Matrix = "bt709" if width >= 1280 or height >= 720 else "bt601"
-        self.format = PictureFormat(wanted.size, "yuv", 8, (1, 1), matrix, full_range=False, siting="left")
+        self.format = PictureFormat(requested.size, "yuv", 8, (1, 1), matrix, full_range=False, siting="left")
         self.description = f"test pattern, I420 {width}x{height}, {self.fps:g} fps"
         self._luma, self._chroma = _background(self.format)
         self._disc = _disc(min(width, height) // 6)
@@ -100,7 +100,7 @@ class PatternSource:
         self._index = 0
         self._start_ns = perf_counter_ns()
 
-    def read(self) -> Shot:
+    def read(self) -> CapturedFrame:
         """The next picture, when it is due; pictures whose time is over are left out."""
         period_ns = 1e9 / self.fps
         behind = int((perf_counter_ns() - self._start_ns) / period_ns) - self._index
@@ -111,10 +111,10 @@ class PatternSource:
         picture = self._draw(self._index)
         self._index += 1
         made_ms = (perf_counter_ns() - made_ns) / 1e6
-        return Shot(picture, made_ns, made_ns, made_ms, partial(rgba_of, picture), skipped)
+        return CapturedFrame(picture, made_ns, made_ns, made_ms, partial(rgba_of, picture), skipped)
 
     def close(self) -> None:
-        """Nothing has to be given back."""
+        """There is nothing to release."""
 
     def _draw(self, index: int) -> Picture:
         luma = self._luma.copy()
@@ -128,10 +128,10 @@ class PatternSource:
         return Picture(self.format, (luma, *self._chroma))
 
 
-def open_pattern(wanted: Wanted) -> PatternSource:
-    """Of the wanted size and rate, 30 a second if none is wanted. Raises UsageError where the size is absurd."""
-    check_size(wanted.size, "the test pattern")
-    return PatternSource(wanted)
+def open_pattern(requested: CaptureRequest) -> PatternSource:
+    """Of the wanted size and rate, 30 a second if none is wanted. Raises UsageError for an invalid size."""
+    check_size(requested.size, "the test pattern")
+    return PatternSource(requested)
 
 
 def _background(format: PictureFormat) -> tuple[Plane, tuple[Plane, Plane]]:

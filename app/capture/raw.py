@@ -1,6 +1,6 @@
 """A camera's buffer and how it is laid out go in, a picture comes out: as it lies in memory, or decoded from JPEG.
 
-Buffers come from a device that may be anything: each is measured before it is believed. Names of formats are the four
+A device is not trusted: each buffer is measured before it is used. Names of formats are the four
 characters of V4L2 (linux/videodev2.h): YUYV and UYVY are packed 4:2:2, NV12 and NV21 luma and one plane of both chromas
 at half size, YU12 and YV12 three planes, GREY luma alone, BGR3 and RGB3 three bytes a pixel, MJPG one JPEG a picture.
 """
@@ -23,10 +23,10 @@ from ..picture.picture import ImageSize, Layout, Matrix, Orientation, Picture, P
 from ..picture.preprocess import Preprocessor
 from ..picture.video_frame import picture_format, views
 
-Bytes = npt.NDArray[np.uint8]
+CameraBytes = npt.NDArray[np.uint8]
 
 ALIASES = {"YUY2": "YUYV", "HDYC": "UYVY", "I420": "YU12", "IYUV": "YU12", "Y800": "GREY", "JPEG": "MJPG"}
-PIXELS = ("YUYV", "UYVY", "NV12", "YU12", "YV12", "NV21", "MJPG", "BGR3", "RGB3", "GREY")  # the one liked best first
+PIXELS = ("YUYV", "UYVY", "NV12", "YU12", "YV12", "NV21", "MJPG", "BGR3", "RGB3", "GREY")  # in order of preference
 _MOST_JPEG_PIXELS = 1 << 26  # a few bytes can claim any size; 8K is half of this
 _PACKED: dict[str, Layout] = {"YUYV": "yuyv", "UYVY": "uyvy"}
 
@@ -38,7 +38,7 @@ def row_bytes(pixels: str, width: int) -> int:
 
 
 class BadBufferError(MediaError):
-    """A buffer that is not the picture that it should be. One is no harm; it is skipped."""
+    """A buffer that is not the picture that it should be. A single one is skipped."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class RawFormat:
     full_range: bool = False
 
 
-def picture_of(data: Bytes, raw: RawFormat) -> Picture:
+def picture_of(data: CameraBytes, raw: RawFormat) -> Picture:
     """The picture in a buffer, of any shape, whose memory the picture keeps; MJPG is for JpegDecoder.
 
     Raises BadBufferError for buffers that are too short or far too long, and for sizes that cannot be.
     """
     width, height = raw.size
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
-        raise BadBufferError(f"the camera claims pictures of {width}x{height} pixels, which cannot be")
+        raise BadBufferError(f"the camera claims pictures of {width}x{height} pixels, which is impossible")
     flat = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
     if raw.pixels in ("BGR3", "RGB3"):
         (color,) = _cut(flat, raw, ((height, width, 3),))
@@ -90,7 +90,7 @@ def format_of(raw: RawFormat) -> PictureFormat:
     raise BadBufferError(f"pictures of the format {raw.pixels} cannot be read; choose another one with --pixels")
 
 
-def _cut(flat: Bytes, raw: RawFormat, shapes: tuple[tuple[int, ...], ...]) -> tuple[Plane, ...]:
+def _cut(flat: CameraBytes, raw: RawFormat, shapes: tuple[tuple[int, ...], ...]) -> tuple[Plane, ...]:
     """Views of the planes, one after the other; rows of three planes' chroma are half as far from each other."""
     planes: list[Plane] = []
     offset = end = 0
@@ -119,9 +119,9 @@ class JpegDecoder:
         self._codec.thread_count = 1
         self._codec.options = {"err_detect": "explode", "max_pixels": str(_MOST_JPEG_PIXELS)}
 
-    def __call__(self, data: Bytes) -> tuple[Picture, Callable[[], Rgba]]:
+    def __call__(self, data: CameraBytes) -> tuple[Picture, Callable[[], Rgba]]:
         """The picture, and what makes upright RGBA of it. Raises BadBufferError for damaged ones."""
-        if not data.size:  # the decoder would take that for the end
+        if not data.size:  # the decoder would take that for the end of the stream
             raise BadBufferError("the camera sent an empty picture")
         try:
             frames = self._codec.decode(av.Packet(data.tobytes()))

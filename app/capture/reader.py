@@ -1,4 +1,4 @@
-"""A way to open a source goes in; its pictures and what becomes of it are told, from a thread of its own."""
+"""A way to open a source goes in; events come out, from a thread of its own: its pictures, failures and end."""
 
 import contextlib
 import threading
@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from .source import Opener, Shot, Source
+from .source import CapturedFrame, Opener, Source
 
 _GRACE_S = 1.0  # how long a reader waits for the one before to give the device back
 
 
 @dataclass(frozen=True)
-class Opened:
+class SourceOpened:
     """The source is open; what it says of itself. at_ns is a reading of the clock, here and below."""
 
     at_ns: int
@@ -25,16 +25,16 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Pictured:
+class FrameArrived:
     """A picture came; stamps says where its captured_ns is from."""
 
     at_ns: int
-    shot: Shot
+    captured: CapturedFrame
     stamps: str
 
 
 @dataclass(frozen=True)
-class Failed:
+class SourceFailed:
     """The source could not be opened, or is lost; the reason is one line."""
 
     at_ns: int
@@ -42,28 +42,28 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Ended:
+class SourceEnded:
     """The source came to its end."""
 
     at_ns: int
 
 
-Event: TypeAlias = Opened | Pictured | Failed | Ended
-Clock: TypeAlias = Callable[[], int]  # its readings are nanoseconds, and never go back
+SourceEvent: TypeAlias = SourceOpened | FrameArrived | SourceFailed | SourceEnded
+TimeSource: TypeAlias = Callable[[], int]  # its readings are nanoseconds, and never go back
 
 
-class Reader:
-    """Opens a source, reads it and closes it, all on one thread, which nobody ever needs to wait for.
+class SourceReader:
+    """Opens a source, reads it and closes it, all on one thread, for which no caller needs to wait.
 
-    A thread that a driver does not let go of is given up: when it comes back it closes its source, and says nothing.
+    A thread that hangs in a driver is abandoned: when it returns, it closes its source and sends no more events.
     """
 
     def __init__(
         self,
         open_source: Opener,
-        tell: "Callable[[Reader, Event], None]",
-        before: "Reader | None" = None,
-        clock: Clock = perf_counter_ns,
+        tell: "Callable[[SourceReader, SourceEvent], None]",
+        before: "SourceReader | None" = None,
+        clock: TimeSource = perf_counter_ns,
     ) -> None:
         """It begins at once, but for `before`, which was given up and may still hold the device for a moment.
 
@@ -80,7 +80,7 @@ class Reader:
         return self._thread.is_alive()
 
     def give_up(self) -> None:
-        """Tell nothing any more, and end as soon as the source lets it."""
+        """Send no more events, and end as soon as the source returns."""
         self._given_up.set()
 
     def join(self, timeout_s: float) -> None:
@@ -101,18 +101,18 @@ class Reader:
                 with contextlib.suppress(Exception):  # a device that is gone may refuse to be closed
                     source.close()
         except Exception as error:  # of a driver anything may come; nothing of it may end the thread without a word
-            self._say(Failed(self._clock(), _reason(error)))
+            self._say(SourceFailed(self._clock(), _reason(error)))
 
     def _read(self, source: Source) -> None:
-        self._say(Opened(self._clock(), source.description, source.fps, source.may_stand_still))
+        self._say(SourceOpened(self._clock(), source.description, source.fps, source.may_stand_still))
         while not self._given_up.is_set():
-            shot = source.read()
-            if shot is None:
-                self._say(Ended(self._clock()))
+            captured = source.read()
+            if captured is None:
+                self._say(SourceEnded(self._clock()))
                 return
-            self._say(Pictured(self._clock(), shot, source.stamps))
+            self._say(FrameArrived(self._clock(), captured, source.stamps))
 
-    def _say(self, event: Event) -> None:
+    def _say(self, event: SourceEvent) -> None:
         if not self._given_up.is_set():
             self._tell(self, event)
 

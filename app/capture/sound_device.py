@@ -125,7 +125,7 @@ def _opened(form: str, name: str) -> av.container.InputContainer:
             return av.open(target, "r", format=form, container_options=dict(options))
         except (av.FFmpegError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
-    help = alsa.advice(os.environ) if form == "alsa" else ""
+    help = alsa.alsa_advice(os.environ) if form == "alsa" else ""
     raise SourceError(
         f"microphone {one_line(name)} cannot be opened ({reason}): "
         + (help or "is it plugged in, and allowed? 'texelflow live --list' shows what is there")

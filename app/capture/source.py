@@ -1,4 +1,4 @@
-"""What a picture that has just arrived is, and what everything that delivers such pictures looks like.
+"""The interface of live sources: a request goes in, an open source delivers captured frames.
 
 A source is one opened camera, network stream, clip or test pattern. One thread opens, reads and closes it.
 """
@@ -19,17 +19,17 @@ class SourceError(MediaError):
 
 
 class SourceLostError(MediaError):
-    """A source was open and is no more: unplugged, cut off, or sending what is no picture."""
+    """A source was open and is lost: unplugged, cut off, or sending data that is not a picture."""
 
 
 @dataclass(frozen=True)
-class Shot:
+class CapturedFrame:
     """What a source delivers: a picture whose memory nobody writes to again, and when it was taken.
 
-    captured_ns is of perf_counter's clock; None where nobody knows, then the time of arrival stands for it.
+    captured_ns is of perf_counter's clock; None if unknown; then the time of arrival is used.
     decode_start_ns and decode_ms tell what making the picture took. convert makes upright RGBA of it where its planes
     are not that already. `skipped` pictures before it were passed over by the source, since this one was there already.
-    `sound` is what was heard since the shot before.
+    `sound` is what was heard since the frame before.
     """
 
     picture: Picture = field(repr=False)
@@ -45,7 +45,7 @@ class Source(Protocol):
     """One that is open. description is for a person: "V4L2 /dev/video0, MJPG 1280x720, 30 fps".
 
     stamps says where captured_ns comes from: "driver", "arrival", "stream" or "made". fps is the nominal rate, 0 where
-    unknown. may_stand_still: whether pictures that are equal to the last bit, one after the other, are no fault.
+    unknown. may_stand_still: whether successive pictures may be identical without a fault.
     """
 
     @property
@@ -65,7 +65,7 @@ class Source(Protocol):
     @property
     def may_stand_still(self) -> bool: ...
 
-    def read(self) -> Shot | None:
+    def read(self) -> CapturedFrame | None:
         """The next picture, waited for about a second at most; None at the end of what has an end.
 
         Raises SourceLostError, and when called again after that may do so again.
@@ -78,7 +78,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CaptureRequest:
     """What is asked of a source; it may deliver something else, and says so in its description.
 
     size is (width, height), fps 0 means any. pixels ("auto", "yuyv", "nv12", "mjpg") and api ("auto", "v4l2", "dshow",

@@ -1,4 +1,4 @@
-"""When pictures came and when they say that they were taken go in; times that can be relied on come out."""
+"""Times of arrival and time stamps of pictures go in; plausible, increasing times come out."""
 
 from collections import deque
 
@@ -7,7 +7,7 @@ _WINDOW_NS = 1_000_000_000
 
 
 def sane_stamp(captured_ns: int | None, arrival_ns: int) -> tuple[int, bool]:
-    """When a picture was taken, and whether its own stamp says so: not if it is missing, of the future or very old."""
+    """When a picture was taken, and whether its own stamp says so: not if it is missing, in the future or very old."""
     if captured_ns is not None and 0 <= arrival_ns - captured_ns <= SANE_AGE_NS:
         return captured_ns, True
     return arrival_ns, False

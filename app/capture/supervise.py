@@ -7,28 +7,28 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Phase = Literal["opening", "live", "stalled", "frozen", "lost", "ended"]
+CapturePhase = Literal["opening", "live", "stalled", "frozen", "lost", "ended"]
 Step = Literal["opening", "open", "failed", "ended"]
 
 SECOND_NS = 1_000_000_000
-NOTE_NS = 5 * SECOND_NS  # how long a state speaks of what happened while all is well
+NOTE_NS = 5 * SECOND_NS  # how long a state mentions a past event
 OPEN_PATIENCE_NS = 20 * SECOND_NS  # Media Foundation takes up to 12 s for some cameras
 _FIRST_WAIT_NS, _MOST_WAIT_NS = SECOND_NS // 2, 8 * SECOND_NS
 _LEAST_PATIENCE_NS, _MOST_PATIENCE_NS = 1_500_000_000, 1_750_000_000  # with a tick of 0.25 s: noticed within 2 s
 _FRAMES_MISSED = 4
-_FROZEN_ATTEMPTS = 2  # a still picture may be all there is to see: its source is opened again less eagerly
+_FROZEN_ATTEMPTS = 2  # the scene itself may be still: such a source is opened again less often
 
 
 @dataclass(frozen=True)
 class CaptureState:
     """What a person is told of a source; the message is one line, empty while there is nothing to say."""
 
-    phase: Phase
+    phase: CapturePhase
     message: str = ""
 
 
 @dataclass(frozen=True)
-class Watch:
+class SourceStatus:
     """All that is known of a source. `step` is that of the present attempt, begun at step_ns.
 
     picture_ns is when the last picture came, change_ns when the last came that differed from the one before; None
@@ -43,14 +43,14 @@ class Watch:
     may_stand_still: bool = False
     picture_ns: int | None = None
     change_ns: int | None = None
-    trouble: Phase = "opening"  # why it is being opened
+    trouble: CapturePhase = "opening"  # why it is being opened
     reason: str = ""  # why the last attempt failed
     note: str = ""
     note_ns: int = 0
 
 
 def patience_ns(fps: float) -> int:
-    """How long no picture is no fault: 1.5 s, or four frames of a slow source, but no more than 1.75 s."""
+    """How long a source may go without a picture: 1.5 s, or four frames of a slow source, but no more than 1.75 s."""
     frames_ns = _FRAMES_MISSED / fps * SECOND_NS if fps > 0 else 0
     return int(min(max(frames_ns, _LEAST_PATIENCE_NS), _MOST_PATIENCE_NS))
 
@@ -60,13 +60,13 @@ def back_off_ns(attempts: int) -> int:
     return min(_FIRST_WAIT_NS << min(attempts, 10), _MOST_WAIT_NS)
 
 
-def opening(watch: Watch, now_ns: int) -> Watch:
+def opening(watch: SourceStatus, now_ns: int) -> SourceStatus:
     """It is being opened once more."""
     trouble = trouble_of(watch, now_ns) or "lost"
     return replace(watch, step="opening", step_ns=now_ns, attempts=watch.attempts + 1, trouble=trouble)
 
 
-def opened(watch: Watch, now_ns: int, description: str, fps: float, may_stand_still: bool) -> Watch:
+def opened(watch: SourceStatus, now_ns: int, description: str, fps: float, may_stand_still: bool) -> SourceStatus:
     """It is open. Its name is its description up to the first comma."""
     return replace(
         watch,
@@ -78,29 +78,29 @@ def opened(watch: Watch, now_ns: int, description: str, fps: float, may_stand_st
     )
 
 
-def pictured(watch: Watch, now_ns: int, changed: bool) -> Watch:
+def pictured(watch: SourceStatus, now_ns: int, changed: bool) -> SourceStatus:
     """A picture came; changed: it differs from the one before, or is the first."""
     if not changed:
         return replace(watch, picture_ns=now_ns)
     return replace(watch, picture_ns=now_ns, change_ns=now_ns, attempts=0, reason="")
 
 
-def noted(watch: Watch, now_ns: int, note: str) -> Watch:
-    """Something happened of which a person is told for a while."""
+def noted(watch: SourceStatus, now_ns: int, note: str) -> SourceStatus:
+    """Something happened that the user is told for a while."""
     return replace(watch, note=note, note_ns=now_ns)
 
 
-def failed(watch: Watch, now_ns: int, reason: str) -> Watch:
+def failed(watch: SourceStatus, now_ns: int, reason: str) -> SourceStatus:
     """It could not be opened, or is lost."""
     return replace(watch, step="failed", step_ns=now_ns, trouble="lost", reason=reason)
 
 
-def ended(watch: Watch, now_ns: int) -> Watch:
+def ended(watch: SourceStatus, now_ns: int) -> SourceStatus:
     """It came to its end."""
     return replace(watch, step="ended", step_ns=now_ns)
 
 
-def trouble_of(watch: Watch, now_ns: int) -> Phase | None:
+def trouble_of(watch: SourceStatus, now_ns: int) -> CapturePhase | None:
     """What is wrong; None if nothing is, or the source has ended."""
     if watch.step == "ended":
         return None
@@ -113,10 +113,10 @@ def trouble_of(watch: Watch, now_ns: int) -> Phase | None:
     return None
 
 
-def due_ns(watch: Watch) -> int | None:
+def due_ns(watch: SourceStatus) -> int | None:
     """When to give the present attempt up and open the source again; None: never.
 
-    What never delivered a picture is not opened again by itself, nor is what came to its end.
+    A source that never delivered a picture or has ended is not opened again automatically.
     """
     if watch.picture_ns is None or watch.change_ns is None or watch.step == "ended":
         return None
@@ -129,7 +129,7 @@ def due_ns(watch: Watch) -> int | None:
     return watch.patience_ns + (silent_ns if watch.may_stand_still else min(silent_ns, still_ns))
 
 
-def judge(watch: Watch, now_ns: int) -> CaptureState:
+def state_of(watch: SourceStatus, now_ns: int) -> CaptureState:
     """In what state the source is, and what a person is told of it."""
     if watch.step == "ended":
         return CaptureState("ended", f"{watch.name} has come to its end")
@@ -139,7 +139,7 @@ def judge(watch: Watch, now_ns: int) -> CaptureState:
     return CaptureState(trouble, _complaint(watch, trouble, now_ns) + _prospect(watch, now_ns))
 
 
-def _complaint(watch: Watch, trouble: Phase, now_ns: int) -> str:
+def _complaint(watch: SourceStatus, trouble: CapturePhase, now_ns: int) -> str:
     if trouble == "opening":
         return "opening the source" if watch.step == "opening" else f"waiting for the first picture of {watch.name}"
     if trouble == "stalled":
@@ -149,7 +149,7 @@ def _complaint(watch: Watch, trouble: Phase, now_ns: int) -> str:
     return watch.reason
 
 
-def _prospect(watch: Watch, now_ns: int) -> str:
+def _prospect(watch: SourceStatus, now_ns: int) -> str:
     due = due_ns(watch)
     if due is None:
         return ""

@@ -52,7 +52,7 @@ SUBSCRIBE_EVENT = _request(_WRITE, 90, _SUBSCRIPTION)
 _CAPTURE, _CAPTURE_PLANES, _MEMORY_TO_MEMORY, _OWN_CAPABILITIES = 0x1, 0x1000, 0xC000, 0x80000000
 _SEND_INITIAL = 1  # of subscriptions: tell the present state at once
 _DISCRETE = 1  # of frame sizes and of frame intervals
-_MOST_ENTRIES = 256  # of any list; drivers may not end one
+_MOST_ENTRIES = 256  # of any list; a driver's list may be endless
 _COMMON_SIZES = ((320, 240), (640, 360), (640, 480), (800, 600), (1280, 720), (1920, 1080), (2560, 1440), (3840, 2160))
 _COMMON_RATES = (120.0, 60.0, 50.0, 30.0, 25.0, 24.0, 20.0, 15.0, 10.0, 5.0)
 _JPEG, _SMPTE240M, _REC709, _BT2020 = 7, 2, 3, 10  # of enum v4l2_colorspace
@@ -61,7 +61,7 @@ _DEFAULT_ENCODINGS: dict[int, Matrix] = {_REC709: "bt709", _BT2020: "bt2020", _S
 
 
 @dataclass(frozen=True)
-class Device:
+class VideoDevice:
     """What a device node says it is."""
 
     path: str
@@ -91,10 +91,10 @@ class Current:
     full_range: bool
 
 
-def parse_device(path: str, data: bytes) -> Device:
+def parse_device(path: str, data: bytes) -> VideoDevice:
     """Read struct v4l2_capability."""
     _, card, _, _, all_nodes, this_node = _CAPABILITY.unpack(data)
-    return Device(path, _text(card), this_node if all_nodes & _OWN_CAPABILITIES else all_nodes)
+    return VideoDevice(path, _text(card), this_node if all_nodes & _OWN_CAPABILITIES else all_nodes)
 
 
 def parse_sizes(data: bytes) -> tuple[ImageSize, ...]:
@@ -121,7 +121,7 @@ def parse_rates(data: bytes) -> tuple[float, ...]:
     return tuple(dict.fromkeys((*fastest, *between, *slowest)))
 
 
-def parse_format(data: bytes) -> Current:
+def parse_v4l2_format(data: bytes) -> Current:
     """Read struct v4l2_format of a single plane."""
     _, width, height, pixels, _, stride, size, colorspace, _, _, encoding, quantization, _ = _FORMAT.unpack(data)
     matrix = _ENCODINGS.get(encoding) or _DEFAULT_ENCODINGS.get(colorspace, "bt601")
@@ -182,7 +182,7 @@ def _text(raw: bytes) -> str:
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[Ask]:
+def open_node(path: str) -> Iterator[Ask]:
     """Ask a device node; harmless to whoever else uses it. Raises OSError, on Windows always."""
     if sys.platform == "win32":
         raise OSError(errno.ENOSYS, "Windows has no video devices of Linux", path)
@@ -198,7 +198,7 @@ def opened(path: str) -> Iterator[Ask]:
             os.close(handle)
 
 
-def device_at(ask: Ask, path: str) -> Device:
+def device_at(ask: Ask, path: str) -> VideoDevice:
     """What is at a path. Raises OSError where it is no video device."""
     data = bytearray(_CAPABILITY.size)
     ask(QUERYCAP, data)
@@ -209,7 +209,7 @@ def current_format(ask: Ask, buffer_type: int = 1) -> Current:
     """The format that a device is set to. Raises OSError."""
     data = bytearray(_FORMAT.pack(buffer_type, *[0] * 12))
     ask(G_FMT, data)
-    return parse_format(bytes(data))
+    return parse_v4l2_format(bytes(data))
 
 
 def state_by_event(ask: Ask, kind: int) -> int | None:

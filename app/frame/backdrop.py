@@ -1,4 +1,4 @@
-"""The file of a background goes in, and the time of each frame; what is behind the person then comes out as a texture.
+"""The file of a background goes in, and the time of each frame; the background at that time comes out as a texture.
 
 A recording plays at its own pace, by the time that passes between frames: where those are recorded themselves, all
 pictures are the same in every run.
@@ -22,14 +22,14 @@ from .upload import FrameTextures
 
 DEFAULT_BACKGROUND = "background.jpg"  # among the assets
 
-_MOST_STEP_MS = 1000.0  # by which one frame moves a background
+_MOST_STEP_MS = 1000.0  # by which a background advances in one frame
 _MOST_TAPS = 4
 
 
 class Backdrop:
-    """What is behind the person: RGBA of the frame's size, its top row first. Belongs to the context's thread.
+    """The new background: RGBA of the frame's size, its top row first. Belongs to the context's thread.
 
-    `message` is one line about the file, for a person: '' while all is well. `waits` says that every picture has to be
+    `message` is one line about the file for the user, or ''. `waits` says that every picture has to be
     the right one, so that decoding is waited for; else the last one stays until the next is there.
     """
 
@@ -41,7 +41,7 @@ class Backdrop:
         self._target: OffscreenTarget | None = None
         self._cover: _Cover | None = None
         self._chosen = background
-        self._files = ExitStack()  # those of assets, where they had to be unpacked
+        self._files = ExitStack()  # the assets, where they had to be unpacked
         self._feed: BackgroundFeed | None = None
         self._coming: BackgroundFeed | None = None
         self._time_ms = 0.0  # since the background began
@@ -50,9 +50,9 @@ class Backdrop:
             self._show_at_once(background)
 
     def change(self, background: Path | None) -> None:
-        """Read another file, and show it as soon as that is done; what is wrong with it will be in `message`.
+        """Read another file, and show it as soon as that is done; errors will be in `message`.
 
-        None is the picture that comes along.
+        None is the picture of the package.
         """
         if background == self._chosen:
             return
@@ -62,7 +62,7 @@ class Backdrop:
         self._coming = BackgroundFeed(background or self._default(), self.size)
 
     def update(self, time_ms: float) -> None:
-        """Show what is due in the frame of a time. Where none was chosen it is a picture that comes along."""
+        """Show what is due in the frame of a time. By default it is a picture of the package."""
         if self._frame_ms is not None:
             self._time_ms += min(max(time_ms - self._frame_ms, 0.0), _MOST_STEP_MS)
         self._frame_ms = time_ms

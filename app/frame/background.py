@@ -1,4 +1,4 @@
-"""An image file goes in, RGBA bytes of the frame's size come out: the background that replaces what is not a person."""
+"""An image file goes in, RGBA bytes of the frame's size come out: the background that is put behind the person."""
 
 from pathlib import Path
 

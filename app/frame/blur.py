@@ -8,14 +8,14 @@ nothing of the person spreads into it, and little of pixels that are in part per
     smooth  a Gaussian along the rows, then one along the columns; the picture repeats its outermost pixels
     show    composite.frag interpolates bilinearly, and divides colour by weight
 
-For a light wrap the background is what the look puts behind the person, and what is shown of it is
+For a light wrap the background is the look's new background, and the light is
 
     spill   the person's colour p becomes p + strength * max(colour - weight * p, 0), colour not divided by weight: it
             goes towards the background's as far as that is near, where that is brighter
 
 That is the light wrap of compositing (R. Brinkmann, The Art and Science of Digital Compositing): the background within
 the inverted matte, both blurred, laid over the person. It only lightens, and never beyond the background: so there is
-no rim brighter than either, and people do not look torn before the dark. 2 x 2 pixels of a cell do for it.
+no rim brighter than either, and no ragged edge in front of dark backgrounds. 2 x 2 samples of a cell suffice for it.
 
 A radius is two standard deviations, in pixels of the frame. The factor grows with it, so that the Gaussian is about as
 wide in cells for any radius, and a large one costs less than a small one.
@@ -52,7 +52,7 @@ def gaussian(radius: float) -> Gaussian:
     """For a radius in pixels, at least LEAST_RADIUS and at most MOST_RADIUS."""
     deviation = min(max(radius, LEAST_RADIUS), MOST_RADIUS) / 2
     factor = max(_LEAST_FACTOR, int(deviation / _CELLS))
-    variance = (deviation / factor) ** 2 - 0.25  # less what shrinking and interpolating spread
+    variance = (deviation / factor) ** 2 - 0.25  # less the blur by shrinking and interpolating
     reach = ceil(3 * variance**0.5)
     powers = [exp(-(distance**2) / (2 * variance)) for distance in range(reach + 1)]
     total = 2 * sum(powers) - powers[0]
@@ -70,7 +70,7 @@ class Blur:
         self._smooth = Drawing(context, "blur_smooth.frag", {"MOST_REACH": _MOST_REACH}, {"cells": unit}, "blur smooth")
 
     def run(self, radius: float, shrink: Drawing) -> int:
-        """Blur what is bound; the factor, with the result bound. `shrink` is blur_shrink.frag, in use, but for that."""
+        """Blur what is bound and bind the result; the factor. `shrink` is blur_shrink.frag, in use, but for that."""
         plan = gaussian(radius)
         size = _cells(self._frame_size, plan.factor)
         shrink.set_ints("factor", plan.factor)

@@ -9,7 +9,7 @@ from ..media.sources import VideoFrame
 from ..picture.preprocess import Fit
 from .backdrop import Backdrop
 from .effects import Effect
-from .looks import Choice
+from .looks import ChosenLook
 from .pipeline import Stage
 from .refine import Refiner
 from .render import Compositor, Look
@@ -26,12 +26,12 @@ class Canvas:
         segmenter: DrawableMask,
         target: OffscreenTarget,
         fit: Fit,
-        choice: Choice,
+        choice: ChosenLook,
         *,
         backdrop: Backdrop | None = None,
         refiner: Refiner | None = None,
     ) -> None:
-        """`backdrop` stays its maker's; without one the chosen background is opened, and waited for in each frame.
+        """`backdrop` is not released here; without one the chosen background is opened, and waited for in each frame.
 
         Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
         """
@@ -60,7 +60,7 @@ class Canvas:
 
     @property
     def message(self) -> str:
-        """One line about the background, for a person; '' while all is well."""
+        """One line about the background for the user; '' if there is nothing to say."""
         return self._backdrop.message
 
     @property
@@ -69,9 +69,9 @@ class Canvas:
         return self._backdrop.uploaded_bytes
 
     def set_background(self, background: Path | None) -> None:
-        """Show another file behind the person as soon as it is read; what is wrong with it will be in `message`.
+        """Show another file behind the person as soon as it is read; errors will be in `message`.
 
-        None is the picture that comes along.
+        None is the picture of the package.
         """
         self._backdrop.change(background)
 
@@ -112,7 +112,7 @@ class Canvas:
         self._compositor.draw(self._segmenter.mask, self.target)
 
     def release(self) -> None:
-        """Free all but the target, and a backdrop that came from elsewhere."""
+        """Free all but the target, and a backdrop that was passed in."""
         for part in (self._compositor, *self._drawn.values(), self._wide, self._own_backdrop):
             if part:
                 part.release()

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context, compile_program
-from texelflow.gpu_delegate.shader import Value, load
+from texelflow.gpu_delegate.shader import ParameterValue, load
 
 from ..picture.preprocess import ImageSize
 
@@ -16,7 +16,12 @@ class Drawing:
     """One fragment shader, compiled."""
 
     def __init__(
-        self, context: Context, shader: str, defines: Mapping[str, Value], samplers: Mapping[str, int], label: str
+        self,
+        context: Context,
+        shader: str,
+        defines: Mapping[str, ParameterValue],
+        samplers: Mapping[str, int],
+        label: str,
     ) -> None:
         """`samplers` are the texture units by name. Raises DeviceError if the shader does not compile."""
         gl = context.gl
@@ -25,7 +30,7 @@ class Drawing:
         self._places: dict[str, int] = {}
         self._values: dict[str, tuple[float, ...]] = {}  # what uniforms hold
         self._name = compile_program(context, stages, label)
-        self._corners = gl.generate("VertexArrays")  # empty: the core profile draws nothing without one
+        self._corners = gl.generate("VertexArrays")  # empty: the core profile requires one
         self.use()
         for sampler, unit in samplers.items():
             self.set_ints(sampler, unit)
@@ -58,7 +63,7 @@ class Drawing:
 
     def _place(self, uniform: str) -> int:
         """Where it is set; -1 for one that the shader does not have."""
-        if uniform not in self._places:  # threaded drivers empty their queue to answer
+        if uniform not in self._places:  # threaded drivers flush their queue to answer
             self._places[uniform] = self._gl.glGetUniformLocation(self._name, uniform.encode())
         return self._places[uniform]
 

@@ -1,4 +1,4 @@
-"""Nothing goes in; the names of the effects and the limits of looks come out, without what it takes to draw them."""
+"""The names of the effects and the limits of looks: constants that need none of the drawing code."""
 
 import re
 from typing import Literal, get_args
@@ -11,6 +11,6 @@ LEAST_GAMMA, MOST_GAMMA = 0.1, 10.0  # of the mask's curve
 
 
 def effect_by_number(number: int, now: Effect) -> Effect | None:
-    """The effect of a number from 1 on, or for 0 the one that comes after `now`, round and round; None: no such one."""
+    """The effect of a number from 1 on, or for 0 the one after `now`, cyclically; None: no such effect."""
     place = EFFECTS.index(now) + 1 if number == 0 else number - 1
     return None if number > len(EFFECTS) else EFFECTS[place % len(EFFECTS)]

@@ -1,4 +1,4 @@
-"""Records of frames go in; the numbers that a person watches come out, over the last frames, a few times a second."""
+"""Records of frames go in; the figures of the overlay come out, over the last frames, a few times a second."""
 
 import time
 from collections import deque
@@ -11,8 +11,8 @@ import numpy.typing as npt
 from .pipeline import FrameRecord
 
 WINDOW = 120  # frames: some seconds of video, enough for a 99th percentile
-_REFRESH_NS = 300_000_000  # numbers that change more often cannot be read
-_PAUSE_MS = 1000.0  # nothing in hand for that long: playback was paused, which is no frame time
+_REFRESH_NS = 300_000_000  # figures that change more often cannot be read
+_PAUSE_MS = 1000.0  # no frame for that long: playback was paused, which is not a frame time
 _PERCENTILES = (50, 95, 99, 100)
 OVERLAY = "overlay"  # the stage whose time is the overlay's own cost
 
@@ -29,7 +29,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class StageFigures:
-    """What a stage takes; gpu is None where the device does not tell."""
+    """What a stage takes; gpu is None where the device has no timer."""
 
     name: str
     cpu: Spread
@@ -38,7 +38,7 @@ class StageFigures:
 
 @dataclass(frozen=True)
 class CameraFigures:
-    """What is known of a camera, or of what stands for one, at one moment. All counts are since it was opened.
+    """The state of a camera or another source at one moment. All counts are since it was opened.
 
     stamps names what its frames' ages are counted from: "driver", "arrival", "stream", "made".
     """
@@ -47,14 +47,14 @@ class CameraFigures:
     stamps: str
     frames_per_s: float  # as pictures come; 0 before that is known
     used: int
-    dropped: int  # came, and a newer one was there before they were used
+    dropped: int  # replaced by a newer one before they were used
     repeated: int  # came twice
     lost: int = 0  # how often it was gone
     work: str = ""  # for how many frames the network ran, and why not for the others; for a person
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: a new one is made when the numbers change
-class Summary:
+class FigureSummary:
     """The numbers of one moment. Rates are 0 and times empty until there is something to tell."""
 
     stages: tuple[StageFigures, ...] = ()
@@ -86,7 +86,7 @@ class Figures:
         """
         if window < 1:
             raise ValueError(f"a window of {window} frames")
-        self._summary = Summary()
+        self._summary = FigureSummary()
         self._is_due = False
         self.intervals_ms: deque[float] = deque(maxlen=window)
         self.window, self._cpu_s, self._camera = window, cpu_s, camera
@@ -121,7 +121,7 @@ class Figures:
         self._is_due |= record.start_ns >= due_ns or self._count == 1
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> FigureSummary:
         """The numbers of this moment, or of one not long ago."""
         if self._is_due and self._last is not None:
             self._renew(self._last)
@@ -137,7 +137,7 @@ class Figures:
         frame_ms = sum(self.intervals_ms) / len(self.intervals_ms) if self.intervals_ms else 0.0
         stages = self._stage_figures()
         overlay = next((stage.cpu.p50 for stage in stages if stage.name == OVERLAY), None)
-        self._summary = Summary(
+        self._summary = FigureSummary(
             stages,
             1000 / frame_ms if frame_ms else 0.0,
             frame_ms,

@@ -6,7 +6,7 @@ from typing import Protocol
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.opengl import BufferRange
-from texelflow.gpu_delegate.runtime import Progress
+from texelflow.gpu_delegate.runtime import CompileProgress
 
 from ..models.loading import SegmentationModel
 from ..picture.picture import Picture, PictureFormat
@@ -50,7 +50,7 @@ class GlFrameJob:
         context: Context,
         model: SegmentationModel,
         frame: PictureFormat,
-        progress: Progress | None = None,
+        progress: CompileProgress | None = None,
         precision: Precision = "fp32",
         fit: Fit = "stretch",
     ) -> None:

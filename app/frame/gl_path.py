@@ -6,8 +6,8 @@ from typing import Any
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import draft
-from texelflow.gpu_delegate.runtime import Program, Progress, TensorRange, device_of
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange, device_of
 
 from ..models.loading import SegmentationModel
 from ..picture.picture import Picture, PictureFormat
@@ -27,7 +27,7 @@ class GlPath:
         model: SegmentationModel,
         frame_format: PictureFormat,
         fit: Fit = "stretch",
-        progress: Progress | None = None,
+        progress: CompileProgress | None = None,
         precision: Precision = "fp32",
         kept: int = 1,
     ) -> None:
@@ -67,10 +67,10 @@ class GlPath:
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
         self.model, self.fit, self.precision = model, fit, precision
-        blueprint = draft(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
+        compiled = compile_graph(model.graph, device_of(context), precision=precision)  # may refuse, so it comes first
         with contextlib.ExitStack() as stack:
             self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)
-            self.program = yield from Program.in_steps(context, blueprint, self._to_tensor.run)
+            self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run)
             stack.pop_all()
         self._input = self.program.input
 
@@ -112,7 +112,7 @@ class GlPath:
     @property
     def dispatches(self) -> int:
         """Of one frame: image_to_tensor's and the network's."""
-        return 1 + len(self.program.blueprint.kernels)
+        return 1 + len(self.program.compiled.kernels)
 
     @property
     def uploaded_bytes(self) -> int:

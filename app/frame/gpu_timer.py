@@ -1,7 +1,7 @@
-"""Marks between pieces of work on the device go in; when it came by them comes out some frames later, never waited for.
+"""Marks between pieces of work on the device go in; when it reached them comes out some frames later, without waiting.
 
-Time stamp queries in a ring: one per border, so that n stages take n + 1. What has not come when its place in the ring
-is needed again is given up.
+Time stamp queries in a ring: one per border, so that n stages take n + 1. A result that has not come when its place in
+the ring is needed again is dropped.
 """
 
 import ctypes
@@ -52,7 +52,7 @@ class GpuTimer:
         self._waiting.append(self._free.popleft())
 
     def collect(self) -> Iterator[Borders | None]:
-        """What has arrived, oldest frame first; None for one given up, or whose clock made no sense."""
+        """What has arrived, oldest frame first; None for one given up, or whose clock was implausible."""
         while self._given_up:
             self._given_up -= 1
             yield None
@@ -92,7 +92,7 @@ class GpuTimer:
 class GpuClock:
     """Turns the device's time into that of perf_counter_ns, and is set anew now and then.
 
-    Counters of some devices, Intel's among them, begin again at 0 now and then, whatever bits the driver says.
+    Counters of some devices, Intel's among them, wrap to 0 now and then, whatever number of bits the driver states.
     """
 
     def __init__(self, context: Context) -> None:

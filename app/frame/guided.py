@@ -1,4 +1,4 @@
-"""A frame's textures and its mask on the network's grid go in; how colours tell the mask comes out, cell by cell.
+"""A frame's textures and its mask on the network's grid go in; the mask as a function of colour comes out, by cells.
 
 It is the fast guided filter (He and Sun, "Fast Guided Filter", arXiv 1505.00996) with a colour guide, whose pixels
 count by how sure the network is of them (as in Liba and others, "Sky Optimization", CVPR workshops 2020): an edge of
@@ -8,14 +8,14 @@ which tests/app/frame/test_refine.py has in NumPy:
     cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
     steady  with b the c of the frame before: c = b + w (c - b), w = least + (1 - least) smoothstep(0.03, 0.09, |c - b|)
             and least as in temporal.py, so that a camera's noise does not make edges flicker
-    known   for each 2 x 2 cells: their mean colour g, and the mean k of the p of the 6 x 6 cells around them, which is
-            sure only at some distance from the mask's edges, where networks err
-    vote    of 7 x 7 known in steps of 4 cells, with weights w = (2 k - 1)^4 and u = w exp(-|g - c|^2 / (2 * 0.04^2)):
+    mean    for each 2 x 2 cells: their mean colour g, and the neighbourhood mean k of the p of the 6 x 6 cells around
+            them, which is certain only at some distance from the mask's edges, where networks err
+    vote    bilateral: of 7 x 7 means in steps of 4 cells, w = (2 k - 1)^4, u = w exp(-|g - c|^2 / (2 * 0.04^2)):
             n = 0.01 sum(w max(2 k - 1, 0)), v = (sum(u k) + n + 0.001 p) / (sum(u) + n + 0.001), and with the k that
-            the cell is in d = 1 - smoothstep(0.7, 0.95, |2 k - 1|): p += d (2 v - 1)^2 (v - p). What is near an edge
-            becomes what like colours are known to be, or keeps its mask where they are divided; what is like nothing
-            that is known becomes person, by n, where one is near: collars, hats, what is held
-    fit     over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.001:
+            the cell is in d = 1 - smoothstep(0.7, 0.95, |2 k - 1|): p += d (2 v - 1)^2 (v - p). A cell near an
+            edge takes the mask of similar colours, or keeps its own where those disagree; one whose colour is similar
+            to none becomes person, by n, where a person is near: collars, hats, objects in the hand
+    guided  fit over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.001:
             a = (cov(c, c) + 0.0003 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
     steep   by 2 around 0.5, for linear fits come out flat: a' = 2 a, b' = 2 b - 0.5
 
@@ -36,7 +36,7 @@ picture shows.
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 
-from ..picture.preprocess import Axis, Fit, ImageSize, Sampling, sampling
+from ..picture.preprocess import Fit, ImageSize, SampledAxis, Sampling, sampling
 from .drawing import FRAME_SAMPLERS, Drawing
 from .resample import axis_defines
 from .targets import OffscreenTarget
@@ -44,7 +44,7 @@ from .temporal import CELL
 from .upload import FrameTextures
 
 _UNIT, _BEFORE_UNIT = 3, 4  # what is read in turn, beside the frame's planes
-_KNOWN_UNIT = _BEFORE_UNIT
+_MEANS_UNIT = _BEFORE_UNIT
 
 
 class GuidedFilter:
@@ -64,12 +64,12 @@ class GuidedFilter:
             {**FRAME_SAMPLERS, "steady": _UNIT, "before": _BEFORE_UNIT},
             "refine shrink",
         )
-        self._know, self._vote, self._fit = (
-            Drawing(context, f"refine_{step}.frag", {}, {"cells": _UNIT, "known": _KNOWN_UNIT}, f"refine {step}")
-            for step in ("know", "vote", "fit")
+        self._mean, self._bilateral, self._guided = (
+            Drawing(context, f"refine_{step}.frag", {}, {"cells": _UNIT, "means": _MEANS_UNIT}, f"refine {step}")
+            for step in ("mean", "bilateral", "guided")
         )
         self._cells, self._before, self._voted = (OffscreenTarget(context, size, "floats") for _ in range(3))
-        self._known = OffscreenTarget(context, (-(-size[0] // 2), -(-size[1] // 2)), "floats")
+        self._means = OffscreenTarget(context, (-(-size[0] // 2), -(-size[1] // 2)), "floats")
 
     def run(self, mask: OffscreenTarget, age: int, least: float) -> OffscreenTarget:
         """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first.
@@ -82,10 +82,10 @@ class GuidedFilter:
         self._shrink.use()
         self._shrink.set_floats("least", least)
         self._step(self._shrink, mask, self._cells)
-        self._step(self._know, self._cells, self._known)
-        self._bind(_KNOWN_UNIT, self._known)
-        self._step(self._vote, self._cells, self._voted)
-        self._step(self._fit, self._voted, self._before)
+        self._step(self._mean, self._cells, self._means)
+        self._bind(_MEANS_UNIT, self._means)
+        self._step(self._bilateral, self._cells, self._voted)
+        self._step(self._guided, self._voted, self._before)
         return self._before
 
     def _step(self, drawing: Drawing, source: OffscreenTarget, target: OffscreenTarget) -> None:
@@ -98,13 +98,13 @@ class GuidedFilter:
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""
-        for drawing in (self._shrink, self._know, self._vote, self._fit):
+        for drawing in (self._shrink, self._mean, self._bilateral, self._guided):
             drawing.release()
-        for target in (self._cells, self._before, self._voted, self._known):
+        for target in (self._cells, self._before, self._voted, self._means):
             target.release()
 
 
-def _centres(pixels: Axis) -> Axis:
+def _centres(pixels: SampledAxis) -> SampledAxis:
     """Where the centres of cells lie in the frame, from where the network's pixels lie in it."""
     count, step = -(-pixels.count // CELL), 2 * CELL * pixels.step
-    return Axis(count, pixels.extent, step, (CELL - 1) * pixels.step + 2 * pixels.start, 2 * pixels.den)
+    return SampledAxis(count, pixels.extent, step, (CELL - 1) * pixels.step + 2 * pixels.start, 2 * pixels.den)

@@ -8,8 +8,8 @@ from .render import Color, Look
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A look, and the file that is behind the person if one was chosen."""
+class ChosenLook:
+    """A look, and the file of its background if one was chosen."""
 
     look: Look
     background: Path | None = None

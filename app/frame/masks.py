@@ -16,7 +16,7 @@ from ..media.recorder import write_png
 from ..picture.convert import Rgba
 from ..picture.preprocess import Floats
 
-THRESHOLD = 0.5  # from which on a pixel counts as a person
+THRESHOLD = 0.5  # at and above which a pixel counts as person
 
 _LABEL_ROWS = 32
 _FULL_SCALE = 20.0  # the picture of the differences is white at 1 / 20
@@ -26,7 +26,7 @@ _FULL_SCALE = 20.0  # the picture of the differences is white at 1 / 20
 class MaskLimits:
     """How far masks may be apart. Small masks need some pixels beside the IoU, which leaves them none.
 
-    With halves the outline counts over the whole clip: there are frames whose few pixels a network hesitates over.
+    With halves the outline counts over the whole clip: some frames have few pixels, of which the network is uncertain.
     """
 
     error: float
@@ -52,7 +52,7 @@ class MaskDifference:
     """The GPU's mask of a frame against the CPU's."""
 
     frame: int
-    max_error: float  # not a number where the GPU's mask holds none
+    max_error: float  # NaN where the GPU's mask holds NaN
     mean_error: float
     pixels: int  # on different sides of the threshold
     union: int  # pixels at or above the threshold in either mask

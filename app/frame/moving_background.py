@@ -1,6 +1,6 @@
-"""The file of a background goes in, an image or a recording; its pictures come out at their times, made ahead.
+"""The file of a background goes in, an image or a recording; its pictures come out at their times, decoded ahead.
 
-A recording begins again at its end. All reading and decoding is done on a thread, so that nobody who draws waits.
+A recording begins again at its end. All reading and decoding is done on a thread, so that drawing never waits.
 """
 
 import threading
@@ -17,7 +17,7 @@ from .background import cover, is_image, read_image
 
 Timed = tuple[float, Picture]  # when it is due, in ms since the beginning
 
-_LEAST_MS = 4.0  # between two pictures, whatever the file says: what is too fast takes long to decode
+_LEAST_MS = 4.0  # between two pictures, whatever the file says: decoding must keep up
 _MOST_LATE_MS = 250.0  # beyond that a background goes on from where it is
 
 
@@ -39,7 +39,7 @@ def _open_recording(path: Path) -> FileSource:
 class BackgroundFeed:
     """The pictures of one file. All methods are for one thread, and none of them waits unless it is asked to.
 
-    `note` is one line for a person, of what has come up since; '' for nothing.
+    `note` is one line for the user about what has happened since; '' for nothing.
     """
 
     def __init__(self, path: Path, size: ImageSize, depth: int = 3) -> None:
@@ -122,7 +122,7 @@ class BackgroundFeed:
                     before_ms, time_ms = time_ms, max(time_ms + _LEAST_MS, begin_ms + frame.time_ms)
                     yield time_ms, frame.picture
             if source.truncated:
-                self.note = f"background {self.path} is cut off; what there is of it is repeated"
+                self.note = f"background {self.path} is cut off; the part that is there is repeated"
             if time_ms == begin_ms:
                 return
             begin_ms = time_ms + (time_ms - before_ms)

@@ -1,9 +1,9 @@
 """Frames go in, one after the other; each runs through an ordered list of stages, and records of what it took come out.
 
-What a stage is about (a network, a picture, a window) is not known here. Where the device's timer is good nothing is
-waited for but the frame before the last: CPU times are what handing over the work took, and GPU times come some frames
-later. Elsewhere (software OpenGL does its work while it is asked to, but for drawing) the device is waited for after
-each stage, and the CPU times are wall clock of finished work.
+The pipeline does not know what a stage does. Where the device's timer is good, only the frame before the last is waited
+for: CPU times are those of submitting the work, and GPU times come some frames later. Elsewhere (software OpenGL does
+most of its work in the call) the pipeline waits for the device after each stage, and the CPU times are wall clock of
+finished work.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ from .gpu_timer import Borders, GpuClock, GpuTimer, timer_health
 DECODE = "decode"  # the first stage of each record, which happened before the frame came here
 
 _WAIT_NS = 100_000_000
-_MOST_WAITS = 100  # 10 s: a device that takes longer for one frame has hung
+_MOST_WAITS = 100  # 10 s: a device that takes longer for one frame hangs
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the way of a frame."""
+    """One step of a frame's path."""
 
     name: str
     run: Callable[[VideoFrame], None]
@@ -86,7 +86,7 @@ class FrameRecord:
 class Pipeline:
     """The stages in their order. Belongs to the thread of the context, if there is one.
 
-    `timer_note` says in plain words why there are no GPU times; None where there are.
+    `timer_note` says why there are no GPU times; None where there are.
     """
 
     def __init__(

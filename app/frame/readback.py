@@ -21,10 +21,10 @@ from texelflow.gpu_delegate.opengl import BufferSpan
 from ..picture.preprocess import ImageSize
 
 Tag = TypeVar("Tag")
-Bytes = npt.NDArray[np.uint8]
+ReadBytes = npt.NDArray[np.uint8]
 
 _WAIT_NS = 100_000_000
-_MOST_WAITS = 100  # 10 s: a device that takes longer for one frame has hung
+_MOST_WAITS = 100  # 10 s: a device that takes longer for one frame hangs
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class ReadbackRing(Generic[Tag]):
         gl.glCopyBufferSubData(*pair, source.offset_bytes, 0, source.size_bytes)
         self._fence(tag, buffer, source.size_bytes)
 
-    def collect(self) -> Iterator[tuple[Tag, Bytes]]:
+    def collect(self) -> Iterator[tuple[Tag, ReadBytes]]:
         """What has arrived, oldest first, but never the newest request; waits only if the ring is full."""
         while len(self._waiting) > 1 and (self.full or self._signalled(self._waiting[0], 0)):
             yield self._map()
 
-    def drain(self) -> Iterator[tuple[Tag, Bytes]]:
+    def drain(self) -> Iterator[tuple[Tag, ReadBytes]]:
         """Everything that is still under way, oldest first, waiting for it: for the end of a recording."""
         while self._waiting:
             yield self._map()
@@ -126,7 +126,7 @@ class ReadbackRing(Generic[Tag]):
             self._context.check_errors("waiting for a picture")
         return state in (opengl.ALREADY_SIGNALED, opengl.CONDITION_SATISFIED)
 
-    def _map(self) -> tuple[Tag, Bytes]:
+    def _map(self) -> tuple[Tag, ReadBytes]:
         gl, request = self._context.gl, self._waiting[0]
         if not any(self._signalled(request, _WAIT_NS) for _ in range(_MOST_WAITS)):
             raise DeviceError(f"{self._context.renderer} did not finish a frame within 10 s; try a smaller size")
@@ -144,7 +144,7 @@ class ReadbackRing(Generic[Tag]):
         return request.tag, data.reshape(-1)
 
 
-def read_buffer(context: Context, source: BufferSpan) -> Bytes:
+def read_buffer(context: Context, source: BufferSpan) -> ReadBytes:
     """The bytes of part of a buffer, now: waits for all that was asked of the device before."""
     data = np.empty(source.size_bytes, np.uint8)
     context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
@@ -154,7 +154,7 @@ def read_buffer(context: Context, source: BufferSpan) -> Bytes:
     return data
 
 
-def frame_mask(data: Bytes, frame_size: ImageSize) -> npt.NDArray[np.float32]:
+def frame_mask(data: ReadBytes, frame_size: ImageSize) -> npt.NDArray[np.float32]:
     """The mask (H, W) out of the padded rows that MaskToFrame writes."""
     width, height = frame_size
     pitch = -(-width // 4) * 4

@@ -1,22 +1,22 @@
-"""A network's mask goes in, frame after frame; one that keeps still and ends at the picture's edges comes out, refined.
+"""A network's mask goes in, frame after frame; a refined one, steady and fitted to the picture's edges, comes out.
 
 Two steps, each on or off at any time: temporal.py makes the mask steady on the network's grid, guided.py fits it to the
 colours of the frame. What comes out is a texture of coefficients: the mask at a pixel is dot(rgb, colour) + alpha, both
 interpolated, clamped to 0..1 and softened (mask_over.glsl). Without the guided step they are (0, 0, 0, mask).
 
 A frame that the network does not see keeps the coefficients of the last one that it saw: they are of colours, so that
-the edge goes on to follow the picture.
+the edge still follows the picture.
 
-With a delay of one frame the picture waits: what is shown is the frame before, and its mask is made of the masks before
-and after it. Where the network saw that frame, its neighbour decides what was in doubt; where it did not, the mask is
-interpolated between those on both sides, if the newest frame has one.
+With a delay of one frame the previous frame is shown, and its mask is computed from the masks before and after it.
+Where the network saw that frame, the next one decides uncertain pixels; where it did not, the mask is interpolated
+between its neighbours, if the newest frame has one.
 """
 
 from dataclasses import dataclass
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.preprocess import Fit
 from .guided import GuidedFilter
@@ -37,7 +37,7 @@ class Refinement:
 
     @property
     def least(self) -> float:
-        """The least that a new mask counts."""
+        """The least weight of a new mask."""
         return (1 - min(max(self.smooth, 0.0), 1.0)) ** 3
 
 
@@ -97,7 +97,7 @@ class Refiner:
         self._blend.blend(tensor, least)
         return seen_later
 
-    def defines(self) -> dict[str, Value]:
+    def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask_over.glsl."""
         return {"REFINED": 1, "CELL": CELL}
 
@@ -106,7 +106,7 @@ class Refiner:
         self._gl.bind_texture(unit, opengl.TEXTURE_2D, self._shown.texture)
 
     def reset(self) -> None:
-        """Forget what was before: after a cut, a seek, or when a source comes back."""
+        """Forget previous masks: after a cut, a seek, or when a source is back."""
         self._frames = 0
 
     def release(self) -> None:

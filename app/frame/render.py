@@ -6,7 +6,7 @@ from types import TracebackType
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferSpan
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop
@@ -40,14 +40,14 @@ _SAMPLERS = {
 class Look:
     """What the picture looks like.
 
-    The mask m is clamp((m - threshold) / softness + 0.5) ** gamma wherever it is used. mirror turns the camera around,
+    The mask m is clamp((m - threshold) / softness + 0.5) ** gamma wherever it is used. mirror mirrors the frame,
     not the background. side_by_side is for windows: the frame as it is, and beside it the result.
     """
 
     effect: Effect = "tint"
     color: Color = (0.1, 0.75, 0.45)
     radius: float | None = None  # of blur, in pixels of the frame; None goes by its height
-    light_wrap: float = 0.0  # from 0 to 1: how much light of what is behind the person spills over its edge
+    light_wrap: float = 0.0  # from 0 to 1: strength of light of the new background on the person's edge
     threshold: float = 0.5
     softness: float = 1.0
     gamma: float = 1.0
@@ -61,7 +61,7 @@ class Look:
 
     @property
     def wraps(self) -> bool:
-        """Whether light spills: only from what is put behind the person."""
+        """Whether there is a light wrap: only from a new background."""
         return self.light_wrap > 0 and self.effect in _BEHIND
 
     @property
@@ -73,7 +73,7 @@ class Look:
 class Compositor:
     """Draws what is in a frame's textures with the mask of one output tensor.
 
-    `look` may be replaced between any two pictures; what it needs is made when it is first seen.
+    `look` may be replaced between any two pictures; what it needs is created at its first use.
     """
 
     def __init__(
@@ -96,7 +96,13 @@ class Compositor:
         back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
-        self._defines: dict[str, Value] = {**sizes, **seen, **axis_defines(back), **layout.defines(), **frame.defines()}
+        self._defines: dict[str, ParameterValue] = {
+            **sizes,
+            **seen,
+            **axis_defines(back),
+            **layout.defines(),
+            **frame.defines(),
+        }
         if refiner:
             self._defines |= refiner.defines()
         self._drawings: dict[tuple[object, ...], Drawing] = {}
@@ -141,7 +147,7 @@ class Compositor:
         return self._blur(_BLUR_UNIT, look.radius or _BLUR_RADIUS * self.frame_size[1], look, behind=0, taps=_BLUR_TAPS)
 
     def _light(self, look: Look) -> int:
-        """Blur what is shown of what is behind the person; the factor likewise."""
+        """Blur the new background for the light wrap; returns the factor likewise."""
         return self._blur(_LIGHT_UNIT, _WRAP_RADIUS * self.frame_size[1], look, _BEHIND[look.effect], _LIGHT_TAPS)
 
     def _blur(self, unit: int, radius: float, look: Look, behind: int, taps: int) -> int:

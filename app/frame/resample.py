@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl, watch
+from texelflow.gpu_delegate import opengl, program_log
 from texelflow.gpu_delegate.context import Context, compile_compute
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.opengl import BufferSpan
 from texelflow.gpu_delegate.roofline import Cost
-from texelflow.gpu_delegate.shader import Value, load
+from texelflow.gpu_delegate.shader import ParameterValue, load
 
-from ..picture.preprocess import Axis, Fit, ImageSize, Sampling, sampling
+from ..picture.preprocess import Fit, ImageSize, SampledAxis, Sampling, sampling
 from .upload import FrameTextures
 
 _MOST_SPAN = 8  # a window of more than 8 x 8 values for 4 x 4 pixels costs more than reading each pixel's own four
@@ -35,7 +35,7 @@ class MaskLayout:
     stride: Literal[1, 4] = 4
     activation: Literal["none", "sigmoid", "softmax"] = "none"
 
-    def defines(self) -> dict[str, Value]:
+    def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask.glsl."""
         return {
             "MASK_W": self.size[0],
@@ -120,7 +120,9 @@ class ImageToTensor:
         self._frame.bind()
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, tensor.buffer, tensor.offset_bytes, tensor.size_bytes)
         gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)  # those who read the bytes before must be done
-        with watch.shown(self._context, "image_to_tensor", (*self._groups, 1), (*self._group, 1), self._cost):
+        with program_log.logged_pass(
+            self._context, "image_to_tensor", (*self._groups, 1), (*self._group, 1), self._cost
+        ):
             gl.glDispatchCompute(*self._groups, 1)
         gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT | opengl.TEXTURE_FETCH_BARRIER_BIT)
 
@@ -164,7 +166,7 @@ class MaskToFrame:
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, *span)
         gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT | opengl.SHADER_STORAGE_BARRIER_BIT)
         cost = Cost(0, tensor.size_bytes, self.size_bytes)
-        with watch.shown(self._context, "mask_to_frame", (*self._groups, 1), (*self._group, 1), cost):
+        with program_log.logged_pass(self._context, "mask_to_frame", (*self._groups, 1), (*self._group, 1), cost):
             gl.glDispatchCompute(*self._groups, 1)
         gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT | opengl.TEXTURE_FETCH_BARRIER_BIT)
 
@@ -174,7 +176,7 @@ class MaskToFrame:
         self._gl.glDeleteProgram(self._program)
 
 
-def axis_defines(way: Sampling) -> dict[str, Value]:
+def axis_defines(way: Sampling) -> dict[str, ParameterValue]:
     """The parameters of sampling.glsl's functions for both axes."""
     axes = (("X", way.x), ("Y", way.y))
     return {f"{name}_{key.upper()}": getattr(axis, key) for name, axis in axes for key in ("step", "start", "den")}
@@ -185,7 +187,7 @@ def all_inside(way: Sampling) -> bool:
     return bool(way.x.inside().all() and way.y.inside().all())
 
 
-def _span(axis: Axis) -> int:
+def _span(axis: SampledAxis) -> int:
     """How many pixels of the other image lie under any four in a row that begin at a multiple of 4."""
     first = np.arange(0, axis.count, 4, dtype=np.int64) * axis.step + axis.start
     return int((((first + 3 * axis.step) // axis.den) - first // axis.den).max()) + 2

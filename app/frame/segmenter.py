@@ -21,9 +21,9 @@ from ..models.loading import SegmentationModel
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Fit, Floats
 from .buffers import mask_buffer
+from .compute import ComputeBackend
 from .cpu_path import CpuPath
 from .gl_path import GlPath
-from .machine import Machine
 from .pipeline import Stage
 from .resample import MaskLayout
 from .upload import FrameTextures
@@ -43,7 +43,7 @@ class DrawableMask(Protocol):
     def layout(self) -> MaskLayout: ...
 
 
-class Segmenter(DrawableMask, Protocol):
+class FrameSegmenter(DrawableMask, Protocol):
     """What makes masks; `dispatches` and `uploaded_bytes` are there to be shown."""
 
     @property
@@ -123,7 +123,7 @@ class CpuSegmenter:
 
 
 def segmenter_in_steps(
-    machine: Machine,
+    compute: ComputeBackend,
     model: SegmentationModel,
     frame: PictureFormat,
     fit: Fit,
@@ -134,17 +134,17 @@ def segmenter_in_steps(
 
     precision is that of tensors on the GPU; the CPU keeps float32. `kept` is how many pictures stay in the textures.
     """
-    if machine.backend == "cpu" or machine.context is None:
-        return CpuSegmenter(machine.context, model, frame, fit, kept)
+    if compute.backend == "cpu" or compute.context is None:
+        return CpuSegmenter(compute.context, model, frame, fit, kept)
     try:
-        path: GlPath = yield from GlPath.in_steps(machine.context, model, frame, fit, precision, kept)
+        path: GlPath = yield from GlPath.in_steps(compute.context, model, frame, fit, precision, kept)
         return path
     except UnsupportedError as error:
         raise UnsupportedError(f"{model.name}: {error}; --backend cpu computes it") from None
 
 
 def make_segmenter(
-    machine: Machine,
+    compute: ComputeBackend,
     model: SegmentationModel,
     frame: PictureFormat,
     fit: Fit,
@@ -153,7 +153,7 @@ def make_segmenter(
     kept: int = 1,
 ) -> GlPath | CpuSegmenter:
     """The same at once, with progress on the console."""
-    steps = segmenter_in_steps(machine, model, frame, fit, precision, kept)
+    steps = segmenter_in_steps(compute, model, frame, fit, precision, kept)
     with console.compilation() as progress:
         while True:
             try:

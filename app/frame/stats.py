@@ -11,7 +11,7 @@ from .pipeline import FrameRecord
 
 
 @dataclass(frozen=True)
-class Summary:
+class TimeSummary:
     """The distribution of one series of times in milliseconds."""
 
     min_ms: float
@@ -26,13 +26,13 @@ class Summary:
         return {name: round(value, 3) for name, value in vars(self).items()}
 
 
-def summarize(times_ms: Sequence[float] | npt.NDArray[np.float64]) -> Summary:
+def summarize(times_ms: Sequence[float] | npt.NDArray[np.float64]) -> TimeSummary:
     """The distribution of at least one time. Raises ValueError for none."""
     if not len(times_ms):
         raise ValueError("there is no time to summarize")
     values = np.asarray(times_ms, np.float64)
     median, p95, p99 = np.percentile(values, (50, 95, 99))
-    return Summary(
+    return TimeSummary(
         float(values.min()), float(median), float(values.mean()), float(p95), float(p99), float(values.max())
     )
 
@@ -52,17 +52,17 @@ class StageTimes:
             if stage.gpu_ms is not None:
                 self._on_gpu[stage.name].append(stage.gpu_ms)
 
-    def summaries(self) -> dict[str, Summary]:
+    def summaries(self) -> dict[str, TimeSummary]:
         """The distribution of each stage, and of `total`, a frame's stages together. Raises ValueError for no frame."""
         return _with_total(self._on_cpu)
 
-    def gpu_summaries(self) -> dict[str, Summary]:
+    def gpu_summaries(self) -> dict[str, TimeSummary]:
         """The same on the GPU, for stages and frames whose times are known; empty if none is."""
         known = {name: times for name, times in self._on_gpu.items() if times}
         return _with_total(known) if known else {}
 
 
-def _with_total(series: Mapping[str, "array[float]"]) -> dict[str, Summary]:
+def _with_total(series: Mapping[str, "array[float]"]) -> dict[str, TimeSummary]:
     """All series have the same length."""
     values = {name: np.array(times, np.float64) for name, times in series.items()}
     total = np.sum(list(values.values()), axis=0)

@@ -12,9 +12,9 @@ from texelflow.gpu_delegate.errors import DeviceError
 
 from ..picture.preprocess import ImageSize
 
-Kind = Literal["bytes", "halves", "floats", "codes"]
+SampleKind = Literal["bytes", "halves", "floats", "codes"]
 
-_SAMPLES: Mapping[Kind, str] = MappingProxyType({"bytes": "f1", "halves": "f2", "floats": "f4", "codes": "f1"})
+_SAMPLES: Mapping[SampleKind, str] = MappingProxyType({"bytes": "f1", "halves": "f2", "floats": "f4", "codes": "f1"})
 
 
 class OffscreenTarget:
@@ -23,7 +23,7 @@ class OffscreenTarget:
     It may be larger than the frame, for even sizes.
     """
 
-    def __init__(self, context: Context, size: ImageSize, kind: Kind = "bytes") -> None:
+    def __init__(self, context: Context, size: ImageSize, kind: SampleKind = "bytes") -> None:
         """Raises DeviceError if the device does not draw pictures of that size."""
         limit = (min(side, context.limits.texture_size) for side in context.limits.viewport_size)
         widest, highest = limit

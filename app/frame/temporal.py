@@ -1,4 +1,4 @@
-"""Masks on the network's grid go in, frame after frame; steady ones come out, that neither flicker nor lag.
+"""Masks on the network's grid go in, frame after frame; steady ones come out, which neither flicker nor lag.
 
 The definition, which tests/app/frame/test_refine.py has in NumPy, with m a new value, s the steady one before it, and
 sureness(v) = |2 v - 1|, which is 0 where a network cannot decide:
@@ -6,11 +6,11 @@ sureness(v) = |2 v - 1|, which is 0 where a network cannot decide:
     weight = least + (1 - least) * sureness(m) * smoothstep(0, 0.3, |m - s|)
     s     <- s + weight * (m - s)
 
-So what agrees, and what is unsure, counts little: still edges keep still. A clear change counts at once: moving edges
-do not lag. least is (1 - smooth) cubed, and 1 for the first mask, which is taken as it is.
+So values that agree or are uncertain have little weight: still edges stay still. A clear change counts at once: moving
+edges do not lag. least is (1 - smooth) cubed, and 1 for the first mask, which is taken as it is.
 
-Hindsight is for a picture that waits for the next frame's mask. Where the steady mask s of its own frame is in doubt,
-the next one tells as much as it is surer:
+Hindsight is for a picture that waits for the next frame's mask. Where the steady mask s of its own frame is uncertain,
+the next one counts by how much more certain it is:
 
     doubt = 1 - sureness(s)^2      share = sureness(m)^2 / (sureness(m)^2 + sureness(s)^2 + 0.001)
     result = s + max(passed, doubt * share * (1 - least)) * (m - s)

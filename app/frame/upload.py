@@ -1,7 +1,7 @@
 """A picture in RAM goes in, OpenGL textures with the same samples come out: one for each plane, row 0 first.
 
-Planes go up from where they lie, also those whose rows are longer than their pixels: nothing is copied on the way, but
-where another way than the direct one was measured to be faster (app/frame/upload_path.py).
+Planes are uploaded from their own memory, also with padded rows: nothing is copied before, except where another way
+than the direct one was measured to be faster (app/frame/upload_path.py).
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import numpy as np
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.picture import Layout, Picture, PictureFormat, Plane
 
@@ -99,7 +99,7 @@ class FrameTextures:
         for unit, plane in enumerate(self._sets[self._newest - age], first_unit):
             plane.bind(unit)
 
-    def defines(self) -> dict[str, Value]:
+    def defines(self) -> dict[str, ParameterValue]:
         """The parameters of frame.glsl."""
         form = self.format
         matrix, offset = form.to_rgb()

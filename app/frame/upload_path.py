@@ -1,8 +1,8 @@
 """A format of pictures goes in, the fastest way to upload them on this machine comes out, measured in a few frames.
 
 A driver copies what is uploaded directly before the call returns, and some drivers wait there until the device has done
-with the picture before. Buffers cost a copy of ours, but let the device fetch pixels when it likes. Which is faster
-differs, so it is tried; direct is simplest, and stays unless another one is clearly faster.
+with the picture before. Buffers cost a copy of ours, but let the device fetch pixels when it is ready. Which is
+faster differs, so it is measured; direct is simplest, and stays unless another one is clearly faster.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def choose_path(context: Context, format: PictureFormat) -> UploadPath:
     """Try the ways and decide; takes about as long as uploading 36 frames. Raises DeviceError as FrameTextures does.
 
     Software OpenGL uploads by copying within RAM, so there a buffer can only be one copy more, and nothing is tried;
-    nor is it for pictures so large that it would be felt.
+    nor is it for pictures so large that users would notice.
     """
     pixels = [np.zeros(shape, np.uint8 if format.sample_bytes == 1 else np.uint16) for shape in format.plane_shapes]
     if context.is_software or sum(plane.nbytes for plane in pixels) > _MOST_BYTES:

@@ -9,12 +9,12 @@ import numpy as np
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.shader import Value
+from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.picture import Layout, Matrix, Picture, PictureFormat
 from ..picture.preprocess import ImageSize
 from .drawing import Drawing
-from .readback import Bytes
+from .readback import ReadBytes
 from .targets import OffscreenTarget
 
 _CHROMA: dict[Layout, int] = {"yuv": 1, "nv12": 2}  # to_yuv.frag's numbers; 0 is luma
@@ -40,7 +40,7 @@ def size_bytes(format: PictureFormat) -> int:
     return sum(int(np.prod(shape)) for shape in format.plane_shapes)
 
 
-def split(data: Bytes, format: PictureFormat) -> Picture:
+def split(data: ReadBytes, format: PictureFormat) -> Picture:
     """The planes in tightly packed bytes, as views."""
     ends = np.cumsum([int(np.prod(shape)) for shape in format.plane_shapes])
     parts = np.split(data, ends[:-1])
@@ -55,7 +55,7 @@ class YuvPicture:
         width, height = format.size
         to_rgb, offset = format.to_rgb()
         to_yuv = np.linalg.inv(to_rgb)
-        defines: dict[str, Value] = {
+        defines: dict[str, ParameterValue] = {
             "WIDTH": width,
             "HEIGHT": height,
             "TO_YUV": f"mat3({', '.join(map(repr, to_yuv.T.ravel().tolist()))})",

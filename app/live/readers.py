@@ -17,7 +17,7 @@ def readers(device: str) -> int | None:
     if sys.platform != "linux":
         return None
     try:
-        with v4l2.opened(device) as ask:
+        with v4l2.open_node(device) as ask:
             return v4l2.state_by_event(ask, CLIENT_USAGE)
     except OSError:
         return None

@@ -9,14 +9,14 @@ from time import perf_counter, perf_counter_ns, sleep
 
 from ..capture.capture import TIME_BASE, Capture
 from ..capture.opener import opener
-from ..capture.reader import Clock
+from ..capture.reader import TimeSource
 from ..capture.source import SourceError
 from ..outputs.file_sinks import Timing, nominal_rate
 from ..outputs.outputs import STEM
 from ..overlay.gui import Gui
 from ..picture.video_frame import VideoFrame
 from ..session.clock import NewestWins
-from ..session.derived import wanted_of
+from ..session.derived import capture_request_of
 from ..session.opening import SessionSource
 from ..settings.settings import Settings
 from ..window.loading_screen import LoadingScreen
@@ -66,7 +66,7 @@ class OpenSource:
         )
 
 
-def open_source(settings: Settings, wake: Waker, clock: Clock = perf_counter_ns) -> OpenSource:
+def open_source(settings: Settings, wake: Waker, clock: TimeSource = perf_counter_ns) -> OpenSource:
     """The source that is wanted, waited for; `clock` is the capture's. Raises SourceError."""
     with contextlib.ExitStack() as stack:
         capture, sound = _begun(settings, wake, stack, clock)
@@ -79,7 +79,7 @@ def on_demand(source: OpenSource, settings: Settings, wake: Waker, readers: Call
     """The source's clock, by which its camera is open while `readers` tells of some."""
 
     def reopen() -> Capture:
-        open_camera = opener(settings.camera, wanted_of(settings))
+        open_camera = opener(settings.camera, capture_request_of(settings))
         return Capture(open_camera, wake, format=source.first.picture.format)
 
     return OnDemand(source.capture, source.first, reopen, readers)
@@ -97,10 +97,10 @@ def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: G
 
 
 def _begun(
-    settings: Settings, wake: Waker, stack: contextlib.ExitStack, clock: Clock = perf_counter_ns
+    settings: Settings, wake: Waker, stack: contextlib.ExitStack, clock: TimeSource = perf_counter_ns
 ) -> tuple[Capture, LiveSound]:
     """The source, which is being opened, and its sound. Raises SourceError: there is no such microphone."""
-    capture = stack.enter_context(Capture(opener(settings.camera, wanted_of(settings)), wake, clock))
+    capture = stack.enter_context(Capture(opener(settings.camera, capture_request_of(settings)), wake, clock))
     sound = LiveSound(capture, microphone_of(settings))
     stack.callback(sound.close)
     return capture, sound

@@ -18,7 +18,7 @@ _HEADER_BYTES = 16  # of an element, at most
 
 
 @dataclass(frozen=True)
-class Layout:
+class ContainerLayout:
     """What the outermost boxes tell: kind is 'mp4', 'matroska' or 'other'; cut_off says where a file ends early."""
 
     kind: str
@@ -26,7 +26,7 @@ class Layout:
     cut_off: str | None = None
 
 
-def examine(path: str) -> Layout:
+def examine_container(path: str) -> ContainerLayout:
     """Read the layout of the file at path: headers only, a few bytes each. Raises OSError where it cannot be read."""
     with open(path, "rb") as file:
         end = file.seek(0, os.SEEK_END)
@@ -61,7 +61,7 @@ class PassingBytes:
             self._send()
         self._seen_bytes = end
 
-    def ended(self) -> Layout:
+    def ended(self) -> ContainerLayout:
         """After the last of them; harmless when repeated."""
         while self._wanted is not None:
             self._send()
@@ -167,6 +167,6 @@ def _read_vint(file: BinaryIO, keep_marker: bool) -> tuple[int, bool]:
     return (value if keep_marker else value & mask), value & mask == mask
 
 
-def _layout(walked: _Walked, end: int) -> Layout:
+def _layout(walked: _Walked, end: int) -> ContainerLayout:
     cut_off = f"after {end} of at least {walked.least_bytes} bytes" if end < walked.least_bytes else None
-    return Layout(walked.kind, walked.has_index, cut_off)
+    return ContainerLayout(walked.kind, walked.has_index, cut_off)

@@ -1,6 +1,6 @@
 """A seekable recording and where to play go in; its frames come out one after the other, decoded a few ahead.
 
-Nothing here holds up the caller, which draws: a frame that is not decoded yet is simply not there yet.
+Nothing here blocks the caller, which draws: a frame that is not decoded yet is reported as such.
 """
 
 import threading
@@ -8,7 +8,7 @@ from collections import deque
 from types import TracebackType
 from typing import TypeAlias
 
-from .seeking import SeekableSource, Unwanted
+from .seeking import DecodingCancelled, SeekableSource
 from .sources import VideoFrame
 
 Loop: TypeAlias = tuple[int, int | None]
@@ -32,7 +32,7 @@ class Feed:
         self._frames: deque[VideoFrame] = deque()
         self._next: int | None = None  # to be decoded; None: the first of the range
         self._given: int | None = None  # the last that was taken out, since the last seek
-        self._turn = 0  # grows when what is being decoded is no longer wanted
+        self._turn = 0  # incremented when the current decoding is no longer needed
         self._loop: Loop | None = None
         self._at_end = self._closed = False
         self._error: BaseException | None = None
@@ -124,7 +124,7 @@ class Feed:
             index, turn = self._task()
             try:
                 self._deliver(turn, self._decode(index, turn))
-            except Unwanted:
+            except DecodingCancelled:
                 pass
             except IndexError:
                 self._turn_around(turn)

@@ -24,7 +24,7 @@ _UNREADABLE = (
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
-def parse_size(text: str) -> ImageSize:
+def parse_frame_size(text: str) -> ImageSize:
     """640x480 as (width, height). Raises UsageError."""
     found = _SIZE.fullmatch(text)
     if found is None:
@@ -55,7 +55,7 @@ def read_frames(path: str | os.PathLike[str]) -> Rgba:
     """The frames (N, H, W, 4) of a .npy file, mapped from the disk. Raises MediaError; nothing in it is executed."""
     name = os.fspath(path)
     if not os.path.isfile(name):
-        raise MediaError(f"'{name}' is no file; give a .npy file with frames (N, H, W, 4) of uint8")
+        raise MediaError(f"'{name}' is not a file; give a .npy file with frames (N, H, W, 4) of uint8")
     try:
         with np.errstate(over="raise"):  # a header may claim more than 64 bits hold
             frames = np.load(name, mmap_mode="r", allow_pickle=False)

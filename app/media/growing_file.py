@@ -15,7 +15,7 @@ from collections.abc import Callable
 if sys.platform != "win32":
     import resource
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AHEAD_BYTES = 1 << 20  # reserved at once, so that few frames ask
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE: room beyond the end of the file, which stays where it is
 
@@ -53,7 +53,7 @@ class GrowingFile:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         for wanted in (min(end + _AHEAD_BYTES, most), end):
             error = self._reserve(self._file.fileno(), self._reserved_bytes, wanted - self._reserved_bytes)
-            if error not in DISK_FULL:
+            if error not in DISK_FULL_ERRORS:
                 self._reserved_bytes = sys.maxsize if error else wanted
                 return
         raise OSError(error, os.strerror(error))

@@ -30,7 +30,7 @@ _SEPARATORS = " ._-"
 
 @dataclass(frozen=True)
 class MediaInput:
-    """One thing to be read: `open_source` takes its path. What it makes may be named after `stem`.
+    """One thing to be read: `open_input` takes its path. What it makes may be named after `stem`.
 
     `left` are the names in a folder that are no pictures, with the first picture of it alone; with a folder that holds
     none, which cannot be opened, too.
@@ -57,7 +57,7 @@ def expand_inputs(names: Iterable[str | os.PathLike[str]]) -> tuple[MediaInput, 
     return tuple(_with_own_stems(found.values()))
 
 
-def open_source(
+def open_input(
     path: str | os.PathLike[str], first: Position = 0, last: Position | None = None, rate: Fraction = RATE
 ) -> Recording:
     """The recording of an input's path; `rate` is of pictures, which state none. Raises MediaError, UsageError."""

@@ -17,7 +17,7 @@ import av
 
 from texelflow.gpu_delegate.errors import MediaError
 
-from .container import Layout, PassingBytes, index_is_last, is_mp4
+from .container import ContainerLayout, PassingBytes, index_is_last, is_mp4
 from .image_file import MOST_BYTES, decode_image
 from .image_header import PNG_MAGIC
 from .image_sequence import RATE, Decode, ImageRecording
@@ -120,7 +120,7 @@ class PipeSource(FileSource):
         self._reader.interrupt()
         super().close()
 
-    def _open(self) -> tuple[av.container.InputContainer, Layout]:
+    def _open(self) -> tuple[av.container.InputContainer, ContainerLayout]:
         head = self._reader.peek(_HEAD_BYTES)
         if index_is_last(head):
             raise MediaError(
@@ -138,7 +138,7 @@ class PipeSource(FileSource):
             )
         except (av.FFmpegError, ValueError, UnicodeError) as error:
             raise MediaError(_refusal(head)) from error
-        return container, Layout("pipe")
+        return container, ContainerLayout("pipe")
 
     def read(self, size: int) -> bytes:
         """For FFmpeg: what comes next."""

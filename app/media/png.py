@@ -12,14 +12,14 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.errors import MediaError
 
 from ..files import check_writable
-from ..leftovers import locked, remove_if_left
+from ..stale_files import locked, remove_if_stale
 from .finished import finished_by, last_picture, tagged_png
 from .output_stream import OutputStream
 
-Picture = npt.NDArray[np.uint8]  # grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4) with straight alpha
+PngPixels = npt.NDArray[np.uint8]  # grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4) with straight alpha
 
 
-def encode_png(image: Picture) -> bytes:
+def encode_png(image: PngPixels) -> bytes:
     """A picture as PNG; the same bytes each time. Raises cv2.error, ValueError."""
     if image.ndim == 3:
         image = image[..., [2, 1, 0, 3][: image.shape[2]]]  # OpenCV's order
@@ -29,7 +29,7 @@ def encode_png(image: Picture) -> bytes:
     return data.tobytes()
 
 
-def write_png(path: str | os.PathLike[str], image: Picture, made_by: str | None = None) -> None:
+def write_png(path: str | os.PathLike[str], image: PngPixels, made_by: str | None = None) -> None:
     """Write a picture as PNG, wholly or not at all. Raises MediaError.
 
     `made_by` is told by finished.finished_by.
@@ -73,7 +73,7 @@ def _replace(name: str, data: bytes) -> None:
     """Write a file aside, and then under its name. Raises OSError."""
     part = f"{name}.part"
     try:
-        remove_if_left(Path(part))  # it may be a link to what is not ours
+        remove_if_stale(Path(part))  # it may be a link to what is not ours
         with contextlib.ExitStack() as held:
             with open(part, "wb") as file:
                 held.enter_context(locked(part, patient=True))
@@ -101,7 +101,7 @@ class PngStream:
     ) -> None:
         self.close()
 
-    def write(self, image: Picture, pts: int = 0) -> None:
+    def write(self, image: PngPixels, pts: int = 0) -> None:
         """Add one picture; PNG has no times. Raises MediaError; BrokenPipeError if the reader left, OutputError."""
         try:
             data = encode_png(image)

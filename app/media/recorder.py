@@ -20,7 +20,7 @@ from ..files import check_output
 from ..picture.convert import FromRgba, Rgba
 from .codecs import Codec, choose_encoding
 from .finished import payload
-from .growing_file import DISK_FULL
+from .growing_file import DISK_FULL_ERRORS
 from .matroska import MatroskaMuxer
 from .mp4 import Mp4Muxer
 from .muxer import Muxer
@@ -265,7 +265,7 @@ class Recorder:
     def _failure(self, error: Exception) -> MediaError:
         """What to tell of an error of FFmpeg's or of the system's, with how much of the file can be played."""
         kept = f"; {self.frames} of {self._handed_over} frames were kept" if self.frames else ""
-        if getattr(error, "errno", None) in DISK_FULL:
+        if getattr(error, "errno", None) in DISK_FULL_ERRORS:
             return MediaError(f"{self._name} cannot be written: the disk is full{kept}; choose another place")
         reason = getattr(error, "strerror", None) or error
         advice = "choose another place" if isinstance(error, OSError) else "the time stamps of the input may be absurd"

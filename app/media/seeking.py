@@ -1,9 +1,10 @@
 """A recording and a frame's number go in, that frame comes out, exactly as decoding from the start would give it.
 
-Packets claim where frames are, a survey proves it: after a jump to a key frame each frame that is given out has the
-time stamp and the checksum that it has when the file is decoded from its start. Where they differ (open GOPs, gradual
-refresh, damage), an earlier key frame is tried, and at last the file is decoded from its start and counted. Only a
-part of a long file that the survey has not reached yet is found by what packets claim, if that is consistent.
+Packets state where frames are, the decoded index verifies it: after a jump to a key frame each frame that is given out
+has the time stamp and the checksum that it has when the file is decoded from its start. Where they differ (open GOPs,
+gradual refresh, damage), an earlier key frame is tried, and at last the file is decoded from its start and counted.
+Only in a part of a long file that the decoded index has not reached yet frames are found by packets alone, if they are
+consistent.
 """
 
 import math
@@ -21,22 +22,22 @@ import av
 
 from texelflow.gpu_delegate.errors import MediaError
 
-from .index import MOST_FRAMES, Claims, TimeIndex
+from .decoded_index import DecodedIndex
 from .media_inputs import input_kind
+from .packet_index import MOST_FRAMES, PacketIndex, PacketTimes
 from .sources import FileSource, Position, VideoFrame
-from .survey import Survey
 
 CACHE_BYTES = 128 << 20
 _FEWEST_KEPT = 4
-_SOON = 600  # frames ahead of it that the survey is waited for, and not packets believed
+_SOON = 600  # frames ahead for which the decoded index is awaited instead of trusting packets
 _PATIENCE_S = 3.0
 _NEAR = 8  # frames ahead that are decoded rather than jumped to
 _EARLIER = (0, 1, 4)  # key frames before the nearest, that are tried in turn
 _ROUNDING_S = Fraction(1, 10**9)  # what a frame's own time_ms, as a float, may lack
 
 
-class Unwanted(Exception):  # noqa: N818 - it is no error
-    """Raised where a frame was asked for, and nobody wants it any more."""
+class DecodingCancelled(Exception):  # noqa: N818 - not an error
+    """Raised where a frame was requested and is no longer needed."""
 
 
 class FrameCache:
@@ -80,7 +81,7 @@ def held_bytes(frame: VideoFrame) -> int:
 
 
 @dataclass
-class Run:
+class DecodedRun:
     """Frames in the order of display, from somewhere on: `position` is the number of the last one that came."""
 
     frames: Iterator[tuple[int, int, av.VideoFrame]]  # number, pts, decoded
@@ -88,22 +89,22 @@ class Run:
     from_start: bool = False
 
 
-class Reader(FileSource):
+class FrameDecoder(FileSource):
     """A FileSource whose decoding may also begin at a key frame."""
 
     @property
     def offset(self) -> int:
-        """What is taken from the stamps of packets."""
+        """The offset that is subtracted from time stamps of packets."""
         return (self._first_frame.dts or 0) if self._container.format.name == "avi" else 0
 
-    def from_start(self) -> Run:
+    def from_start(self) -> DecodedRun:
         """All frames, counted; once, and before any jump."""
         timed = ((index, pts, frame) for index, (pts, _, frame) in enumerate(self._timed()))
-        return Run(timed, from_start=True)
+        return DecodedRun(timed, from_start=True)
 
-    def from_key(self, key_pts: int, seek: int, known: Sequence[int]) -> Run:
+    def from_key(self, key_pts: int, seek: int, known: Sequence[int]) -> DecodedRun:
         """Those from a key frame on, as long as each is the next of the pts that are known of the file's frames."""
-        return Run(self._numbered(key_pts, seek, known))
+        return DecodedRun(self._numbered(key_pts, seek, known))
 
     def _numbered(self, key_pts: int, seek: int, known: Sequence[int]) -> Iterator[tuple[int, int, av.VideoFrame]]:
         try:
@@ -154,17 +155,17 @@ class SeekableSource:
             raise MediaError(
                 f"'{self._path}' cannot be watched in a window, which goes back and forth; name a recording"
             )
-        self._reader = Reader(self._path, first, last)
+        self._reader = FrameDecoder(self._path, first, last)
         self.info, self.format = self._reader.info, self._reader.format
         self._first_pts = self._reader.first_pts
         self._run = self._reader.from_start()
         self._cache = FrameCache(cache_bytes)
         self._frame_bytes = self.format.sample_bytes * sum(math.prod(shape) for shape in self.format.plane_shapes)
         self._closed = False
-        self._decoding = threading.Lock()  # FFmpeg crashes where a file is closed meanwhile
+        self._decoding = threading.Lock()  # FFmpeg crashes if the file is closed meanwhile
         self._detour = 0  # how many key frames earlier decoding has to begin in this file
-        self._index = TimeIndex(self._path, self._reader.offset)
-        self._survey = Survey(self._path)
+        self._index = PacketIndex(self._path, self._reader.offset)
+        self._decoded_index = DecodedIndex(self._path)
 
     def __enter__(self) -> "SeekableSource":
         return self
@@ -178,7 +179,7 @@ class SeekableSource:
         """Close the file and end all threads; what another one is decoding is given up. Harmless when repeated."""
         self._closed = True
         self._index.close()
-        self._survey.close()
+        self._decoded_index.close()
         with self._decoding:
             self._reader.close()
 
@@ -190,7 +191,7 @@ class SeekableSource:
         start_ns = time.perf_counter_ns()
         self._check_range(index)
         frame = self._cache.get(index)
-        if frame is None or self._survey.confirms(frame) is False:
+        if frame is None or self._decoded_index.confirms(frame) is False:
             self._cache.drop(index)
             with self._decoding:
                 frame = self._decode(index, lambda: self._closed or unwanted())
@@ -207,10 +208,10 @@ class SeekableSource:
         else:
             wanted = self._pts_at(self._first, math.ceil)
             self._index.wait(_PATIENCE_S, unwanted)
-            while (index := bisect_left(self._pts(), wanted)) == len(self._pts()) and not self._survey.ended:
-                self._survey.wait_for(index, _PATIENCE_S, unwanted)
+            while (index := bisect_left(self._pts(), wanted)) == len(self._pts()) and not self._decoded_index.ended:
+                self._decoded_index.wait_for(index, _PATIENCE_S, unwanted)
                 if unwanted():
-                    raise Unwanted
+                    raise DecodingCancelled
         try:
             self.frame(index, unwanted)
         except IndexError:
@@ -218,7 +219,7 @@ class SeekableSource:
         return index
 
     def _check_range(self, index: int, pts: int | None = None) -> None:
-        """What of a range is known while the survey runs: numbers at once, times once the frame is there."""
+        """What is known of a range while the decoded index grows: numbers at once, times once the frame is there."""
         last = self.last_index
         first = self._first if isinstance(self._first, int) else 0
         early = pts is not None and isinstance(self._first, Fraction) and pts < self._pts_at(self._first, math.ceil)
@@ -228,11 +229,11 @@ class SeekableSource:
 
     def _decode(self, index: int, unwanted: Callable[[], bool]) -> VideoFrame:
         if self._closed:
-            raise Unwanted
+            raise DecodingCancelled
         for run in self._runs(index, unwanted):
             self._run = run
             if unwanted():
-                raise Unwanted
+                raise DecodingCancelled
             frame = self._follow(run, index, unwanted)
             if frame is not None:
                 return frame
@@ -240,16 +241,16 @@ class SeekableSource:
                 break
         raise IndexError(f"'{self._path}' has no frame {index}")
 
-    def _runs(self, index: int, unwanted: Callable[[], bool]) -> Iterator[Run]:
+    def _runs(self, index: int, unwanted: Callable[[], bool]) -> Iterator[DecodedRun]:
         """Where to decode from, the quickest first; the last is the file's start."""
         if not (self._run.from_start and 0 < index - self._run.position <= _NEAR):
             self._index.wait(_PATIENCE_S, unwanted)
-            if index - len(self._survey.pts) <= _SOON:
-                self._survey.wait_for(index, _PATIENCE_S, unwanted)
+            if index - len(self._decoded_index.pts) <= _SOON:
+                self._decoded_index.wait_for(index, _PATIENCE_S, unwanted)
         if self._leads_to(index):
             yield self._run
         yield from self._jumps(index)
-        reader = Reader(self._path)
+        reader = FrameDecoder(self._path)
         self._reader.close()
         self._reader = reader
         yield self._reader.from_start()
@@ -259,22 +260,22 @@ class SeekableSource:
         ahead, key = index - self._run.position, self.keyframe_before(index)
         return 0 < ahead <= _NEAR or (ahead > 0 and (key is None or key <= max(0, self._run.position)))
 
-    def _jumps(self, index: int) -> Iterator[Run]:
+    def _jumps(self, index: int) -> Iterator[DecodedRun]:
         """From the key frame before it, and from some before that."""
-        known, claims = self._pts(), self._index.claims
-        if claims is None or index >= len(known):
+        known, packet_times = self._pts(), self._index.packet_times
+        if packet_times is None or index >= len(known):
             return
-        keys = bisect_right(claims.key_pts, known[index])
+        keys = bisect_right(packet_times.key_pts, known[index])
         for attempt in range(self._detour, len(_EARLIER)):
             at = keys - 1 - _EARLIER[attempt]
             if at <= 0:  # the start is as near
                 break
             self._detour = attempt
-            yield self._reader.from_key(claims.key_pts[at], claims.key_seeks[at], known)
+            yield self._reader.from_key(packet_times.key_pts[at], packet_times.key_seeks[at], known)
         else:
             self._detour = 0
 
-    def _follow(self, run: Run, index: int, unwanted: Callable[[], bool]) -> VideoFrame | None:
+    def _follow(self, run: DecodedRun, index: int, unwanted: Callable[[], bool]) -> VideoFrame | None:
         """Decode up to a frame, and keep those on the way that there is room for. None where it does not come."""
         keep_from = index + 1 - self._cache.room(self._frame_bytes)
         failed = self._reader.damaged_frames
@@ -282,14 +283,14 @@ class SeekableSource:
         for number, pts, decoded in run.frames:
             run.position = number
             if unwanted():
-                raise Unwanted
+                raise DecodingCancelled
             if number > index:
                 break
             if number < keep_from:
                 continue
             frame = self._reader.shown(number, pts, decoded, start_ns)
             start_ns = time.perf_counter_ns()
-            proven = True if run.from_start else self._survey.confirms(frame)
+            proven = True if run.from_start else self._decoded_index.confirms(frame)
             if proven or (proven is None and self._reader.damaged_frames == failed):
                 self._cache.put(frame)
                 if number == index:
@@ -308,20 +309,20 @@ class SeekableSource:
     @property
     def count(self) -> int | None:
         """How many frames the file has, whatever the range; None while nobody knows."""
-        if self._survey.complete:
-            return len(self._survey.pts)
-        claims = self._claims()
-        return len(claims.pts) if claims else None
+        if self._decoded_index.complete:
+            return len(self._decoded_index.pts)
+        packet_times = self._packet_times()
+        return len(packet_times.pts) if packet_times else None
 
     @property
-    def surveyed(self) -> bool:
+    def wholly_decoded(self) -> bool:
         """Whether all is known by decoding; until then `count` is a claim of packets."""
-        return self._survey.complete
+        return self._decoded_index.complete
 
-    def wait_surveyed(self, timeout_s: float) -> bool:
+    def wait_wholly_decoded(self, timeout_s: float) -> bool:
         """Until all frames of the file were seen, or the time is over; says which."""
-        self._survey.wait_for(MOST_FRAMES, timeout_s)
-        return self._survey.complete
+        self._decoded_index.wait_for(MOST_FRAMES, timeout_s)
+        return self._decoded_index.complete
 
     @property
     def last_index(self) -> int | None:
@@ -335,37 +336,42 @@ class SeekableSource:
 
     @property
     def truncated(self) -> str | None:
-        """What is missing at the end of a range that ends with the file. None: nothing, or nobody knows yet."""
-        at_end = self._survey.complete and self.last_index == len(self._survey.pts) - 1
-        return self._survey.truncated if at_end else None
+        """What is missing at the end of a range that ends with the file. None: nothing, or unknown yet."""
+        at_end = self._decoded_index.complete and self.last_index == len(self._decoded_index.pts) - 1
+        return self._decoded_index.truncated if at_end else None
 
     def index_at(self, time_ms: float) -> int | None:
         """The frame that is on the screen at a time, the first of the file for times before it; None while unknown."""
         pts = self._pts_at(Fraction(time_ms) / 1000 + _ROUNDING_S)
         known = self._pts()
-        if not self._survey.complete and (not known or pts > known[-1]):
+        if not self._decoded_index.complete and (not known or pts > known[-1]):
             return None
         return max(0, bisect_right(known, pts) - 1)
 
     def keyframe_before(self, index: int) -> int | None:
         """The last key frame up to a frame; None while unknown."""
-        known, claims = self._pts(), self._index.claims
-        if claims is None or not 0 <= index < len(known):
+        known, packet_times = self._pts(), self._index.packet_times
+        if packet_times is None or not 0 <= index < len(known):
             return None
-        keys = bisect_right(claims.key_pts, known[index])
-        return min(index, bisect_left(known, claims.key_pts[keys - 1])) if keys else 0
+        keys = bisect_right(packet_times.key_pts, known[index])
+        return min(index, bisect_left(known, packet_times.key_pts[keys - 1])) if keys else 0
 
     def _pts_at(self, seconds: Fraction, round_: Callable[[Fraction], int] = math.floor) -> int:
         return self._first_pts + round_(seconds / self.info.time_base)
 
     def _pts(self) -> Sequence[int]:
-        """Of all frames as far as they are known, by number: as claimed or, where that proved wrong, as surveyed."""
-        claims = None if self._survey.complete else self._claims()
-        return claims.pts if claims else self._survey.pts
+        """Of all frames as far as they are known, by number: by packets or, where those proved wrong, as decoded."""
+        packet_times = None if self._decoded_index.complete else self._packet_times()
+        return packet_times.pts if packet_times else self._decoded_index.pts
 
-    def _claims(self) -> Claims | None:
-        """What packets say, if that is consistent, and with what was surveyed too."""
-        claims, seen = self._index.claims, len(self._survey.pts)
-        if claims is None or not claims.sound or claims.pts[0] != self._first_pts or seen > len(claims.pts):
+    def _packet_times(self) -> PacketTimes | None:
+        """The packets' times, if they are consistent in themselves and with what was decoded."""
+        packet_times, seen = self._index.packet_times, len(self._decoded_index.pts)
+        if (
+            packet_times is None
+            or not packet_times.sound
+            or packet_times.pts[0] != self._first_pts
+            or seen > len(packet_times.pts)
+        ):
             return None
-        return claims if not seen or claims.pts[seen - 1] == self._survey.pts[seen - 1] else None
+        return packet_times if not seen or packet_times.pts[seen - 1] == self._decoded_index.pts[seen - 1] else None

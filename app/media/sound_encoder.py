@@ -11,7 +11,7 @@ import numpy as np
 from .sound_blocks import RATE_HZ, Samples, SoundBlock, SoundHistory, duration_ns
 from .sound_line import SoundLine
 
-AudioPacket: TypeAlias = "av.Packet[av.AudioStream]"
+EncodedSound: TypeAlias = "av.Packet[av.AudioStream]"
 
 _CODECS = {"webm": "libopus"}  # by libavformat's name of the container
 _USUAL_CODEC = "aac"
@@ -39,7 +39,7 @@ class SoundTrack:
         self._next_block = 0
         self._waiting: deque[SoundBlock] = deque()  # sound that is ahead of the frames
         self._encoded = 0
-        self._packets: deque[AudioPacket] = deque()
+        self._packets: deque[EncodedSound] = deque()
         self._ending = self._ended = False
 
     def has_packets(self, origin_s: Fraction) -> bool:
@@ -56,11 +56,11 @@ class SoundTrack:
         stream.codec_context.time_base = Fraction(1, RATE_HZ)
         self._stream = stream
 
-    def rest(self, origin_s: Fraction) -> Iterator[AudioPacket]:
+    def rest(self, origin_s: Fraction) -> Iterator[EncodedSound]:
         """Nothing: packets gives all there is after end."""
         return iter(())
 
-    def packets(self, origin_s: Fraction, until_s: Fraction | None) -> Iterator[AudioPacket]:
+    def packets(self, origin_s: Fraction, until_s: Fraction | None) -> Iterator[EncodedSound]:
         """Packets not yet given that begin before until_s (None: whatever is there), counted from origin_s.
 
         Both are seconds of the frames' time. What has not come by then follows later. Raises av.FFmpegError.

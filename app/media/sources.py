@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 from ..picture.convert import describe_colour
 from ..picture.video_frame import FrameMaker
 from ..picture.video_frame import VideoFrame as VideoFrame
-from .container import Layout, examine
+from .container import ContainerLayout, examine_container
 from .recording import Position as Position
 from .recording import Recording
 from .recording import VideoInfo as VideoInfo
@@ -46,7 +46,7 @@ def parse_position(text: str) -> Position:
     match = _TIME.fullmatch(text)
     clock = ":" in text
     if match is None or (clock and match["unit"]):
-        raise UsageError(f"'{text[:40]}' is no position: give a frame number (120) or a time (3.5s, 00:00:03.500)")
+        raise UsageError(f"'{text[:40]}' is not a position: give a frame number (120) or a time (3.5s, 00:00:03.500)")
     seconds = Fraction(match["s"]) / (1000 if match["unit"] == "ms" else 1)
     return seconds + 60 * int(match["m"] or 0) + 3600 * int(match["h"] or 0)
 
@@ -76,7 +76,7 @@ class FileSource(Recording):
         """Close the file; harmless when repeated."""
         self._container.close()
 
-    def _open(self) -> tuple[av.container.InputContainer, Layout]:
+    def _open(self) -> tuple[av.container.InputContainer, ContainerLayout]:
         return open_recording(self._path)
 
     def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:
@@ -169,8 +169,8 @@ class FileSource(Recording):
         )
 
 
-def _check_file(path: str) -> Layout:
-    """Refuse what is no readable, non-empty regular file; return its layout."""
+def _check_file(path: str) -> ContainerLayout:
+    """Refuse anything but a readable, non-empty regular file; return its layout."""
     if not os.path.lexists(path):
         raise MediaError(f"'{path}' does not exist; check the spelling and the folder")
     if os.path.isdir(path):
@@ -180,12 +180,12 @@ def _check_file(path: str) -> Layout:
     try:
         if os.path.getsize(path) == 0:
             raise MediaError(f"'{path}' is empty; record or copy it again")
-        return examine(path)
+        return examine_container(path)
     except OSError as error:
         raise MediaError(f"'{path}' cannot be read ({error.strerror}); check its permissions") from error
 
 
-def open_recording(path: str) -> tuple[av.container.InputContainer, Layout]:
+def open_recording(path: str) -> tuple[av.container.InputContainer, ContainerLayout]:
     """Open a file for demuxing, and tell its layout. Raises MediaError. Reads no other file, whatever this one says."""
     layout = _check_file(path)
     options = {**allowed_formats(), "protocol_whitelist": "file"}
@@ -222,7 +222,7 @@ def pick_stream(container: av.container.InputContainer, path: str) -> av.VideoSt
         raise MediaError(f"'{path}' is in a video codec that is not supported; convert it to H.264 first")
     check_picture_size(path, stream.codec_context.width, stream.codec_context.height)
     stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
-    if stream.codec_context.name == "h264":  # with threads FFmpeg leaves in damaged pictures what was in memory before
+    if stream.codec_context.name == "h264":  # with threads FFmpeg leaves old memory in damaged pictures
         stream.codec_context.thread_type = "NONE"
     return stream
 
@@ -235,13 +235,13 @@ def check_picture_size(path: str, width: int, height: int) -> None:
 
 
 def _aspect(stream: av.VideoStream) -> Fraction:
-    """The stored pixels' width over height; 1 where the file gives none, or an absurd one."""
+    """The stored pixels' width over height; 1 where the file gives none, or an implausible one."""
     aspect = stream.sample_aspect_ratio
     return aspect if aspect and Fraction(1, 16) <= aspect <= 16 else Fraction(1)
 
 
 def _rate(stream: av.VideoStream) -> Fraction:
-    """Frames per second on average; 30 where the file gives none, or an absurd one."""
+    """Frames per second on average; 30 where the file gives none, or an implausible one."""
     rates = (stream.average_rate, stream.guessed_rate)
     return next((rate for rate in rates if rate and Fraction(1, 3600) <= rate <= 1000), Fraction(30))
 

@@ -1,7 +1,7 @@
 """A file that ends in a zip archive goes in; what one file of the archive begins with comes out, in bounded memory.
 
-Python's zip reader takes in a whole directory, however long, before it says anything. What it gets to see is measured
-first, by the same record at the end of the file that it goes by.
+Python's zip reader reads a whole directory, however long, before it checks anything. So its size is checked first, by
+the same record at the end of the file that the reader uses.
 """
 
 import io
@@ -17,7 +17,7 @@ _END_SIGNATURE, _LOCATOR_SIGNATURE, _ENTRY_SIGNATURE = b"PK\5\6", b"PK\6\7", b"P
 _ENTRY = struct.Struct("<4s24xHHH12x")  # of the directory: bytes of the name, of what else there is, of the comment
 _LOCATOR_BYTES, _MOST_COMMENT_BYTES = 20, 0xFFFF
 _MOST_TEXT_BYTES = 4096  # of one entry: name, comment, and what else there is
-_MOST_PACKED = 16  # times the bytes that are read: more of them would say nothing for long
+_MOST_PACKED = 16  # times the bytes that are read: more would take too long to unpack
 
 
 class ArchiveError(Exception):

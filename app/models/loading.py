@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.reader import MAX_FILE_BYTES, printable, read_model
+from texelflow.gpu_delegate.reader import MAX_FILE_BYTES, printable_name, read_model
 
 from ..picture.preprocess import ImageSize
 from .catalogue import ModelEntry, Progress, resolve
@@ -48,7 +48,7 @@ def load_graph(name_or_path: str, progress: Progress | None = None) -> Graph:
 def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, ModelEntry | None]:
     """What a model is called, its file's bytes, and its entry in the catalogue."""
     resolved = resolve(name_or_path, progress)
-    shown = resolved.entry.name if resolved.entry else printable(resolved.path.name)
+    shown = resolved.entry.name if resolved.entry else printable_name(resolved.path.name)
     try:
         if resolved.path.stat().st_size > MAX_FILE_BYTES:
             raise ModelError(f"{shown}: larger than {MAX_FILE_BYTES >> 30} GiB, which no model here needs")

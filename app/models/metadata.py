@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from texelflow.gpu_delegate.errors import ModelError
-from texelflow.gpu_delegate.reader import printable
+from texelflow.gpu_delegate.reader import printable_name
 
 from .archive import ArchiveError, Bounds, open_archive, read_start
 
@@ -29,7 +29,7 @@ _AXIS_LABELS = (2, 4)  # of AssociatedFileType: labels of an axis' entries, or o
 
 @dataclass(frozen=True)
 class ModelMetadata:
-    """What a model says about itself; None or empty where it says nothing."""
+    """The metadata of a model; None or empty where it has none."""
 
     name: str = ""
     description: str = ""
@@ -44,7 +44,7 @@ def read_metadata(data: bytes, name: str = "model") -> ModelMetadata:
         found = _metadata_bytes(data)
         return ModelMetadata() if found is None else _parse(_Table.root(found), data)
     except _OutOfBoundsError as error:
-        raise ModelError(f"{printable(name)}: its metadata is damaged ({error}); get the file again") from error
+        raise ModelError(f"{printable_name(name)}: its metadata is damaged ({error}); get the file again") from error
 
 
 class _OutOfBoundsError(Exception):
@@ -52,7 +52,7 @@ class _OutOfBoundsError(Exception):
 
 
 class _Table:
-    """A flatbuffer table. Fields go by their number in the schema; no access leaves the buffer, whatever it says."""
+    """A flatbuffer table. Fields go by their number in the schema; no access leaves the buffer."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self.data = data
@@ -127,11 +127,11 @@ class _Table:
 
     def text(self, field: int) -> str:
         """A string, fit for a terminal."""
-        return printable(self.content(field))
+        return printable_name(self.content(field))
 
 
 def _metadata_bytes(data: bytes) -> bytes | None:
-    """The flatbuffer that hides in one of the model's buffers (schema.fbs: Model, Metadata, Buffer)."""
+    """The flatbuffer that is stored in one of the model's buffers (schema.fbs: Model, Metadata, Buffer)."""
     model = _Table.root(data)
     for entry in model.tables(6):
         if entry.content(0) == b"TFLITE_METADATA":
@@ -195,5 +195,5 @@ def _labels(tensor: _Table, data: bytes) -> tuple[str, ...]:
             raise _OutOfBoundsError(f"the archive with its labels: {error}") from error
         except _UNREADABLE_ARCHIVE:
             return ()
-        return tuple(printable(line.strip()) for line in text.splitlines()[:_MAX_ENTRIES])
+        return tuple(printable_name(line.strip()) for line in text.splitlines()[:_MAX_ENTRIES])
     return ()

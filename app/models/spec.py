@@ -26,7 +26,7 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class SpecOptions:
-    """What the user said; None where nothing was said."""
+    """The user's options; None where none was given."""
 
     input_range: tuple[float, float] | None = None
     activation: str | None = None
@@ -46,10 +46,10 @@ def parse_range(text: str) -> tuple[float, float]:
 def decide_spec(
     entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, output_shape: Sequence[int]
 ) -> ModelSpec:
-    """The first that is said: by the options, the metadata, the catalogue.
+    """The first that is given: by the options, the metadata, the catalogue.
 
     `output_shape` is (B, H, W, C). Raises UnsupportedError for an output that is no segmentation, UsageError for an
-    option that makes no sense or, naming the options that would help, if nobody says what is needed.
+    invalid option or, naming the options that would help, if something needed is unknown.
     """
     channels = _channels(output_shape)
     _check_options(options, channels)
@@ -82,7 +82,7 @@ def _channels(shape: Sequence[int]) -> int:
 def _channel_choices(
     entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, channels: int
 ) -> tuple[int | None, ...]:
-    """The class to show, by each of those who may say it, in order of rank. Two classes: the first is background."""
+    """The class to show, from each of its sources in order of precedence. Two classes: the first is background."""
     labelled = metadata.labels.index(_PERSON) if _PERSON in metadata.labels[:channels] else None
     listed = entry.channel if entry is not None and entry.channel < channels else None
     return options.channel, labelled, listed, channels - 1 if channels <= 2 else None

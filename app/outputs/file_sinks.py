@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ..console import counted, one_line
 from ..files import check_writable
-from ..frame.readback import Bytes
+from ..frame.readback import ReadBytes
 from ..media.codecs import Codec
 from ..media.output_stream import standard_output
 from ..media.png import PngStream, mark_folder, unmark_folder, write_png
@@ -99,7 +99,7 @@ class VideoSink:
         """The recorder's."""
         return self._recorder.warnings
 
-    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+    def write(self, stamp: FrameStamp, data: ReadBytes) -> None:
         """One frame. A time that does not grow becomes a millisecond later than the one before. Raises MediaError."""
         pts = stamp.pts
         if self._pts and pts - self._pts[-1] < self._least:
@@ -135,7 +135,7 @@ class PngSink:
         self._shape, self._channels = (size[1], size[0]) if channels == 1 else (size[1], size[0], 4), channels
         self._files = 0
 
-    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+    def write(self, stamp: FrameStamp, data: ReadBytes) -> None:
         """One file. Raises MediaError."""
         if not self._files:
             unmark_folder(self._folder)
@@ -165,7 +165,7 @@ class PictureSink:
         self._shape, self._channels = (size[1], size[0]) if channels == 1 else (size[1], size[0], 4), channels
         self._written = False
 
-    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+    def write(self, stamp: FrameStamp, data: ReadBytes) -> None:
         """The picture. Raises MediaError."""
         picture = data.reshape(self._shape)
         write_png(self._path, picture[..., :3] if self._channels == 3 else picture, self._made_by)
@@ -187,7 +187,7 @@ class PicturePipeSink:
         """`channels` is 3 or 4; frames come as RGBA. Raises UsageError for a terminal."""
         self._stream, self._size, self._channels = PngStream(standard_output()), size, channels
 
-    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+    def write(self, stamp: FrameStamp, data: ReadBytes) -> None:
         """One picture. Raises MediaError, OutputError, and BrokenPipeError if the reader has left."""
         self._stream.write(data.reshape(self._size[1], self._size[0], 4)[..., : self._channels])
 

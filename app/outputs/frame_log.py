@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from ..frame.pipeline import DECODE, FrameRecord
-from .whole_file import WholeFile
+from .append_safe_file import AppendSafeFile
 
 _JSON_START = '{"frames": [\n'
 _COUNTS = ("dropped", "repeated", "uploaded_bytes", "readback_bytes", "dispatches", "process_cpu_percent")
@@ -24,7 +24,7 @@ class FrameLog:
 
     def __init__(self, path: Path, stages: Sequence[str], dispatches: int) -> None:
         """`stages` begin with decode. The first row opens the file; the one that it replaces stays until then."""
-        self._file = WholeFile(path)
+        self._file = AppendSafeFile(path)
         self._dispatches = dispatches
         self._json = path.suffix.lower() == ".json"
         on_cpu = (f"{name}_ms" for name in stages)

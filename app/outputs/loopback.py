@@ -35,7 +35,7 @@ def is_exclusive(system: Path = Path("/sys")) -> bool | None:
     return "Y" in stated if stated else None
 
 
-def advice(system: Path = Path("/sys")) -> list[str]:
+def loopback_advice(system: Path = Path("/sys")) -> list[str]:
     """What a person should know about a virtual camera that works."""
     if is_exclusive(system) is False:
         reload = f"sudo modprobe -r v4l2loopback && {LOAD}"

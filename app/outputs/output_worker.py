@@ -10,7 +10,7 @@ from typing import Protocol
 
 from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
 
-from ..frame.readback import Bytes
+from ..frame.readback import ReadBytes
 from ..picture.video_frame import VideoFrame
 from ..threads import Observer, Worker
 from .readers import RING, FrameReader, FrameStamp, StampedBytes
@@ -30,7 +30,7 @@ class Sink(Protocol):
     def warnings(self) -> Sequence[str]:
         """One line each on what differs from what was asked for, complete once it is closed."""
 
-    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+    def write(self, stamp: FrameStamp, data: ReadBytes) -> None:
         """Take one frame. Raises TexelflowError."""
 
     def close(self, complete: bool) -> str:

@@ -23,7 +23,7 @@ from ..picture.preprocess import ImageSize
 from ..picture.video_frame import VideoFrame
 from ..threads import Observer
 from .file_sinks import PicturePipeSink, PictureSink, PngSink, SoundSource, Timing, VideoSink, Writing
-from .loopback import advice
+from .loopback import loopback_advice
 from .output_worker import OutputCounts, OutputWorker, Sink
 from .png_files import PIPE, is_picture, wants_folder
 from .readers import DeviceReaders, FrameReaders, Pictures, RamMasks
@@ -146,7 +146,7 @@ class Outputs:
         width, height = self._size
         line = f"{camera.name}: {width}x{height} {'NV12' if camera.format.layout == 'nv12' else 'I420'}"
         self._begin("virtual camera", camera, None, camera.format, line)
-        self._lines += advice()
+        self._lines += loopback_advice()
 
     def end(self, kind: OutputKind, complete: bool = False) -> None:
         """End an output, if it is active; what is under way is still written, and a line tells when that is done.

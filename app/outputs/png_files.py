@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import MediaError
 
-from ..leftovers import remove_if_left
 from ..media.png import write_png
+from ..stale_files import remove_if_stale
 
 PIPE = "-"
 
@@ -43,5 +43,5 @@ def make_folder(folder: Path) -> Path:
     if not os.access(folder, os.W_OK):
         raise MediaError(f"nothing can be written in the folder '{folder}'; check its permissions")
     for part in folder.glob("*.png.part"):
-        remove_if_left(part)
+        remove_if_stale(part)
     return folder

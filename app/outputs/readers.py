@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
 
 from ..frame.effects import Effect
-from ..frame.readback import Bytes, ReadbackRing
+from ..frame.readback import ReadbackRing, ReadBytes
 from ..frame.render import Look
 from ..frame.targets import OffscreenTarget
 from ..frame.yuv import YuvPicture, size_bytes
@@ -31,7 +31,7 @@ class FrameStamp:
     pts: int
 
 
-StampedBytes = tuple[FrameStamp, Bytes]
+StampedBytes = tuple[FrameStamp, ReadBytes]
 
 
 class Pictures(Protocol):

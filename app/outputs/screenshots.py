@@ -1,4 +1,4 @@
-"""A picture on the device goes in; a PNG file comes out a little later, without holding up anything meanwhile."""
+"""A picture on the device goes in; a PNG file comes out a little later, without blocking anything."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import MediaError
 
 from ..console import one_line
-from ..frame.readback import Bytes, ReadbackRing
+from ..frame.readback import ReadbackRing, ReadBytes
 from ..frame.targets import OffscreenTarget
 from ..media.recorder import write_png
 from ..threads import Worker
@@ -30,7 +30,7 @@ class Screenshots:
         self._context, self._picture = context, picture
         self._stem, self._folder = clip.stem[:_LONGEST_STEM], folder
         self._ring: ReadbackRing[_Shot] | None = None  # made for the first one
-        self._writer: Worker[tuple[_Shot, Bytes]] | None = None
+        self._writer: Worker[tuple[_Shot, ReadBytes]] | None = None
         self._answers: deque[str] = deque()
         self.pending = 0  # asked for and not yet answered
 
@@ -60,7 +60,7 @@ class Screenshots:
             self._ring.release()
             self._ring = self._writer = None
 
-    def _write(self, item: tuple[_Shot, Bytes]) -> None:
+    def _write(self, item: tuple[_Shot, ReadBytes]) -> None:
         """On the writer's thread; a failure is told as success is, and ends nothing."""
         shot, data = item
         width, height = self._picture.size

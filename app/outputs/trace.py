@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from ..frame.pipeline import DECODE, FrameRecord
-from .whole_file import WholeFile
+from .append_safe_file import AppendSafeFile
 
 GL_TRACK, GPU_TRACK = "OpenGL thread", "GPU"
-Event = dict[str, Any]
+TraceEvent = dict[str, Any]
 
 _PROCESS = 1
 
@@ -23,7 +23,7 @@ class TraceWriter:
 
     def __init__(self, path: Path) -> None:
         """The first event opens the file, so that the one that it replaces stays until then."""
-        self._file = WholeFile(path)
+        self._file = AppendSafeFile(path)
         self._tracks: dict[str, int] = {}
         self._lock = threading.Lock()
         self._dropped = self._repeated = 0
@@ -35,7 +35,7 @@ class TraceWriter:
         with self._lock:
             events = [self._span(GL_TRACK, "frame", record.start_ns, end_ns - record.start_ns, frame)]
             for stage in record.stages:
-                if stage.start_ns:  # 0 where nobody measured
+                if stage.start_ns:  # 0 if not measured
                     track = DECODE if stage.name == DECODE else GL_TRACK
                     args = {**frame, "readback_bytes": stage.readback_bytes} if stage.readback_bytes else frame
                     events.append(self._span(track, stage.name, stage.start_ns, _ns(stage.cpu_ms), args))
@@ -44,7 +44,7 @@ class TraceWriter:
             self._put([*events, *self._counters(record)])
 
     def span(self, track: str, name: str, start_ns: int, duration_ms: float, **args: Any) -> None:
-        """Something that a thread did, on a track of that name; after close() it is left out. Raises MediaError."""
+        """Work of a thread, on a track of that name; ignored after close(). Raises MediaError."""
         with self._lock:
             self._put([self._span(track, name, start_ns, _ns(duration_ms), args)])
 
@@ -53,7 +53,7 @@ class TraceWriter:
         with self._lock:
             self._file.close()
 
-    def _counters(self, record: FrameRecord) -> list[Event]:
+    def _counters(self, record: FrameRecord) -> list[TraceEvent]:
         """Frames lost so far, and the bytes that moved for this one."""
         self._dropped += record.dropped
         self._repeated += record.repeated
@@ -64,15 +64,15 @@ class TraceWriter:
         start_us = record.start_ns / 1e3
         return [{"ph": "C", "pid": _PROCESS, "name": n, "ts": start_us, "args": a} for n, a in counters.items()]
 
-    def _span(self, track: str, name: str, start_ns: int, duration_ns: int, args: Event) -> Event:
+    def _span(self, track: str, name: str, start_ns: int, duration_ns: int, args: TraceEvent) -> TraceEvent:
         times = {"ts": start_ns / 1e3, "dur": duration_ns / 1e3}
         return {"ph": "X", "pid": _PROCESS, "tid": track, "name": name, **times, "args": args}
 
-    def _put(self, events: list[Event]) -> None:
+    def _put(self, events: list[TraceEvent]) -> None:
         """Events whose `tid` is still the name of a track; tracks that are new get their names told first."""
         if self._file.closed:
             return
-        named: list[Event] = []
+        named: list[TraceEvent] = []
         for event in events:
             track = event.get("tid")
             if track is not None:
@@ -93,7 +93,7 @@ class TraceWriter:
         self.close()
 
 
-def _naming(track: str, number: int) -> list[Event]:
+def _naming(track: str, number: int) -> list[TraceEvent]:
     """What gives a track its name, and its place from top to bottom."""
     common = {"ph": "M", "pid": _PROCESS, "tid": number}
     named = {**common, "name": "thread_name", "args": {"name": track}}

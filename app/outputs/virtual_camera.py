@@ -11,7 +11,7 @@ from typing import Any
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 
 from ..console import counted, one_line
-from ..frame.readback import Bytes
+from ..frame.readback import ReadBytes
 from ..frame.yuv import i420, nv12
 from ..picture.picture import ImageSize, PictureFormat
 from .loopback import INSTALL, LOAD, kept_size, loopback_devices
@@ -48,7 +48,7 @@ class VirtualCamera:
                 f"{self.name} keeps to {kept[0]}x{kept[1]} while programs watch it; close them, or choose that size"
             )
 
-    def write(self, stamp: FrameStamp, data: Bytes) -> None:
+    def write(self, stamp: FrameStamp, data: ReadBytes) -> None:
         """Show a frame now. Raises DeviceError."""
         try:
             self._camera.send(data)

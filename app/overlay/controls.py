@@ -1,4 +1,4 @@
-"""Settings go in; a panel to change them is drawn, and the settings come out as the person has left them.
+"""Settings go in; a panel to change them is drawn, and the settings come out as the user changed them.
 
 Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's memory until Enter is pressed.
 """
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..settings.settings import Settings, Spec, Value, Verb, meaning, shown, specs, value_of
+from ..settings.settings import Settings, SettingValue, Spec, Verb, as_text, meaning, specs, value_of
 from .gui import load_imgui
 
 _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
 _LABELS = 0.36  # of its width
 _WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
 _WRONG = 0xFF5C6BFF  # alpha, blue, green, red
-_FILL = -1e-6  # a width: all that there is
+_FILL = -1e-6  # a width: all of the available one
 _UNFOLDED = ("picture", "mask")  # the sections that are seen at once
 _SIZES = ("320x240", "640x360", "640x480", "1280x720", "1920x1080", "3840x2160")
 
@@ -41,7 +41,7 @@ def controls(settings: Settings, verb: Verb = "live") -> Settings:
 
 
 def _keep_inside(imgui: Any, screen: Any) -> None:
-    """A picture may become smaller than what is in it."""
+    """Move the panel into a picture that has become smaller."""
     place, size = imgui.get_window_pos(), imgui.get_window_size()
     x, y = (max(0.0, min(pair)) for pair in ((place.x, screen.x - size.x), (place.y, screen.y - size.y)))
     if (x, y) != (place.x, place.y):
@@ -66,7 +66,7 @@ def _section(imgui: Any, settings: Settings, rows: Sequence[Spec]) -> Settings:
 
 
 def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
-    """One of them; a value that cannot be is as if nothing had been done."""
+    """One setting; an invalid value is ignored."""
     before = getattr(settings, spec.name)
     imgui.begin_disabled(spec.changes == "restart")
     imgui.table_next_column()
@@ -80,13 +80,13 @@ def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
     imgui.table_next_column()
     if before != spec.default:
         value = spec.default if imgui.arrow_button("default", imgui.Dir.left) else value
-        imgui.set_item_tooltip(f"Back to {shown(spec.default) or 'none'}.")
+        imgui.set_item_tooltip(f"Back to {as_text(spec.default) or 'none'}.")
     imgui.end_disabled()
     valid: Any = value_of(spec, value)
     return settings if valid is None or valid == before else replace(settings, **{spec.name: valid})
 
 
-def _widget(imgui: Any, spec: Spec, value: Any) -> Value:
+def _widget(imgui: Any, spec: Spec, value: Any) -> SettingValue:
     """What changes a setting of that kind."""
     if spec.kind == "bool":
         return bool(imgui.checkbox("##value", value)[1])
@@ -97,7 +97,7 @@ def _widget(imgui: Any, spec: Spec, value: Any) -> Value:
     return _text(imgui, spec, value)
 
 
-def _number(imgui: Any, spec: Spec, value: Any) -> Value:
+def _number(imgui: Any, spec: Spec, value: Any) -> SettingValue:
     """A slider; or a field where each value costs a while. Dear ImGui rounds floats: only what was changed counts."""
     if spec.changes != "running":
         entered, found = imgui.input_float(
@@ -123,7 +123,7 @@ def _text(imgui: Any, spec: Spec, value: str) -> str:
         imgui.set_next_item_width(room - imgui.get_frame_height())
     entered, typed = imgui.input_text_with_hint("##value", "none", value, imgui.InputTextFlags_.enter_returns_true)
     text = str(typed) if entered else value
-    if value_of(spec, typed) is None:  # as it stands there, still being typed
+    if value_of(spec, typed) is None:  # while it is being typed
         low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
         imgui.get_window_draw_list().add_rect(low, high, _WRONG)
     if proposed:

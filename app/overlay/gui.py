@@ -36,9 +36,9 @@ def font_px(size: ImageSize, scale: float) -> int:
 class Gui:
     """One Dear ImGui with its own OpenGL 3 backend: no window, no settings file. Call release() at the end.
 
-    Belongs to the thread of the context; several may live side by side. It needs no input, and takes what it is fed.
+    Belongs to the thread of the context; several may live side by side. Input is optional, by `feed`.
     takes_mouse: whether what was drawn last has anything to be clicked; takes_keys: whether text is typed into it,
-    or a list that came down waits for a choice.
+    or an open list waits for a choice.
     """
 
     def __init__(self, context: Context) -> None:
@@ -51,7 +51,7 @@ class Gui:
         self._drawn_s = perf_counter()
 
     def feed(self, inputs: Sequence[Input]) -> None:
-        """What a person has done, for what is drawn next."""
+        """Input of the user, for the next drawing."""
         self._inputs += inputs
 
     def draw(
@@ -97,9 +97,9 @@ class Gui:
             self._gui = None
 
     def _part_from_next(self) -> None:
-        """Take one more picture, which nobody draws.
+        """Begin and end a frame without drawing it.
 
-        Python 3.10's Dear ImGui takes what one context has in its first picture for what is in the next one's.
+        Python 3.10's Dear ImGui confuses what one context has in its first picture with the next context's.
         """
         self._imgui.new_frame()
         self._imgui.begin("the last picture")
@@ -162,7 +162,9 @@ def load_imgui() -> Any:
     """Dear ImGui's module. Large, and it loads libraries of the system: only who draws needs it. Raises DeviceError."""
     try:
         with library_named(), postponed(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a library of the system is no file to imgui-bundle
+            warnings.simplefilter(
+                "ignore", RuntimeWarning
+            )  # imgui-bundle cannot open a library of the system as a file
             from imgui_bundle import imgui
     except (ImportError, OSError) as error:
         raise DeviceError(f"no overlay: Dear ImGui cannot be loaded: {one_line(str(error))}; {_ADVICE}") from error
@@ -178,7 +180,7 @@ def imgui_folder() -> Path:
 
 @contextlib.contextmanager
 def _restored(gl: opengl.GL) -> Iterator[None]:
-    """Puts back what Dear ImGui's backend leaves changed, and gives it what it takes for granted."""
+    """Restores the state that Dear ImGui's backend changes, and sets the state that it expects."""
     framebuffer = gl.integer(opengl.DRAW_FRAMEBUFFER_BINDING)
     unpack_buffer = gl.integer(opengl.PIXEL_UNPACK_BUFFER_BINDING)
     stores = {name: gl.integer(name) for name in (opengl.UNPACK_ALIGNMENT, opengl.UNPACK_ROW_LENGTH)}

@@ -1,4 +1,4 @@
-"""What a person does with mouse and keyboard, in the words in which Dear ImGui is told of it."""
+"""Events of mouse and keyboard, in Dear ImGui's terms."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ class Typed:
 
 @dataclass(frozen=True)
 class Left:
-    """Nobody can tell any more what is done: all that was held down counts as let go."""
+    """Input was lost (focus changed): everything held down counts as released."""
 
 
 Input = Moved | Button | Wheel | Held | Typed | Left

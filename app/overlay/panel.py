@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..console import one_line
-from ..frame.figures import CameraFigures, Figures, Spread, Summary
-from .pen import BRIGHT, CPU, DIM, GPU, LARGE, LATE, LATE_SHARE, OPAQUE, PADDING, PLAIN, Pen
+from ..frame.figures import CameraFigures, Figures, FigureSummary, Spread
+from .draw import BRIGHT, CPU, DIM, GPU, LARGE, LATE, LATE_SHARE, OPAQUE, PADDING, PLAIN, Painter
 
 _MARGIN, _GRAPH, _GAP = 0.6, 3.4, 0.45  # em
 _MESSAGE = 5.2  # em from the bottom to the top of messages
@@ -61,11 +61,11 @@ class Texts:
 
 def performance(figures: Figures, facts: Facts) -> None:
     """The panel at the top left: header, graph of frame times, table, camera, facts; less of it in small pictures."""
-    pen = Pen()
+    painter = Painter()
     summary = figures.summary
     late = 0 < LATE_SHARE * facts.budget_ms < summary.frame_ms
-    letters = int((pen.width / pen.em - 2 * (_MARGIN + PADDING)) * pen.em / pen.letter)
-    room = pen.height / pen.em - 2 * (_MARGIN + PADDING)
+    letters = int((painter.width / painter.em - 2 * (_MARGIN + PADDING)) * painter.em / painter.letter)
+    room = painter.height / painter.em - 2 * (_MARGIN + PADDING)
     head, graph = 1.0, _GRAPH + 2 * _GAP
     choices = _choices(summary, replace(facts, budget_ms=0.0), letters)  # a camera's budget is another in each frame
     fitting = (texts for texts in choices if texts.columns <= letters and head + graph + texts.lines <= room)
@@ -74,78 +74,83 @@ def performance(figures: Figures, facts: Facts) -> None:
     header = texts.header if len(texts.header) <= letters else texts.short_header
     columns = max(len(header), texts.columns)
     height = head + (graph if has_graph else 0) + texts.lines
-    x, y = pen.box(_MARGIN, _MARGIN, columns * pen.letter / pen.em, height)
-    pen.text(x, y, LATE if late else BRIGHT, header)
-    y += pen.em * (1 + _GAP)
+    x, y = painter.box(_MARGIN, _MARGIN, columns * painter.letter / painter.em, height)
+    painter.text(x, y, LATE if late else BRIGHT, header)
+    y += painter.em * (1 + _GAP)
     if has_graph:
-        pen.graph(x, y, columns * pen.letter, _GRAPH * pen.em, figures.intervals_ms, figures.window, facts.budget_ms)
-    y += pen.em * (_GRAPH + _GAP)
+        painter.graph(
+            x, y, columns * painter.letter, _GRAPH * painter.em, figures.intervals_ms, figures.window, facts.budget_ms
+        )
+    y += painter.em * (_GRAPH + _GAP)
     for block in texts.blocks:
-        pen.text(x + block.column * pen.letter, y + block.line * pen.em, block.color, block.text)
+        painter.text(x + block.column * painter.letter, y + block.line * painter.em, block.color, block.text)
 
 
 def key_list(rows: Sequence[tuple[str, str]]) -> None:
     """Keys and what they do, in the middle."""
-    pen = Pen(in_front=True)
+    painter = Painter(in_front=True)
     keys, words = ([_plain(row[side]) for row in rows] for side in (0, 1))
     wide = max(map(len, keys), default=0) + 2
     columns = wide + max(map(len, words), default=0)
-    x, y = pen.centred(columns, len(rows))
-    pen.text(x, y, CPU, "\n".join(keys))
-    pen.text(x + wide * pen.letter, y, PLAIN, "\n".join(words))
+    x, y = painter.centred(columns, len(rows))
+    painter.text(x, y, CPU, "\n".join(keys))
+    painter.text(x + wide * painter.letter, y, PLAIN, "\n".join(words))
 
 
 def status(text: str, recording: str = "") -> None:
     """One line at the bottom left; what is being recorded comes first, marked red. One of the two may be empty."""
-    pen, text, recording = Pen(), _plain(text), _plain(recording)
+    painter, text, recording = Painter(), _plain(text), _plain(recording)
     mark = 2 if recording else 0  # letters
     start = mark + len(recording) + (3 if recording and text else 0)
-    top = pen.height / pen.em - _MARGIN - 1 - 2 * _GAP
-    x, y = pen.box(_MARGIN, top, (start + len(text)) * pen.letter / pen.em, 1, _GAP)
+    top = painter.height / painter.em - _MARGIN - 1 - 2 * _GAP
+    x, y = painter.box(_MARGIN, top, (start + len(text)) * painter.letter / painter.em, 1, _GAP)
     if recording:
-        pen.dot(x, y, LATE)
-        pen.text(x + mark * pen.letter, y, BRIGHT, recording)
+        painter.dot(x, y, LATE)
+        painter.text(x + mark * painter.letter, y, BRIGHT, recording)
     if text:
-        pen.text(x + start * pen.letter, y, PLAIN, text)
+        painter.text(x + start * painter.letter, y, PLAIN, text)
 
 
 def signal(text: str) -> None:
-    """A few large words in the middle, above messages: what the person must know of the camera."""
-    pen, text = Pen(in_front=True), _plain(text)
-    letters = max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.large_letter))
+    """A few large words in the middle, above messages: what the user must know about the camera."""
+    painter, text = Painter(in_front=True), _plain(text)
+    letters = max(1, int((painter.width - 2 * (_MARGIN + PADDING) * painter.em) / painter.large_letter))
     lines = _wrapped([text], letters)
-    wide, high = max(map(len, lines)) * pen.large_letter / pen.em, len(lines) * LARGE
-    left, top = (pen.width / pen.em - wide) / 2 - PADDING, pen.height / pen.em - _MESSAGE - _GAP - high - 2 * PADDING
-    x, y = pen.box(max(0.0, left), max(0.0, top), wide, high, color=OPAQUE)
-    pen.text(x, y, BRIGHT, "\n".join(lines), LARGE)
+    wide, high = max(map(len, lines)) * painter.large_letter / painter.em, len(lines) * LARGE
+    left, top = (
+        (painter.width / painter.em - wide) / 2 - PADDING,
+        painter.height / painter.em - _MESSAGE - _GAP - high - 2 * PADDING,
+    )
+    x, y = painter.box(max(0.0, left), max(0.0, top), wide, high, color=OPAQUE)
+    painter.text(x, y, BRIGHT, "\n".join(lines), LARGE)
 
 
 def progress(title: str, done: int, total: int) -> None:
     """A bar in the middle that says how much is done; without an end in sight (total 0) it stays empty."""
-    pen, title = Pen(), _plain(title)
+    painter, title = Painter(), _plain(title)
     share = min(1.0, max(0.0, done / total)) if total > 0 else 0.0
     count = f"{done}/{total}" if total > 0 else ""
     columns = max(len(title) + 2 + len(count), 36)
-    x, y = pen.centred(columns, 2)
-    pen.text(x, y, BRIGHT, title)
-    pen.text(x + (columns - len(count)) * pen.letter, y, DIM, count)
-    y += 1.4 * pen.em
-    pen.bar(x, y, columns * pen.letter, 0.4 * pen.em, share)
+    x, y = painter.centred(columns, 2)
+    painter.text(x, y, BRIGHT, title)
+    painter.text(x + (columns - len(count)) * painter.letter, y, DIM, count)
+    y += 1.4 * painter.em
+    painter.bar(x, y, columns * painter.letter, 0.4 * painter.em, share)
 
 
 def message(text: str) -> None:
     """Lines of words at the bottom, in the middle, above the status line."""
-    pen = Pen(in_front=True)
-    letters = max(1, int((pen.width - 2 * (_MARGIN + PADDING) * pen.em) / pen.letter))
+    painter = Painter(in_front=True)
+    letters = max(1, int((painter.width - 2 * (_MARGIN + PADDING) * painter.em) / painter.letter))
     lines = [line for words in text.split("\n") for line in _wrapped([_plain(words)], letters)]
-    wide, high = max(map(len, lines)) * pen.letter / pen.em, len(lines)
-    left = max(_MARGIN, (pen.width / pen.em - wide) / 2 - PADDING)
-    x, y = pen.box(left, pen.height / pen.em - _MESSAGE + 1 - high, wide, high)
-    pen.text(x, y, BRIGHT, "\n".join(lines))
+    wide, high = max(map(len, lines)) * painter.letter / painter.em, len(lines)
+    left = max(_MARGIN, (painter.width / painter.em - wide) / 2 - PADDING)
+    x, y = painter.box(left, painter.height / painter.em - _MESSAGE + 1 - high, wide, high)
+    painter.text(x, y, BRIGHT, "\n".join(lines))
 
 
 @lru_cache(maxsize=8)
-def _choices(summary: Summary, facts: Facts, letters: int) -> tuple[Texts, ...]:
+def _choices(summary: FigureSummary, facts: Facts, letters: int) -> tuple[Texts, ...]:
     """The panel's words, all of them or fewer: the last choice is the header alone.
 
     `letters` is the width of the picture in them, for lines that must be broken.
@@ -164,7 +169,7 @@ def _choices(summary: Summary, facts: Facts, letters: int) -> tuple[Texts, ...]:
     return tuple(Texts(header, short, blocks, columns, _height(blocks)) for blocks, columns in choices)
 
 
-def _camera(summary: Summary, wide: int) -> list[Paragraph]:
+def _camera(summary: FigureSummary, wide: int) -> list[Paragraph]:
     """What is known of the camera, and how old its pictures are when they are shown; nothing for recordings."""
     camera, age = summary.camera, summary.age
     if camera is None:
@@ -201,7 +206,7 @@ def _height(blocks: Iterable[Block]) -> int:
     return max((block.line + block.text.count("\n") + 1 for block in blocks), default=0)
 
 
-def _table(summary: Summary) -> tuple[tuple[Block, ...], int]:
+def _table(summary: FigureSummary) -> tuple[tuple[Block, ...], int]:
     """The table's blocks and its width: CPU and GPU times side by side, or wall clock alone under the same headings."""
     names = "\n".join(stage.name[:_NAME_LETTERS] for stage in summary.stages)
     cpu = "\n".join(_cells(stage.cpu) for stage in summary.stages)
@@ -226,11 +231,11 @@ def _cells(spread: Spread | None) -> str:
 
 
 def _ms(value: float) -> str:
-    """As many digits as fit and mean something."""
+    """As many digits as fit and are significant."""
     return f"{value:.2f}" if value < 100 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
-def _moment(summary: Summary) -> Iterable[str]:
+def _moment(summary: FigureSummary) -> Iterable[str]:
     yield f"up {_bytes(summary.uploaded_bytes)}/frame"
     yield f"read back {_bytes(summary.readback_bytes)}/frame"
     yield f"CPU {summary.process_percent:.0f}%"
@@ -238,7 +243,7 @@ def _moment(summary: Summary) -> Iterable[str]:
         yield f"overlay {_ms(summary.overlay_ms)} ms"
 
 
-def _still(summary: Summary, facts: Facts) -> Iterable[str]:
+def _still(summary: FigureSummary, facts: Facts) -> Iterable[str]:
     if summary.camera:
         yield _plain(summary.camera.description)
     yield f"{_plain(facts.model)} {facts.precision}"
@@ -270,5 +275,5 @@ def _wrapped(phrases: Iterable[str], wide: int) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text as it is, on one line, not without end, without what no font shows."""
+    """Text on one line, shortened, without characters that no font shows."""
     return one_line(text)[: 2 * _NOTE_LETTERS]

@@ -79,7 +79,7 @@ class ToRgba:
         )
         rgba = np.array(converted.to_ndarray(), np.uint8)
         if frame.format.name.startswith("gray") and colour_range(frame) == _LIMITED:
-            rgba = _STRETCH[rgba]  # libswscale takes every grey picture for full range
+            rgba = _STRETCH[rgba]  # libswscale treats every grey picture as full range
         rgba[..., 3] = 255
         return rgba
 

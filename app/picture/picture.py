@@ -1,4 +1,4 @@
-"""A recording's kind of pictures goes in, what everything that reads their pixels must know comes out.
+"""The format of pictures: layout, size, range and matrix go in; shapes and conversion to RGB come out.
 
 A picture is what the decoder or the camera left in RAM: one plane of RGBA, of grey, or YUV in planes or packed.
 Its format says how upright pixels with red, green and blue come out of that, and is the same for a whole recording.
@@ -147,7 +147,7 @@ class PictureFormat:
     def to_rgb(self) -> tuple[Doubles, Doubles]:
         """A matrix (3, 3) and an offset (3,) that make red, green and blue of luma, Cb and Cr, all codes from 0 to 1.
 
-        Grey is taken thrice.
+        Grey is used for all three.
         """
         steps, least = (1 << self.bits) - 1, 1 << (self.bits - 8)
         luma, chroma = (1.0, 1.0) if self.full_range else (steps / (219 * least), steps / (224 * least))

@@ -33,7 +33,7 @@ class PixelsToRgb:
         self._factors = tuple(
             ((high - low) / 255 * part[:, None]).astype(np.float32) for part in (1 - y_weights, y_weights)
         )
-        # Four arrays, not one: at distances of 2 ** n bytes they would get into each other's way in the cache.
+        # Four arrays, not one: at distances of 2 ** n bytes they would evict each other from the cache.
         self._scratch = [np.empty((_BAND_ROWS, self._size[0] * 4), np.float32) for _ in range(4)]
 
     def __call__(self, picture: Picture) -> Floats:

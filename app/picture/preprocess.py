@@ -54,7 +54,7 @@ Fit = Literal["stretch", "crop", "letterbox"]
 
 
 @dataclass(frozen=True)
-class Axis:
+class SampledAxis:
     """One axis of the map: pixel i of `count` samples the other image, `extent` long, at (i * step + start) / den."""
 
     count: int
@@ -63,17 +63,17 @@ class Axis:
     start: int
     den: int
 
-    def inverse(self) -> "Axis":
+    def inverse(self) -> "SampledAxis":
         """The way back."""
-        return Axis(self.extent, self.count, self.den, -self.start, self.step)
+        return SampledAxis(self.extent, self.count, self.den, -self.start, self.step)
 
-    def mirrored(self) -> "Axis":
+    def mirrored(self) -> "SampledAxis":
         """The same places, counted from the other image's other end."""
-        return Axis(self.count, self.extent, -self.step, (self.extent - 1) * self.den - self.start, self.den)
+        return SampledAxis(self.count, self.extent, -self.step, (self.extent - 1) * self.den - self.start, self.den)
 
-    def onto(self, extent: int, mul: int, add: int, div: int) -> "Axis":
+    def onto(self, extent: int, mul: int, add: int, div: int) -> "SampledAxis":
         """The same places on a grid on which the other image's coordinate i is (i * mul + add) / div."""
-        return Axis(self.count, extent, self.step * mul, self.start * mul + add * self.den, self.den * div)
+        return SampledAxis(self.count, extent, self.step * mul, self.start * mul + add * self.den, self.den * div)
 
     def taps(self) -> Taps:
         """For every pixel the two neighbours that it samples and the weight of the second one."""
@@ -91,8 +91,8 @@ class Axis:
 class Sampling:
     """How the network's input samples the frame (or, inverted, how the frame samples the mask)."""
 
-    x: Axis
-    y: Axis
+    x: SampledAxis
+    y: SampledAxis
 
     def stored(self, format: PictureFormat) -> "Sampling":
         """The same places in the stored picture: x of its columns, y of its rows."""
@@ -127,9 +127,9 @@ def sampling(frame_size: ImageSize, tensor_size: ImageSize, fit: Fit = "stretch"
     return Sampling(_axis(tensor_w, w, *scale), _axis(tensor_h, h, *scale))
 
 
-def _axis(count: int, extent: int, scale: int, per: int) -> Axis:
+def _axis(count: int, extent: int, scale: int, per: int) -> SampledAxis:
     """`count` pixels, each scale / per wide, centred on `extent` pixels."""
-    return Axis(count, extent, 2 * scale, scale - per + extent * per - count * scale, 2 * per)
+    return SampledAxis(count, extent, 2 * scale, scale - per + extent * per - count * scale, 2 * per)
 
 
 class Preprocessor:

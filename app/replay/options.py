@@ -12,10 +12,10 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..files import Files, Read, Write
 from ..frame.moving_background import check_background
 from ..media.sources import Position
-from ..session.derived import check_videos, choice_of, reads_of, writes_any, writes_of
+from ..session.derived import check_videos, chosen_look_of, reads_of, writes_any, writes_of
 from ..session.pacing import FASTEST, SLOWEST
+from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
-from ..settings.watch import Watch
 
 _OF_WINDOWS = ("fullscreen", "panel", "side_by_side")
 
@@ -42,9 +42,9 @@ class ReplayOptions:
     made_by: str | None = None  # tags outputs that are finished
     pipes_pictures: bool = False  # a pipe gets PNG, not a video
 
-    def watch(self) -> Watch:
+    def watch(self) -> ConfigWatch:
         """The settings, and what looks after their file. Raises UsageError."""
-        return Watch(self.config, self.flags, "replay", overlay=self.window)
+        return ConfigWatch(self.config, self.flags, "replay", overlay=self.window)
 
 
 def check_options(options: ReplayOptions, settings: Settings) -> None:
@@ -75,7 +75,7 @@ def files_of(options: ReplayOptions, settings: Settings) -> Files:
 
 def _check_look(flags: Mapping[str, object], settings: Settings) -> None:
     """What was given for one effect alone goes with that effect; in a file it may wait for its effect."""
-    effect, choice = settings.effect, choice_of(settings)
+    effect, choice = settings.effect, chosen_look_of(settings)
     if flags.get("blur") and effect != "blur":
         raise UsageError(f"--blur goes with --effect blur, not with {effect}")
     if flags.get("background") and effect not in ("replace", "color"):

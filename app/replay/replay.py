@@ -11,7 +11,7 @@ from ..console import Console, Report, counted
 from ..files import settle
 from ..frame.pipeline import DECODE, FrameRecord
 from ..media.feed import Feed
-from ..media.media_inputs import open_source
+from ..media.media_inputs import open_input
 from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
 from ..models.loading import load_segmentation
@@ -31,8 +31,8 @@ from ..session.opening import (
 from ..session.pacing import Pacer
 from ..session.playback import Playback
 from ..session.session import Session
+from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
-from ..settings.watch import Watch
 from ..signals import exit_code, stop_flag
 from ..threads import ahead
 from .options import ReplayOptions, check_options, files_of
@@ -71,7 +71,7 @@ class _Opened:
     host: SessionHost
 
 
-def _open(options: ReplayOptions, watch: Watch, console: Console, stack: contextlib.ExitStack) -> _Opened:
+def _open(options: ReplayOptions, watch: ConfigWatch, console: Console, stack: contextlib.ExitStack) -> _Opened:
     settings = watch.settings
     recording, source = (source_to_watch if options.window else source_to_run)(options, settings, stack)
     if options.window:
@@ -82,7 +82,7 @@ def _open(options: ReplayOptions, watch: Watch, console: Console, stack: context
 
 
 @contextlib.contextmanager
-def _host_without_window(watch: Watch, console: Console) -> Iterator[SessionHost]:
+def _host_without_window(watch: ConfigWatch, console: Console) -> Iterator[SessionHost]:
     """With OpenGL where pictures are drawn; masks alone are refined there, and do without if there is none."""
     settings, opened = watch.settings, open_host_without_window
     needs_picture = bool(settings.out or settings.cutouts)
@@ -101,7 +101,7 @@ def source_to_run(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> tuple[Recording, SessionSource]:
     """Every frame, as fast as it goes."""
-    file = stack.enter_context(open_source(options.file, options.first, options.last))
+    file = stack.enter_context(open_input(options.file, options.first, options.last))
     file.lead = lead_of(settings)
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))

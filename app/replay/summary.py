@@ -10,22 +10,27 @@ from ..session.session import Session, SessionParts
 from ..settings.settings import Settings
 from .options import ReplayOptions
 
-Opened = Recording | SeekableSource
+RecordedSource = Recording | SeekableSource
 
 
 def summarize_replay(
-    options: ReplayOptions, settings: Settings, source: Opened, session: Session, stats: RunStats, interrupted: bool
+    options: ReplayOptions,
+    settings: Settings,
+    source: RecordedSource,
+    session: Session,
+    stats: RunStats,
+    interrupted: bool,
 ) -> dict[str, Any]:
     """Figures of the whole run; times are milliseconds per frame by stage."""
     parts = session.parts
-    info, machine, segmenter = source.info, parts.shared.machine, parts.stages.current.segmenter
+    info, compute, segmenter = source.info, parts.shared.compute, parts.stages.current.segmenter
     return {
         "file": str(options.file),
         "size": [info.width, info.height],
         "model": parts.stages.name,
-        "backend": machine.backend,
+        "backend": compute.backend,
         "precision": segmenter.precision,
-        "renderer": machine.renderer,
+        "renderer": compute.renderer,
         **stats.summary(),
         "dispatches": segmenter.dispatches,
         "timer_note": parts.pipeline.timer_note,
@@ -36,7 +41,7 @@ def summarize_replay(
     }
 
 
-def _warnings(options: ReplayOptions, settings: Settings, source: Opened, parts: SessionParts) -> list[str]:
+def _warnings(options: ReplayOptions, settings: Settings, source: RecordedSource, parts: SessionParts) -> list[str]:
     canvas, name = parts.stages.current.canvas, options.file
     lines = list(parts.outputs.warnings)
     if canvas and canvas.message:

@@ -15,10 +15,10 @@ from texelflow.gpu_delegate.errors import TexelflowError
 
 from ..frame.effects import EFFECTS, effect_by_number
 from ..outputs.outputs import OutputKind
-from ..settings.settings import Settings, Value, changed, specs, while_running
-from ..settings.watch import Watch
+from ..settings.config_watch import ConfigWatch
+from ..settings.settings import Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
-from .derived import choice_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
 from .hud import Hud
 from .playback import Playback
 
@@ -46,7 +46,7 @@ class Controller:
     def __init__(
         self,
         settings: Settings,
-        watch: Watch,
+        watch: ConfigWatch,
         parts: "SessionParts",
         check_files: Callable[[Settings], None],
     ) -> None:
@@ -101,7 +101,7 @@ class Controller:
             if waiting:
                 self._complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
 
-    def change(self, **values: Value) -> None:
+    def change(self, **values: SettingValue) -> None:
         """Have other values of some settings, which must be valid."""
         self.adopt(replace(self.settings, **values))  # type: ignore[arg-type]  # any of them
 
@@ -131,7 +131,7 @@ class Controller:
 
     def set_look(self) -> None:
         """Have the stages that run draw as settings say."""
-        self._parts.stages.set_look(choice_of(self.settings), refinement_of(self.settings))
+        self._parts.stages.set_look(chosen_look_of(self.settings), refinement_of(self.settings))
         self._set_clock()
 
     def _set_clock(self) -> None:
@@ -156,7 +156,7 @@ class Controller:
             return
         self.uses_small_model = not self.uses_small_model
 
-    def do_without(self, model: str, complaint: str) -> None:
+    def reject_setting(self, model: str, complaint: str) -> None:
         """A model that settings name cannot be had; the one that runs goes on."""
         if self.uses_small_model:
             self.uses_small_model = False

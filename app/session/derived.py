@@ -4,31 +4,31 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from ..capture.source import Wanted
-from ..files import ENDINGS, Kind, Read, Write
-from ..frame.looks import Choice, parse_color
+from ..capture.source import CaptureRequest
+from ..files import ENDINGS, FileKind, Read, Write
+from ..frame.looks import ChosenLook, parse_color
 from ..frame.refine import Refinement
 from ..frame.render import Look
 from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
-from ..models.catalogue import place_of
+from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
-from ..settings.settings import Settings, parse_size
+from ..settings.settings import Settings, setting_size
 from .workload import Work
 
 LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake of masks that are steady from there on
 
 
-def wanted_of(settings: Settings) -> Wanted:
+def capture_request_of(settings: Settings) -> CaptureRequest:
     """Of a source; a recording begins again at its end, as a camera has none."""
     hears_source = settings.sound and not settings.microphone
-    return Wanted(
-        parse_size(settings.size), settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
+    return CaptureRequest(
+        setting_size(settings.size), settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
     )  # fmt: skip
 
 
-def choice_of(settings: Settings) -> Choice:
+def chosen_look_of(settings: Settings) -> ChosenLook:
     """Of pictures. What the effect does not use is kept for another one. Opens no file."""
     color = parse_color(settings.background)
     look = Look(
@@ -42,7 +42,7 @@ def choice_of(settings: Settings) -> Choice:
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
     )
-    return Choice(look, None if color or not settings.background else Path(settings.background))
+    return ChosenLook(look, None if color or not settings.background else Path(settings.background))
 
 
 def refinement_of(settings: Settings) -> Refinement:
@@ -76,14 +76,14 @@ def work_of(settings: Settings) -> Work:
 def reads_of(settings: Settings, config: Path | None) -> tuple[Read, ...]:
     """Of the disk, but for the source itself; `config` is the file of settings."""
     reads = [Read("the file of settings", config)] if config else []
-    reads += [Read("a model", place_of(name)) for name in (settings.model, settings.small_model) if name]
-    background = choice_of(settings).background
+    reads += [Read("a model", model_path(name)) for name in (settings.model, settings.small_model) if name]
+    background = chosen_look_of(settings).background
     return (*reads, Read("the background", background)) if background else tuple(reads)
 
 
 def writes_of(settings: Settings) -> tuple[Write, ...]:
     """The outputs that settings name."""
-    named: list[tuple[str, str, Kind]] = [
+    named: list[tuple[str, str, FileKind]] = [
         ("--out", settings.out, _kind(settings.out)),
         ("--masks", settings.masks, _kind(settings.masks)),
         ("--cutouts", settings.cutouts, "pictures"),
@@ -124,5 +124,5 @@ def check_videos(settings: Settings, strict: bool) -> None:
                 raise UsageError(f"{flag} {name}: {error}") from None
 
 
-def _kind(path: str) -> Kind:
+def _kind(path: str) -> FileKind:
     return "pictures" if wants_folder(Path(path)) else "picture" if is_picture(Path(path)) else "video"

@@ -14,10 +14,10 @@ from texelflow.gpu_delegate.layout import Precision
 
 from ..frame.backdrop import Backdrop
 from ..frame.canvas import Canvas
+from ..frame.compute import ComputeBackend
 from ..frame.effects import Effect
 from ..frame.gl_path import GlPath
-from ..frame.looks import Choice
-from ..frame.machine import Machine
+from ..frame.looks import ChosenLook
 from ..frame.pipeline import Stage
 from ..frame.refine import Refinement, Refiner
 from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
@@ -46,7 +46,7 @@ class Drawn:
 class SharedParts:
     """What stays when the model changes; `drawn` is None where nothing is drawn."""
 
-    machine: Machine
+    compute: ComputeBackend
     format: PictureFormat  # of the source's pictures
     fit: Fit
     precision: Precision
@@ -55,7 +55,7 @@ class SharedParts:
 
 @dataclass(frozen=True)
 class ModelStages:
-    """One model and all that is drawn with it. Made by model_stages_in_steps."""
+    """One model and all that is drawn with it. Made by stages_in_steps."""
 
     segmenter: GlPath | CpuSegmenter
     refiner: Refiner | None  # as the canvas None where nothing is drawn
@@ -72,26 +72,24 @@ class ModelStages:
 Steps = Generator[tuple[int, int], None, ModelStages]
 
 
-def model_stages_in_steps(
-    shared: SharedParts, model: SegmentationModel, choice: Choice, refinement: Refinement
-) -> Steps:
+def stages_in_steps(shared: SharedParts, model: SegmentationModel, choice: ChosenLook, refinement: Refinement) -> Steps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
     Raises TexelflowError.
     """
-    machine, fit, drawn = shared.machine, shared.fit, shared.drawn
+    compute, fit, drawn = shared.compute, shared.fit, shared.drawn
     kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
-        segmenter = yield from segmenter_in_steps(machine, model, shared.format, fit, shared.precision, kept)
+        segmenter = yield from segmenter_in_steps(compute, model, shared.format, fit, shared.precision, kept)
         made.callback(segmenter.release)
         yield _READY
         refiner = canvas = None
-        if machine.context and drawn:
-            refiner = Refiner(machine.context, segmenter, fit, refinement)
+        if compute.context and drawn:
+            refiner = Refiner(compute.context, segmenter, fit, refinement)
             made.callback(refiner.release)
             yield _READY
             canvas = Canvas(
-                machine.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
+                compute.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
             )
         made.pop_all()
     return ModelStages(segmenter, refiner, canvas, segmenter.stages)
@@ -156,7 +154,7 @@ class SwitchableStages:
         if self.current.refiner:
             self.current.refiner.reset()
 
-    def set_look(self, choice: Choice, refinement: Refinement) -> None:
+    def set_look(self, choice: ChosenLook, refinement: Refinement) -> None:
         """Draw like this from now on; stages that were compiled in the meantime were begun with an earlier look."""
         canvas, refiner = self.current.canvas, self.current.refiner
         if canvas and refiner:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..console import Console
 from ..frame.backdrop import Backdrop
+from ..frame.compute import ComputeBackend, compute_in, open_compute
 from ..frame.figures import Figures
-from ..frame.machine import Machine, machine_in, open_machine
 from ..frame.pipeline import FrameRecord, Pipeline, Stage
 from ..frame.run_stats import RunStats
 from ..frame.segmenter import CpuSegmenter
@@ -23,16 +23,16 @@ from ..overlay.gui import Gui
 from ..overlay.overlay import Overlay
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import VideoFrame
+from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, Verb
-from ..settings.watch import Watch
 from ..window.loading_screen import LoadingScreen
 from ..window.opening import open_window
 from ..window.screen import Screen
 from ..window.window import Window
 from .clock import Clock
 from .controller import Controller
-from .derived import choice_of, refinement_of, work_of, writing_of
-from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, model_stages_in_steps
+from .derived import chosen_look_of, refinement_of, work_of, writing_of
+from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
 from .session import Session, SessionParts, facts_of
 from .view import NoView, View, WindowView
 from .workload import Workload
@@ -66,8 +66,8 @@ class SessionHost:
     """What is there before any session, and after it. Without a window there is no Dear ImGui, and `no_view`."""
 
     verb: Verb
-    machine: Machine
-    watch: Watch
+    compute: ComputeBackend
+    watch: ConfigWatch
     console: Console
     stats: RunStats
     note: Callable[[str], None]  # gets what is to be read outside of a window
@@ -92,21 +92,25 @@ def _note_of(verb: Verb, console: Console) -> Callable[[str], None]:
 
 
 @contextlib.contextmanager
-def open_host_with_window(source: SessionSource, verb: Verb, watch: Watch, console: Console) -> Iterator[SessionHost]:
+def open_host_with_window(
+    source: SessionSource, verb: Verb, watch: ConfigWatch, console: Console
+) -> Iterator[SessionHost]:
     """A window for the source's pictures. Raises DeviceError."""
     size, aspect, backend = source.format.upright_size, source.timing.sample_aspect_ratio, watch.settings.backend
     with open_window(size, source.title, backend, aspect) as window, contextlib.ExitStack() as stack:
         gui = Gui(window.context)
         stack.callback(gui.release)
-        machine = machine_in(window.context, backend, console)
-        yield SessionHost(verb, machine, watch, console, RunStats(), _note_of(verb, console), window, gui)
+        compute = compute_in(window.context, backend, console)
+        yield SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console), window, gui)
 
 
 @contextlib.contextmanager
-def open_host_without_window(needs_picture: bool, verb: Verb, watch: Watch, console: Console) -> Iterator[SessionHost]:
+def open_host_without_window(
+    needs_picture: bool, verb: Verb, watch: ConfigWatch, console: Console
+) -> Iterator[SessionHost]:
     """A context without a window, or none where nothing is drawn. Raises UsageError, DeviceError."""
-    with open_machine(watch.settings.backend, needs_picture, console) as machine:
-        yield SessionHost(verb, machine, watch, console, RunStats(), _note_of(verb, console))
+    with open_compute(watch.settings.backend, needs_picture, console) as compute:
+        yield SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console))
 
 
 @contextlib.contextmanager
@@ -136,21 +140,21 @@ def open_session(
 def _shared_parts(
     host: SessionHost, source: SessionSource, settings: Settings, stack: contextlib.ExitStack
 ) -> SharedParts:
-    context, size, drawn = host.machine.context, source.format.upright_size, None
+    context, size, drawn = host.compute.context, source.format.upright_size, None
     if context:
         target = OffscreenTarget(context, size)
         stack.callback(target.release)
-        backdrop = Backdrop(context, size, choice_of(settings).background, waits=source.clock.keeps_all)
+        backdrop = Backdrop(context, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
         stack.callback(backdrop.release)
         drawn = Drawn(target, backdrop)
-    return SharedParts(host.machine, source.format, settings.fit, settings.precision, drawn)
+    return SharedParts(host.compute, source.format, settings.fit, settings.precision, drawn)
 
 
 def _first_stages(
     host: SessionHost, source: SessionSource, shared: SharedParts, model: SegmentationModel, settings: Settings
 ) -> SwitchableStages:
     """Compiled while a window, or a terminal, shows how far that is."""
-    steps = model_stages_in_steps(shared, model, choice_of(settings), refinement_of(settings))
+    steps = stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))
     if host.window and host.gui:
         with LoadingScreen(host.window, host.gui, source.peek, source.aspect) as screen:
             return SwitchableStages(screen.run(steps, f"compiling shaders for {model.name}"), settings.model)
@@ -175,7 +179,7 @@ def _parts(
     settings: Settings,
     stack: contextlib.ExitStack,
 ) -> SessionParts:
-    context, clock = host.machine.context, source.clock
+    context, clock = host.compute.context, source.clock
     workload = Workload(work_of(settings), bool(settings.small_model))
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
@@ -202,6 +206,6 @@ def _parts(
 
 def _masks_in_ram(stages: SwitchableStages, source: SessionSource, settings: Settings) -> RamMasks:
     """Of a network on the CPU, where nothing is drawn."""
-    segmenter, look = stages.current.segmenter, choice_of(settings).look
+    segmenter, look = stages.current.segmenter, chosen_look_of(settings).look
     assert isinstance(segmenter, CpuSegmenter)
     return RamMasks(source.format.upright_size, lambda: look_at_mask(segmenter.frame_mask(), look))

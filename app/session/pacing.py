@@ -28,7 +28,7 @@ def next_speed(speed: float, direction: int) -> float:
 
 
 @dataclass(frozen=True)
-class Shown:
+class DueFrame:
     """A frame to be shown: how many before it were dropped, and for how many frame times it came too late."""
 
     dropped: int
@@ -57,7 +57,7 @@ class Pacer:
         """How long until the next frame is due; 0 if it is. The first frame is due at once."""
         return max(0, self._due(time_ms) - self._forward(now_ns))
 
-    def take(self, time_ms: float, next_ms: float | None, now_ns: int) -> Shown | None:
+    def take(self, time_ms: float, next_ms: float | None, now_ns: int) -> DueFrame | None:
         """What becomes of a frame that is due: None if it is dropped. `next_ms` is the one after it, if it is there."""
         now_ns, due_ns = self._forward(now_ns), self._due(time_ms)
         lag_ms = (now_ns - due_ns) / 1e6
@@ -68,13 +68,13 @@ class Pacer:
             self._dropped += 1
             return None
         dropped, self._dropped = self._dropped, 0
-        return Shown(dropped, max(0, int(lag_ms * self.speed / gap_ms)))
+        return DueFrame(dropped, max(0, int(lag_ms * self.speed / gap_ms)))
 
-    def show_now(self, time_ms: float, now_ns: int) -> Shown:
+    def show_now(self, time_ms: float, now_ns: int) -> DueFrame:
         """The same for a frame that is shown at once whatever is due: one that was asked for."""
         self._before_ms, self._dropped = time_ms, 0
         self._due_ns = self._forward(now_ns)
-        return Shown(0, 0)
+        return DueFrame(0, 0)
 
     def _may_drop(self, next_ms: float, now_ns: int) -> bool:
         return not self.keeps_all and self._dropped < MOST_DROPPED and self._due(next_ms) <= now_ns

@@ -10,7 +10,7 @@ from time import perf_counter_ns
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from ..capture.supervise import CaptureState, Phase
+from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.figures import Figures
 from ..frame.pipeline import FrameRecord, Pipeline
 from ..frame.run_stats import RunStats
@@ -23,9 +23,9 @@ from ..picture.video_frame import VideoFrame
 from ..settings.settings import Verb
 from .clock import LIVE, Clock, Due, NewestWins
 from .controller import Controller
-from .derived import choice_of, refinement_of, spec_of
+from .derived import chosen_look_of, refinement_of, spec_of
 from .hud import Hud
-from .model_stages import SharedParts, Steps, SwitchableStages, model_stages_in_steps
+from .model_stages import SharedParts, Steps, SwitchableStages, stages_in_steps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
 from .playback import Playback
@@ -145,7 +145,7 @@ class Session:
         return self.parts.stages.name
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> CapturePhase:
         """How the source fares, as far as that was noticed."""
         return self._state.phase
 
@@ -291,7 +291,7 @@ class Session:
                 self._begin_model()
                 self.say(f"model {parts.stages.name}")
         except TexelflowError as error:
-            self.controller.do_without(wanted, str(error))
+            self.controller.reject_setting(wanted, str(error))
 
     def _begin_model(self) -> None:
         """Show the frame at hand by a new model; it may have to be drawn again before the next one comes."""
@@ -348,13 +348,13 @@ class Session:
 
     def _steps_of(self, model: SegmentationModel) -> Steps:
         settings = self.controller.settings
-        return model_stages_in_steps(self.parts.shared, model, choice_of(settings), refinement_of(settings))
+        return stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))
 
 
 def facts_of(parts: SessionParts) -> Facts:
     """What the overlay tells besides figures."""
-    machine, segmenter = parts.shared.machine, parts.stages.current.segmenter
+    compute, segmenter = parts.shared.compute, parts.stages.current.segmenter
     return Facts(
-        machine.renderer, machine.backend, parts.stages.name, segmenter.precision, segmenter.dispatches,
+        compute.renderer, compute.backend, parts.stages.name, segmenter.precision, segmenter.dispatches,
         parts.clock.budget_ms, parts.pipeline.timer_note,
     )  # fmt: skip

@@ -62,7 +62,7 @@ def ladder(has_small_model: bool) -> tuple[Level, ...]:
 
 
 @dataclass(frozen=True)
-class Counts:
+class WorkCounts:
     """Of frames, by what became of them."""
 
     fresh: int = 0
@@ -231,9 +231,9 @@ class Workload:
         return self.level.skip_still
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> WorkCounts:
         """Of all frames so far."""
-        return Counts(**self._counts)
+        return WorkCounts(**self._counts)
 
     def decide(
         self, frame_number: int, time_ms: float, similarity_db: float | None = None, small_model: bool = False

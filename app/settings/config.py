@@ -16,7 +16,7 @@ import platformdirs
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from .settings import Settings, Spec, Value, meaning, meant, shown, specs, with_values
+from .settings import Settings, SettingValue, Spec, as_text, meaning, meant, specs, with_values
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,7 +39,7 @@ _TOKEN = re.compile(
 )
 _PART = re.compile(r"[\"'A-Za-z0-9_-]")  # begins a part of a key
 
-Key = tuple[str, ...]
+KeyPath = tuple[str, ...]
 
 
 def default_path() -> Path:
@@ -84,10 +84,10 @@ def _comment(spec: Spec) -> str:
     return f"# {spec.help} ({choices}{meaning(spec)}{takes})"
 
 
-def key_lines(text: str) -> dict[Key, int]:
+def key_lines(text: str) -> dict[KeyPath, int]:
     """The line, from 1 on, of each table's header and each key of a valid TOML text; an inline table is one value."""
-    lines: dict[Key, int] = {}
-    table: Key = ()
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     parts: list[str] = []
     line, depth, place = 1, 0, "key"
     for token in _TOKEN.findall(text):
@@ -167,13 +167,13 @@ def _misplaced(section: str, name: str | None) -> str:
         return f"{section} has to be a section: [{section}]"
     if name is None:
         belongs = f"; it belongs in [{known[section].section}]" if section in known else meant(section, sections)
-        return f"{shown(section)} is no section{belongs}"
+        return f"{as_text(section)} is no section{belongs}"
     if name not in known:
-        return f"[{section}] {shown(name)} is no setting{meant(name, known)}"
+        return f"[{section}] {as_text(name)} is no setting{meant(name, known)}"
     return "" if known[name].section == section else f"[{section}] {name} belongs in [{known[name].section}]"
 
 
-def _line(lines: Mapping[Key, int], key: Key) -> int:
+def _line(lines: Mapping[KeyPath, int], key: KeyPath) -> int:
     """Where a key stands, or the first that begins with it; for those of an inline table where that stands."""
     for length in range(len(key), 0, -1):
         within = [line for other, line in lines.items() if other[:length] == key[:length]]
@@ -187,6 +187,6 @@ def _unquoted(part: str) -> str:
     return next(iter(tomllib.loads(f"{part} = 0"))) if part[0] in "\"'" else part
 
 
-def _written(value: Value) -> str:
+def _written(value: SettingValue) -> str:
     """A value as TOML; texts have no control characters, and so are written as in JSON."""
     return json.dumps(value, ensure_ascii=False)

@@ -9,14 +9,14 @@ from typing import Any
 
 import typer
 
-from .settings import Kind, Spec, Verb, meaning, specs
+from .settings import SettingKind, Spec, Verb, meaning, specs
 
 _SHORT = {"model": ("-m",)}
-_PLACEHOLDERS: dict[Kind, str] = {
+_PLACEHOLDERS: dict[SettingKind, str] = {
     "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|#rrggbb",
     "text": "NAME",
 }  # fmt: skip
-_TYPES: dict[Kind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
+_TYPES: dict[SettingKind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
 
 
 def with_settings(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

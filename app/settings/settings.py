@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # help comes at once without them
 
     from ..picture.preprocess import Fit
 
-Value = bool | int | float | str
-Kind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background"]
+SettingValue = bool | int | float | str
+SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
 Verb = Literal["live", "replay"]
 
@@ -44,17 +44,17 @@ class Spec:
     """
 
     name: str
-    default: Value
+    default: SettingValue
     section: str
     help: str
-    kind: Kind
+    kind: SettingKind
     choices: tuple[str, ...] = ()
     low: float = 0
     high: float = 0
     zero: str = ""
     changes: Changes = "running"
     verbs: tuple[Verb, ...] = ("live", "replay")
-    in_replay: Value | None = None
+    in_replay: SettingValue | None = None
     was: str = ""
 
     @property
@@ -70,7 +70,7 @@ class Spec:
         if self.kind in ("int", "float"):
             what = "a whole number" if self.kind == "int" else "a number"
             return f"{what} from {self.low:g} to {self.high:g}" + (", or 0," if self.zero else "")
-        others: dict[Kind, str] = {
+        others: dict[SettingKind, str] = {
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
@@ -88,9 +88,14 @@ class Spec:
         return words.get(self.changes, "")
 
 
-def _setting(section: str, default: Value, help: str, kind: Kind | None = None, **more: Any) -> Any:
+def _setting(section: str, default: SettingValue, help: str, kind: SettingKind | None = None, **more: Any) -> Any:
     """A field of Settings; its kind is that of its default, unless it is said."""
-    kinds: dict[type, Kind] = {bool: "bool", int: "int", float: "float", str: "choice" if "choices" in more else "text"}
+    kinds: dict[type, SettingKind] = {
+        bool: "bool",
+        int: "int",
+        float: "float",
+        str: "choice" if "choices" in more else "text",
+    }
     said = {"section": section, "help": help, "kind": kind or kinds[type(default)]}
     return field(default=default, metadata=said | more)
 
@@ -205,7 +210,7 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
             raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
-            raise UsageError(f"{where(name)} {shown(raw)}: {known[name].needed} is needed")
+            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed")
     return replace(settings, **found)
 
 
@@ -224,10 +229,10 @@ def meaning(spec: Spec) -> str:
     """The range of a number, and what holds without a word of the person: 'from 0 to 1; 0.5 by default'."""
     numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
     zero = f"0: {spec.zero}; " if spec.zero else ""
-    return f"{numbers}{zero}{shown(spec.default) or 'none'} by default"
+    return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
 
 
-def parse_size(text: str) -> tuple[int, int]:
+def setting_size(text: str) -> tuple[int, int]:
     """(width, height) of a setting such as 640x480. Raises ValueError."""
     if size := _size(text):
         return size
@@ -240,7 +245,7 @@ def meant(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def shown(raw: object) -> str:
+def as_text(raw: object) -> str:
     """A value in a line of text: short, without control characters, or the digits of a number that has no end."""
     if isinstance(raw, (dict, list)):
         return "(a table)" if isinstance(raw, dict) else "(a list)"
@@ -254,7 +259,7 @@ def shown(raw: object) -> str:
     return (text if text.isprintable() else repr(text))[:80]
 
 
-def value_of(spec: Spec, raw: object) -> Value | None:
+def value_of(spec: Spec, raw: object) -> SettingValue | None:
     """What a setting becomes by a value as it was written; None if it cannot be that."""
     if spec.kind == "bool" or isinstance(raw, bool):
         return raw if spec.kind == "bool" and isinstance(raw, bool) else None

@@ -1,1 +1,1 @@
-"""What the command line can do, a verb a file, and what they print."""
+"""The verbs of the command line, one file each, and what they print."""

@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.reader import load_model
 from ..console import Console
 from ..files import Files, Read, Write, own_name, settle
 from ..media.sources import FileSource, Position
-from ..models.catalogue import CATALOGUE, place_of, resolve
+from ..models.catalogue import CATALOGUE, model_path, resolve
 from ..models.loading import load_segmentation
 from ..models.spec import SpecOptions
 from ..replay.replay import CUT_OFF
@@ -22,7 +22,7 @@ from .check_model import check_model, subject_of
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """The options of the verb; None where nothing was said."""
+    """The options of the verb; None where none was given."""
 
     model: str = "selfie"  # for a recording
     unfused: bool = False  # a model with one dispatch per op
@@ -60,7 +60,7 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
         raise UsageError(
             "--activation and --channel make masks of a recording; a model's tensors are compared as they are"
         )
-    settle(Files((Read("the model", place_of(target)),)))
+    settle(Files((Read("the model", model_path(target)),)))
     with console.download() as progress:
         resolved = resolve(target, progress)
     graph = load_model(resolved.path)
@@ -73,7 +73,7 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     if options.unfused:
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
-    reads = Read("the input itself", Path(target)), Read("the model", place_of(options.model))
+    reads = Read("the input itself", Path(target)), Read("the model", model_path(options.model))
     writes = (Write("--report", options.report, "picture"),) if options.report else ()
     settle(Files(reads, writes), options.force)
     with FileSource(target, options.first, options.last) as source:
@@ -93,7 +93,7 @@ def _is_model(target: str) -> bool:
     if target in CATALOGUE or path.suffix.lower() == ".tflite":
         return True
     try:
-        if not path.is_file():  # a pipe may never open
+        if not path.is_file():  # opening a pipe may block forever
             return not path.suffix and not os.path.lexists(path)
         with path.open("rb") as file:
             return file.read(8)[4:] == b"TFL3"

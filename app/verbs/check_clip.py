@@ -56,7 +56,7 @@ def check_clip(
 ) -> tuple[dict[str, Any], int]:
     """Compare all frames of the source: the figures, and the exit code.
 
-    The figures tell the error of the network alone, too, and it decides nothing: on frames where a network hesitates
+    The figures tell the error of the network alone, too, and it decides nothing: on frames where a network is uncertain
     two float32 implementations differ by 1e-4 and more, TensorFlow Lite's own two among them (XNNPACK and built-in).
     The worst frame is saved to `report`, or to `spare` where there is none and the check fails.
     Raises UnsupportedError, DeviceError, MediaError.
@@ -109,12 +109,12 @@ def _compare_frames(
                 worst = _Worst(difference, frame.rgba, tensor, found, expected)
             report(len(differences), source.info.frame_count or 0)
     assert worst is not None, "a source without frames raises"
-    least_sure = int(np.argmax(network_errors))  # not a number counts as the largest
+    least_sure = int(np.argmax(network_errors))  # NaN counts as the largest
     return _Findings(tuple(differences), network_errors[least_sure], differences[least_sure].frame, worst)
 
 
 def _badness(difference: MaskDifference, limits: MaskLimits) -> tuple[bool, float]:
-    """Frames that fail are worse than those that do not, then larger errors; no number is the worst error."""
+    """Frames that fail are worse than those that do not, then larger errors; NaN is the worst error."""
     return not difference.agrees(limits), float(np.nan_to_num(difference.max_error, nan=np.inf))
 
 

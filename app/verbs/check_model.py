@@ -9,12 +9,19 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from texelflow.gpu_delegate.compare import HALF_ERROR, TOLERANCE, Difference, compare, describe, first_divergence
+from texelflow.gpu_delegate.compare import (
+    HALF_ERROR,
+    TOLERANCE,
+    Difference,
+    compare,
+    describe_operator,
+    first_divergence,
+)
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reference import Reference
 from texelflow.gpu_delegate.runtime import Program, device_of
 
@@ -46,7 +53,7 @@ class Sample:
 
 
 def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
-    """A model file that was read already; its metadata says what range its input has if nobody else does."""
+    """A model file that was read already; its metadata gives the range of its input if no option does."""
     return Subject(name, graph, input_range or read_metadata(path.read_bytes(), name).input_range or (0.0, 1.0))
 
 
@@ -61,11 +68,13 @@ class TensorCheck:
     precision: Precision = "fp32"
 
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
-        """Every sample's differences, of one compiled program and one reference. Raises as draft and Reference do."""
+        """Every sample's differences, of one compiled program and one reference. Raises as they do."""
         reference = Reference(self.subject.graph, keep_all_tensors=True)
-        blueprint = draft(self.subject.graph, device_of(self.context), fuse, keep_all=True, precision=self.precision)
+        compiled = compile_graph(
+            self.subject.graph, device_of(self.context), fuse, keep_all=True, precision=self.precision
+        )
         with self.console.compilation() as progress:
-            program = Program(self.context, blueprint, progress)
+            program = Program(self.context, compiled, progress)
         with program:
             return [compare(program, reference, sample.tensors, self.tolerance) for sample in samples]
 
@@ -74,7 +83,7 @@ class TensorCheck:
         line = f"first to diverge on {sample.what}: {_where(first)}"
         if not first.behind:
             return line
-        others = ", ".join(describe(node) for node in first.behind)
+        others = ", ".join(describe_operator(node) for node in first.behind)
         try:
             culprit = first_divergence(self.run([sample], fuse=False)[0])
         except UnsupportedError:  # some ops have kernels only together with others
@@ -150,7 +159,7 @@ def _where(difference: Difference) -> str:
 
 
 def _excess(difference: Difference) -> float:
-    """The error in parts of the limit; what is not a number is worse than all others."""
+    """The error in parts of the limit; NaN is worse than all others."""
     parts = difference.max_error / difference.limit if difference.limit else difference.max_error
     return float("inf") if np.isnan(parts) else parts
 

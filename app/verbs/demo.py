@@ -19,13 +19,13 @@ from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
+from ..frame.compute import Backend
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import GlFrameJob
-from ..frame.machine import Backend
 from ..frame.masks import MaskDifference, compare_masks
 from ..media.recorder import write_png
 from ..media.sources import FileSource
-from ..models.catalogue import place_of
+from ..models.catalogue import model_path
 from ..models.loading import SegmentationModel, load_segmentation
 from ..outputs.png_files import make_folder
 from ..picture.convert import Rgba
@@ -47,7 +47,7 @@ def demo(given: Path | None, model_name: str, console: Console, force: bool = Fa
     """
     folder = given or FOLDER
     with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:
-        reads = Read("the input itself", clip), Read("the model", place_of(model_name))
+        reads = Read("the input itself", clip), Read("the model", model_path(model_name))
         settle(Files(reads, (Write("--out", folder, "demo", "kept" if given else "renewed"),)), force)
         make_folder(folder)
         with console.download() as progress:
@@ -86,7 +86,7 @@ def has_display(environment: Mapping[str, str] = os.environ) -> bool:
 def watch_demo(model_name: str, console: Console) -> int:
     """Play the clip in a window, which closes at the end if nobody has touched it: the exit code.
 
-    A display that does not let a window open is told of, and is no failure.
+    A display on which no window can be opened gives a message, but is not a failure.
     """
     console.note("the clip in a window: ? lists its keys, q closes it")
     with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:

@@ -1,7 +1,7 @@
 """This machine goes in; what it has and lacks for the program comes out, line by line, each with what to do.
 
-Whatever is broken is a finding: nothing here raises. doctor_probe.py asks drivers, doctor_findings.py judges, this file
-shows.
+Whatever is broken is a finding: nothing here raises. doctor_probe.py queries drivers, doctor_findings.py evaluates,
+this file shows.
 """
 
 import json
@@ -27,7 +27,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red"}
 
 def doctor(console: Console, as_json: bool) -> int:
     """Look at everything, show it, and return the exit code: 0 if recordings can be segmented here, 2 if not."""
-    found = examine()
+    found = all_findings()
     reasons = [finding for finding in found if finding.state == "missing" and finding.stops]
     show(found, reasons, console)
     if as_json:
@@ -38,7 +38,7 @@ def doctor(console: Console, as_json: bool) -> int:
     return 2 if reasons else 0
 
 
-def examine() -> list[Finding]:
+def all_findings() -> list[Finding]:
     """All findings, in the order in which things build on each other."""
     gl = probe("opengl")
     sections: tuple[tuple[str, Callable[[], Sequence[Finding]]], ...] = (
@@ -98,7 +98,7 @@ def _cells(finding: Finding) -> tuple[Text, ...]:
 def _verdict(found: Sequence[Finding], reasons: Sequence[Finding]) -> Text:
     if reasons:
         why = ", ".join(f"{reason.name} ({one_line(reason.found)})" for reason in reasons)
-        return Text(f"Recordings cannot be segmented here, for want of {why}", style=_STYLES["missing"])
+        return Text(f"Recordings cannot be segmented here, because of {why}", style=_STYLES["missing"])
     better = sum(finding.state != "ok" for finding in found)
     more = f"; what could be better: {better} of {len(found)} lines" if better else ""
     return Text(f"Recordings can be segmented here{more}", style=_STYLES["ok"])
@@ -107,5 +107,5 @@ def _verdict(found: Sequence[Finding], reasons: Sequence[Finding]) -> Text:
 def _look(topic: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
     try:
         return look()
-    except Exception as error:  # a doctor who faints helps nobody
+    except Exception as error:  # a failing check is a finding, too
         return [Finding(topic, "this check", "missing", one_line(str(error)) or type(error).__name__, "report this")]

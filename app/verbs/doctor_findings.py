@@ -1,4 +1,4 @@
-"""What was asked of this machine goes in; findings come out, each with a state and what to do."""
+"""Results of queries go in; findings come out, each with a state and what to do."""
 
 import importlib.metadata
 import importlib.util
@@ -69,8 +69,8 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
     who = Finding("OpenGL", "renderer", "ok", f"{found['renderer']}, {found['vendor']}")
     if found["software"]:
         advice = "install the GPU's driver; until then networks run on the CPU unless --backend gl"
-        who = Finding("OpenGL", "renderer", "warn", f"{found['renderer']}: software, no GPU", advice)
-    version = found["version"] if found["can_compute"] else f"{found['version']}: it draws, and computes nothing"
+        who = Finding("OpenGL", "renderer", "warn", f"{found['renderer']}: software renderer, no GPU", advice)
+    version = found["version"] if found["can_compute"] else f"{found['version']}: it can draw but not compute"
     advice = "update the driver: networks need 4.3, and run on the CPU here"
     lines = [who, _judged(found["can_compute"], "OpenGL", "version", version, advice)]
     if found["can_compute"]:
@@ -193,13 +193,13 @@ def cameras() -> list[Finding]:
 
 def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
     """What showing pictures to other programs takes: a package, and on Linux a kernel module with a device."""
-    from ..outputs.loopback import INSTALL, LOAD, advice, loopback_devices
+    from ..outputs.loopback import INSTALL, LOAD, loopback_advice, loopback_devices
 
     version = _version_of("pyvirtualcam")
     lines = [_judged(bool(version), "Virtual camera", "pyvirtualcam", version or "not installed", INSTALL)]
     if sys.platform == "linux":
         found = ", ".join(f"{device.device} ({device.label})" for device in loopback_devices(system))
-        help = "; ".join(advice(system)) if found else LOAD
+        help = "; ".join(loopback_advice(system)) if found else LOAD
         lines.append(_judged(not help, "Virtual camera", "v4l2loopback", found or "not loaded", help))
     return lines
 
@@ -230,13 +230,13 @@ def models() -> list[Finding]:
 def _garbage(folder: Path, known: set[str]) -> list[Finding]:
     try:
         with os.scandir(folder) as entries:
-            strangers = [entry.name for entry in itertools.islice(entries, _MOST_FILES) if entry.name not in known]
+            unknown = [entry.name for entry in itertools.islice(entries, _MOST_FILES) if entry.name not in known]
     except OSError:
         return []
-    if not strangers:
+    if not unknown:
         return []
-    named = ", ".join(sorted(strangers)[:3]) + (", ..." if len(strangers) > 3 else "")
-    return [Finding("Models", "garbage", "warn", f"{len(strangers)} files that are no models: {named}", "delete them")]
+    named = ", ".join(sorted(unknown)[:3]) + (", ..." if len(unknown) > 3 else "")
+    return [Finding("Models", "garbage", "warn", f"{len(unknown)} files that are not models: {named}", "delete them")]
 
 
 def tools() -> list[Finding]:

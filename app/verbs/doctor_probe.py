@@ -32,10 +32,10 @@ def probe_opengl() -> Found:
     except DeviceError as reason:
         context, error = open_context(DRAWING), str(reason)
     with context:
-        return {**describe(context), "error": error}
+        return {**describe_context(context), "error": error}
 
 
-def describe(context: Context) -> Found:
+def describe_context(context: Context) -> Found:
     """An open context in plain values."""
     return {
         "vendor": context.vendor,

@@ -13,16 +13,16 @@ from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reader import SUPPORTED_OPS, load_model
 from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.runtime import device_of
-from texelflow.gpu_delegate.support import why_not_on_gpu
+from texelflow.gpu_delegate.support import unsupported_reason
 
 from ..console import Console
 from ..files import Files, Read, settle
-from ..models.catalogue import place_of, resolve
-from .inspection import Inspection, arena_picture, inspect_blueprint
+from ..models.catalogue import model_path, resolve
+from .inspection import Inspection, arena_picture, inspect_compiled
 from .peaks import measure_peaks
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -42,7 +42,7 @@ class InspectOptions:
 
 @dataclass(frozen=True)
 class _Machine:
-    """What the model is drafted for, and one line that says so."""
+    """What the model is compiled for, and one line that says so."""
 
     device: Device
     peaks: Peaks | None
@@ -50,31 +50,31 @@ class _Machine:
 
 
 def run_inspect(model: str | None, options: InspectOptions, console: Console) -> int:
-    """Print it all; the exit code is 0. Raises the errors of models.resolve, load_model and draft, and UsageError."""
+    """Print it all; the exit code is 0. Raises as models.resolve, load_model and compile_graph, and UsageError."""
     if options.ops:
         _print_ops(console, options)
         return 0
     if model is None:
         raise UsageError("name a model, such as selfie, or a .tflite file; --ops lists the supported ops")
-    settle(Files((Read("the model", place_of(model)),)))
+    settle(Files((Read("the model", model_path(model)),)))
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)
     machine = _look_at_machine(options.peaks)
-    blueprint = draft(graph, machine.device, not options.unfused, precision=options.precision)
-    found = inspect_blueprint(blueprint, machine.peaks, machine.device.offset_alignment_bytes)
+    compiled = compile_graph(graph, machine.device, not options.unfused, precision=options.precision)
+    found = inspect_compiled(compiled, machine.peaks, machine.device.offset_alignment_bytes)
     if options.json:
         console.json(_as_json(found, machine))
         return 0
     _print_head(console, graph, found, machine)
     _print_passes(console, found)
     _print_dispatches(console, found)
-    _print_memory(console, found, blueprint)
+    _print_memory(console, found, compiled)
     return 0
 
 
 def _look_at_machine(wants_peaks: bool) -> _Machine:
-    """The device and its peaks; without OpenGL the drafts are those for a software renderer."""
+    """The device and its peaks; without OpenGL the model is compiled for a software renderer."""
     try:
         with open_context() as context:
             peaks = measure_peaks(context) if wants_peaks else None
@@ -99,17 +99,17 @@ def _print_head(console: Console, graph: Graph, found: Inspection, machine: _Mac
 
 def _print_passes(console: Console, found: Inspection) -> None:
     _title(console, "Passes")
-    what = "what it does; where it held back"
+    what = "what it does; where it declined"
     table = _table(("pass", "left"), ("applied", "right"), ("ops left", "right"), (what, "left"))
     for line in found.passes:
         text = Text(line.what)
         for reason, count in line.declined.items():
-            text.append(f"\nheld back {count}x: {reason}", "yellow")
+            text.append(f"\ndeclined {count}x: {reason}", "yellow")
         style = "" if line.applied else "dim"
         table.add_row(line.name, str(line.applied or "-"), str(line.nodes_after), text, style=style)
     console.show(table)
     for reason, count in found.fusion_declined.items():
-        console.show(Text(f"fusion held back {count}x: {reason}", "yellow"))
+        console.show(Text(f"fusion declined {count}x: {reason}", "yellow"))
 
 
 def _print_dispatches(console: Console, found: Inspection) -> None:
@@ -133,7 +133,7 @@ def _print_dispatches(console: Console, found: Inspection) -> None:
         console.show(f"{least_ms:.2f} ms in all at these peaks")
 
 
-def _print_memory(console: Console, found: Inspection, blueprint: Blueprint) -> None:
+def _print_memory(console: Console, found: Inspection, compiled: CompiledGraph) -> None:
     plan = found.memory
     _title(console, "Memory")
     saved = 1 - plan.planned_bytes / plan.naive_bytes if plan.naive_bytes else 0
@@ -144,11 +144,11 @@ def _print_memory(console: Console, found: Inspection, blueprint: Blueprint) -> 
     stored = "halves" if found.precision == "fp16" else "float32"
     console.show(
         f"inputs and outputs: {plan.outer_bytes / _MIB:.2f} MiB as float32; "
-        f"what kernels hand to each other: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"
+        f"tensors between kernels: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"
     )
-    console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' text")
+    console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' source")
     console.show(Text("the arena: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
-    for row in arena_picture(blueprint, columns=console.columns - 4):
+    for row in arena_picture(compiled, columns=console.columns - 4):
         text = Text("  ")
         for letter in row:
             text.append(letter, _COLORS[ord(letter) % len(_COLORS)] if letter.isalpha() else "dim")
@@ -156,7 +156,7 @@ def _print_memory(console: Console, found: Inspection, blueprint: Blueprint) -> 
 
 
 def _print_ops(console: Console, options: InspectOptions) -> None:
-    reasons = {op: why_not_on_gpu(op) for op in SUPPORTED_OPS}
+    reasons = {op: unsupported_reason(op) for op in SUPPORTED_OPS}
     if options.json:
         console.json({op: {"gpu": reason is None, "reason": reason} for op, reason in reasons.items()})
         return

@@ -1,4 +1,4 @@
-"""A drafted model and the machine's peaks go in; what `texelflow inspect` tells of it comes out, as plain values."""
+"""A compiled graph and the machine's peaks go in; what `texelflow inspect` shows of it comes out, as plain values."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from texelflow.gpu_delegate import memory, passes
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import Blueprint
+from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks, cost_of
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -50,7 +50,7 @@ class Memory:
 
     tensors: int
     outer_bytes: int  # inputs and outputs, always float32
-    inner_bytes: int  # what kernels hand to each other
+    inner_bytes: int  # tensors between kernels
     naive_bytes: int
     planned_bytes: int
     lower_bound_bytes: int
@@ -81,37 +81,37 @@ class Inspection:
         return sum(dispatch.barrier for dispatch in self.dispatches)
 
 
-def inspect_blueprint(blueprint: Blueprint, peaks: Peaks | None, alignment_bytes: int) -> Inspection:
-    """Everything to tell about a model. alignment_bytes is that of the device which it was drafted for."""
-    source = blueprint.source
+def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, alignment_bytes: int) -> Inspection:
+    """Everything to tell about a model. alignment_bytes is that of the device for which it was compiled."""
+    source = compiled.source
     return Inspection(
         name=source.name,
-        precision=blueprint.precision,
+        precision=compiled.precision,
         inputs=_shapes(source, source.inputs),
         outputs=_shapes(source, source.outputs),
         operators=dict(Counter(node.op for node in source.nodes).most_common()),
         passes=tuple(
             PassLine(r.name, _first_line(getattr(passes, r.name)), r.applied, r.nodes_after, _counted(r.declined))
-            for r in blueprint.passes
+            for r in compiled.passes
         ),
-        fusion_declined=_counted(reason.partition(": ")[2] for reason in blueprint.declined),
-        dispatches=_dispatches(blueprint, peaks),
-        memory=_memory(blueprint, alignment_bytes),
+        fusion_declined=_counted(reason.partition(": ")[2] for reason in compiled.declined),
+        dispatches=_dispatches(compiled, peaks),
+        memory=_memory(compiled, alignment_bytes),
         peaks=peaks,
     )
 
 
-def arena_picture(blueprint: Blueprint, columns: int = 100, rows: int = 12) -> list[str]:
+def arena_picture(compiled: CompiledGraph, columns: int = 100, rows: int = 12) -> list[str]:
     """The arena as text: addresses downward, dispatches to the right, a letter for each tensor, a dot for free bytes.
 
     Few dispatches are drawn several columns wide; of more than there are columns every n-th is drawn.
     """
-    count, total = len(blueprint.kernels), max(blueprint.plan.total_bytes, 1)
+    count, total = len(compiled.kernels), max(compiled.plan.total_bytes, 1)
     step, width = -(-count // columns), max(1, min(4, columns // max(count, 1)))
-    letters = {record.tensor: _LETTERS[i % len(_LETTERS)] for i, record in enumerate(blueprint.records)}
+    letters = {record.tensor: _LETTERS[i % len(_LETTERS)] for i, record in enumerate(compiled.records)}
     picture = [[_FREE] * len(range(0, count, step)) for _ in range(rows)]
-    for record in sorted(blueprint.records, key=lambda record: -record.size_bytes):
-        start = blueprint.plan.offsets[record.tensor]
+    for record in sorted(compiled.records, key=lambda record: -record.size_bytes):
+        start = compiled.plan.offsets[record.tensor]
         top = start * rows // total
         bottom = max(top + 1, round((start + record.size_bytes) * rows / total))
         for row in picture[top:bottom]:
@@ -121,18 +121,18 @@ def arena_picture(blueprint: Blueprint, columns: int = 100, rows: int = 12) -> l
     return ["".join(cell * width for cell in row) for row in picture]
 
 
-def _dispatches(blueprint: Blueprint, peaks: Peaks | None) -> tuple[Dispatch, ...]:
+def _dispatches(compiled: CompiledGraph, peaks: Peaks | None) -> tuple[Dispatch, ...]:
     programs: dict[str, int] = {}
-    for kernel in blueprint.kernels:
+    for kernel in compiled.kernels:
         programs.setdefault(kernel.source, len(programs) + 1)
     return tuple(
-        _dispatch(number, kernel, blueprint, programs[kernel.source], peaks)
-        for number, kernel in enumerate(blueprint.kernels)
+        _dispatch(number, kernel, compiled, programs[kernel.source], peaks)
+        for number, kernel in enumerate(compiled.kernels)
     )
 
 
-def _dispatch(number: int, kernel: Kernel, blueprint: Blueprint, program: int, peaks: Peaks | None) -> Dispatch:
-    cost = cost_of(blueprint, kernel)
+def _dispatch(number: int, kernel: Kernel, compiled: CompiledGraph, program: int, peaks: Peaks | None) -> Dispatch:
+    cost = cost_of(compiled, kernel)
     return Dispatch(
         number=number,
         name=kernel.name,
@@ -145,20 +145,20 @@ def _dispatch(number: int, kernel: Kernel, blueprint: Blueprint, program: int, p
         mac_per_byte=cost.intensity,
         roof=peaks.roof(cost) if peaks else None,
         least_ms=peaks.least_ms(cost) if peaks else None,
-        barrier=bool(blueprint.barriers[number]),
+        barrier=bool(compiled.barriers[number]),
     )
 
 
-def _memory(blueprint: Blueprint, alignment_bytes: int) -> Memory:
-    records, outer = blueprint.records, {*blueprint.graph.inputs, *blueprint.graph.outputs}
+def _memory(compiled: CompiledGraph, alignment_bytes: int) -> Memory:
+    records, outer = compiled.records, {*compiled.graph.inputs, *compiled.graph.outputs}
     return Memory(
         len(records),
         sum(record.size_bytes for record in records if record.tensor in outer),
         sum(record.size_bytes for record in records if record.tensor not in outer),
         memory.naive(records, alignment_bytes).total_bytes,
-        blueprint.plan.total_bytes,
+        compiled.plan.total_bytes,
         memory.lower_bound_bytes(records),
-        sum(kernel.weights.nbytes for kernel in blueprint.kernels),
+        sum(kernel.weights.nbytes for kernel in compiled.kernels),
     )
 
 

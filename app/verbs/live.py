@@ -18,16 +18,16 @@ from ..live.readers import readers
 from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_source_in_sight
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.video_frame import VideoFrame
-from ..session.derived import check_videos, choice_of, reads_of, spec_of, writes_any, writes_of
+from ..session.derived import check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
 from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..session.session import Session
+from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
-from ..settings.watch import Watch
 from ..signals import exit_code, stop_flag
 from ..window.loading_screen import WindowClosedError
 
 
-def live(watch: Watch, console: Console, window: bool = True) -> tuple[dict[str, Any], int]:
+def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dict[str, Any], int]:
     """Run it: what it came to, and the exit code, 0, or 130 or 143 if it was interrupted.
 
     Without a window outputs alone take pictures. Raises TexelflowError: no camera, no display, a file that is not
@@ -49,7 +49,7 @@ def live(watch: Watch, console: Console, window: bool = True) -> tuple[dict[str,
 
 
 def _open_host(
-    source: OpenSource, watch: Watch, console: Console, window: bool
+    source: OpenSource, watch: ConfigWatch, console: Console, window: bool
 ) -> contextlib.AbstractContextManager[SessionHost]:
     if window:
         return open_host_with_window(source.for_session(), "live", watch, console)
@@ -125,7 +125,7 @@ def check(settings: Settings, config: Path | None) -> None:
 
     `config` is the file of these settings.
     """
-    background = choice_of(settings).background
+    background = chosen_look_of(settings).background
     if background:
         check_background(background)
     check_videos(settings, strict=False)

@@ -15,7 +15,7 @@ _ROUND_MACS = 48  # of one thread in peak_macs.comp: 4 steps of 3 vectors of 4
 _ROUNDS = 256
 _MAC_GROUPS = 256  # of the first kind of run; slow devices take 10 ms for them
 _COPY_TEXELS = 1 << 16  # 1 MiB, a large tensor: caches help the copy as much as they help the kernels
-_LEAST_S = 0.005  # a shorter run says more about the driver than about the device
+_LEAST_S = 0.005  # a shorter run measures the driver rather than the device
 _REPEATS = 4
 
 
@@ -68,7 +68,7 @@ def _zeros(gl: GL, size_bytes: int) -> int:
 
 
 def _time(context: Context, groups: int) -> float:
-    """Seconds of one dispatch, from as many in a row as make a time worth taking."""
+    """Seconds of one dispatch, from as many in a row as give a significant time."""
     count = 1
     while True:
         seconds = _run(context, groups, count)

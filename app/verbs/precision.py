@@ -1,4 +1,4 @@
-"""What a person says of precision goes in; what the engine takes comes out."""
+"""The text of --precision goes in; the engine's Precision comes out."""
 
 from typing import get_args
 

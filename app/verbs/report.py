@@ -1,4 +1,4 @@
-"""What a verb found goes in; the tables that a person reads come out."""
+"""The figures of a verb go in; tables for the terminal come out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -56,7 +56,7 @@ def _outcome(run: Mapping[str, Any]) -> str:
 
 
 def show_live(summary: Mapping[str, Any], console: Console) -> None:
-    """Times of each stage, how old pictures were when they were shown, and what became of the camera's."""
+    """Times of each stage, how old pictures were when they were shown, and the camera's counts."""
     frames = summary["frames"]
     if not frames:
         console.say("no frame was shown")

@@ -1,7 +1,7 @@
 """Keys that were pressed go in, commands come out, by a table that is also what the list of keys shows.
 
-Keys are known by what they type, so that every keyboard layout has its `[` where it says so. Where that is no help, as
-on a Cyrillic keyboard, or for digits that want Shift, the place of the key on an American keyboard counts.
+Keys are identified by the character that they type, so that `[` works on every keyboard layout. Where that fails, as
+on a Cyrillic keyboard, or for digits that need Shift, the position of the key on an American keyboard counts.
 """
 
 import string

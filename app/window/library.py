@@ -1,6 +1,6 @@
-"""The displays that there are go in; the module glfw comes out, with the one of its libraries that fits them.
+"""The available displays go in; the module glfw comes out, with the library that fits them.
 
-Left to itself, glfw starts Python in the current folder to ask each library for its version, and imgui-bundle may
+By default glfw starts Python in the current folder to ask each library for its version, and imgui-bundle may
 take a library from there: where PYGLFW_LIBRARY is set, both take what it names.
 """
 

@@ -1,4 +1,4 @@
-"""Work that comes in steps goes in, its result comes out; a window shows how far it is, and answers meanwhile."""
+"""Work that comes in steps goes in, its result comes out; a window shows its progress, and stays responsive."""
 
 from collections.abc import Callable, Generator
 from fractions import Fraction
@@ -21,7 +21,7 @@ from .keys import action_of
 from .window import Window
 
 Result = TypeVar("Result")
-_TURN_S = 0.03  # of work between two looks at the window
+_TURN_S = 0.03  # of work between two polls of the window
 _DIMMED = 3  # times as dark
 
 

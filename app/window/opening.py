@@ -1,4 +1,4 @@
-"""The size of pictures and a choice of backend go in; a window comes out, with the best OpenGL there is for that."""
+"""The size of pictures and a choice of backend go in; a window comes out, with the best OpenGL for that."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""A picture and what is to be written over it go in; the window shows both: the last stages of a frame's way."""
+"""A picture and its overlay go in; the window shows both: the last stages of a frame's path."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -15,7 +15,7 @@ from .window import Window
 Part = Callable[[], None]  # draws something with Dear ImGui
 
 
-class Shown(Protocol):
+class ShownPicture(Protocol):
     """What is drawn elsewhere; `target` has the picture, and shown() what a screen shows of it, which may be wider."""
 
     @property
@@ -27,7 +27,7 @@ class Shown(Protocol):
 class Screen:
     """Shows a canvas in a window, and `parts` over it. While that is minimised nothing is drawn."""
 
-    def __init__(self, window: Window, gui: Gui, canvas: Shown, aspect: Fraction) -> None:
+    def __init__(self, window: Window, gui: Gui, canvas: ShownPicture, aspect: Fraction) -> None:
         """`aspect` is the width of the picture divided by its height, as displayed."""
         self.parts: tuple[Part, ...] = ()
         self._window, self._gui, self._canvas, self._aspect = window, gui, canvas, aspect
@@ -37,7 +37,7 @@ class Screen:
     def keys(self, timeout_s: float = 0) -> list[Key]:
         """The keys pressed since the last call, after waiting for the first event for at most timeout_s.
 
-        Those that are typed into a field of text of a part are not among them.
+        Keys that are typed into a text field are not included.
         """
         keys = self._window.events(timeout_s)
         self._gui.feed(self._window.inputs())

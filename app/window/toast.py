@@ -1,4 +1,4 @@
-"""A few words go in; they stand on the screen for a while, and then no more."""
+"""A message goes in; it is shown for some seconds."""
 
 from time import perf_counter
 

@@ -21,7 +21,7 @@ from .listener import Listener
 _NAME = "texelflow"
 _LONGEST_TITLE = 200
 _SWAPS_AFTER_DAMAGE = 2  # software OpenGL learns a window's new size from a swap, too late for the picture swapped
-_SMALLEST = (64, 48)  # below that window managers have nothing to take hold of
+_SMALLEST = (64, 48)  # smaller windows cannot be handled in some window managers
 
 
 def fitted(size: ImageSize, room: ImageSize) -> ImageSize:
@@ -265,10 +265,10 @@ def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) ->
         glfw.CONTEXT_VERSION_MINOR: version[1],
         glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
         glfw.OPENGL_FORWARD_COMPAT: True,
-        glfw.OPENGL_DEBUG_CONTEXT: debug.level() >= debug.RUN,  # drivers tell more in one, and are slower
+        glfw.OPENGL_DEBUG_CONTEXT: debug.level() >= debug.RUN,  # debug contexts give more messages, and are slower
         glfw.DEPTH_BITS: 0,
         glfw.STENCIL_BITS: 0,
-        glfw.AUTO_ICONIFY: False,  # a picture on one screen stays while the person works on another
+        glfw.AUTO_ICONIFY: False,  # full screen stays while the user works on another screen
     }
     for hint, value in hints.items():
         glfw.window_hint(hint, value)

@@ -1,1 +1,1 @@
-"""How a .tflite file says each op: for every op the function that reads it and the one that writes it."""
+"""How a .tflite file encodes each op: for every op a function that reads it and one that writes it."""

@@ -1,13 +1,13 @@
-"""Ops on single values: an operator of a .tflite file goes in, its node's attributes come out, and the way back."""
+"""Ops on single values: an operator of a .tflite file goes in, its node's attributes come out, and vice versa."""
 
 import math
 
 import numpy as np
 
 from ..graph import Activated, Alpha, Attributes, Graph, Node
-from ..operators import ACTIVATION_CODES, Form, Operator, attributes_of
+from ..operators import ACTIVATION_CODES, EncodedOperator, Operator, attributes_of
 
-MOST_BROADCAST = 4  # dimensions; TensorFlow Lite ends the process where it repeats values in 5, or 6, by the op
+MOST_BROADCAST = 4  # dimensions; TensorFlow Lite aborts the process where it broadcasts in 5 or 6, depending on the op
 
 
 def read_plain(operator: Operator) -> Attributes:
@@ -15,8 +15,8 @@ def read_plain(operator: Operator) -> Attributes:
     return Attributes()
 
 
-def write_plain(graph: Graph, node: Node) -> Form:
-    return Form(node.inputs)
+def write_plain(graph: Graph, node: Node) -> EncodedOperator:
+    return EncodedOperator(node.inputs)
 
 
 def read_leaky_relu(operator: Operator) -> Attributes:
@@ -27,8 +27,8 @@ def read_leaky_relu(operator: Operator) -> Attributes:
     return Alpha(alpha)
 
 
-def write_leaky_relu(graph: Graph, node: Node) -> Form:
-    return Form(node.inputs, "LeakyReluOptions", {"Alpha": attributes_of(node, Alpha).alpha})
+def write_leaky_relu(graph: Graph, node: Node) -> EncodedOperator:
+    return EncodedOperator(node.inputs, "LeakyReluOptions", {"Alpha": attributes_of(node, Alpha).alpha})
 
 
 def _broadcast(operator: Operator) -> None:
@@ -49,9 +49,9 @@ def read_arithmetic(operator: Operator) -> Attributes:
     return Activated(operator.activation(operator.options(f"{operator.op.capitalize()}Options")))
 
 
-def write_arithmetic(graph: Graph, node: Node) -> Form:
+def write_arithmetic(graph: Graph, node: Node) -> EncodedOperator:
     code = ACTIVATION_CODES[attributes_of(node, Activated).activation]
-    return Form(node.inputs, f"{node.op.capitalize()}Options", {"FusedActivationFunction": code})
+    return EncodedOperator(node.inputs, f"{node.op.capitalize()}Options", {"FusedActivationFunction": code})
 
 
 def read_extremum(operator: Operator) -> Attributes:

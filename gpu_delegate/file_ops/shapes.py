@@ -1,4 +1,4 @@
-"""Ops that change shapes: an operator of a .tflite file goes in, its node's attributes come out, and the way back."""
+"""Ops that change shapes: an operator of a .tflite file goes in, its node's attributes come out, and vice versa."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import tflite
 
 from ..graph import Activated, Attributes, Concatenation, Graph, Node, Pad, Reduce, Resize, Shape
-from ..operators import ACTIVATION_CODES, MAX_OPERANDS, MAX_STRIDE, Form, Operator, attributes_of, integers
+from ..operators import ACTIVATION_CODES, MAX_OPERANDS, MAX_STRIDE, EncodedOperator, Operator, attributes_of, integers
 
 
 def read_fully_connected(operator: Operator) -> Attributes:
@@ -22,13 +22,13 @@ def read_fully_connected(operator: Operator) -> Attributes:
     return Activated(operator.activation(options))
 
 
-def write_fully_connected(graph: Graph, node: Node) -> Form:
+def write_fully_connected(graph: Graph, node: Node) -> EncodedOperator:
     x, out = (graph.tensors[i].shape for i in (node.inputs[0], node.outputs[0]))
     options = {
-        "KeepNumDims": len(x) != 2 and out[:-1] == x[:-1],  # of two dimensions both ways are the same
+        "KeepNumDims": len(x) != 2 and out[:-1] == x[:-1],  # with two dimensions both mean the same
         "FusedActivationFunction": ACTIVATION_CODES[attributes_of(node, Activated).activation],
     }
-    return Form(node.inputs, "FullyConnectedOptions", options)
+    return EncodedOperator(node.inputs, "FullyConnectedOptions", options)
 
 
 def read_mean(operator: Operator) -> Attributes:
@@ -42,9 +42,9 @@ def read_mean(operator: Operator) -> Attributes:
     return Reduce(reduced, keep)
 
 
-def write_mean(graph: Graph, node: Node) -> Form:
+def write_mean(graph: Graph, node: Node) -> EncodedOperator:
     mean = attributes_of(node, Reduce)
-    return Form((*node.inputs, integers(*mean.axes)), "ReducerOptions", {"KeepDims": mean.keep_dims})
+    return EncodedOperator((*node.inputs, integers(*mean.axes)), "ReducerOptions", {"KeepDims": mean.keep_dims})
 
 
 def read_resize(operator: Operator) -> Attributes:
@@ -58,12 +58,12 @@ def read_resize(operator: Operator) -> Attributes:
     return Resize(align, half)
 
 
-def write_resize(graph: Graph, node: Node) -> Form:
+def write_resize(graph: Graph, node: Node) -> EncodedOperator:
     resize = attributes_of(node, Resize)
     _, height, width, _ = graph.tensors[node.outputs[0]].shape
     table = "ResizeBilinearOptions" if node.op == "RESIZE_BILINEAR" else "ResizeNearestNeighborOptions"
     options = {"AlignCorners": resize.align_corners, "HalfPixelCenters": resize.half_pixel_centers}
-    return Form((*node.inputs, integers(height, width)), table, options)
+    return EncodedOperator((*node.inputs, integers(height, width)), table, options)
 
 
 def read_pad(operator: Operator) -> Attributes:
@@ -82,10 +82,10 @@ def _pad_value(operator: Operator) -> float:
     return float(value.data.ravel()[0])
 
 
-def write_pad(graph: Graph, node: Node) -> Form:
+def write_pad(graph: Graph, node: Node) -> EncodedOperator:
     pad = attributes_of(node, Pad)
     value = (np.array(pad.value, np.float32),) if node.op == "PADV2" else ()
-    return Form((*node.inputs, np.array(pad.amounts, np.int32), *value))
+    return EncodedOperator((*node.inputs, np.array(pad.amounts, np.int32), *value))
 
 
 def read_concatenation(operator: Operator) -> Attributes:
@@ -101,10 +101,12 @@ def read_concatenation(operator: Operator) -> Attributes:
     return Concatenation(operator.activation(options), axis)
 
 
-def write_concatenation(graph: Graph, node: Node) -> Form:
+def write_concatenation(graph: Graph, node: Node) -> EncodedOperator:
     concatenation = attributes_of(node, Concatenation)
     code = ACTIVATION_CODES[concatenation.activation]
-    return Form(node.inputs, "ConcatenationOptions", {"Axis": concatenation.axis, "FusedActivationFunction": code})
+    return EncodedOperator(
+        node.inputs, "ConcatenationOptions", {"Axis": concatenation.axis, "FusedActivationFunction": code}
+    )
 
 
 def read_reshape(operator: Operator) -> Attributes:
@@ -119,7 +121,7 @@ def read_reshape(operator: Operator) -> Attributes:
 
 
 def _new_shape(operator: Operator) -> Shape:
-    """The shape that an old RESHAPE has in its options, where newer ones have an input."""
+    """The shape in the options of an old RESHAPE, which newer ones have as an input."""
     options = operator.options("ReshapeOptions")
     count = options.NewShapeLength()
     if count > MAX_OPERANDS:
@@ -127,7 +129,9 @@ def _new_shape(operator: Operator) -> Shape:
     return tuple(int(size) for size in options.NewShapeAsNumpy()) if count else ()
 
 
-def write_reshape(graph: Graph, node: Node) -> Form:
+def write_reshape(graph: Graph, node: Node) -> EncodedOperator:
     """The new shape as an input; a scalar's in the options, because a constant has at least one value."""
     shape = graph.tensors[node.outputs[0]].shape
-    return Form((*node.inputs, *((integers(*shape),) if shape else ())), "ReshapeOptions", {"NewShape": shape})
+    return EncodedOperator(
+        (*node.inputs, *((integers(*shape),) if shape else ())), "ReshapeOptions", {"NewShape": shape}
+    )

@@ -1,4 +1,4 @@
-"""Convolutions and pools: an operator of a .tflite file goes in, its node's attributes come out, and the way back."""
+"""Convolutions and pools: an operator of a .tflite file goes in, its node's attributes come out, and vice versa."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..graph import (
     Size2,
     TransposeConv2D,
 )
-from ..operators import ACTIVATION_CODES, MAX_STRIDE, Form, Operator, attributes_of, integers
+from ..operators import ACTIVATION_CODES, MAX_STRIDE, EncodedOperator, Operator, attributes_of, integers
 
 
 def _positive(operator: Operator, what: str, height: int, width: int) -> Size2:
@@ -54,7 +54,7 @@ def _windows(
 
 
 def _window_options(window: Conv2D | TransposeConv2D | Pool2D) -> dict[str, int]:
-    """Without padding, VALID: where SAME pads nothing the two mean the same, and XNNPACK has faster ways for VALID."""
+    """Without padding, VALID: where SAME pads nothing the two are equivalent, and XNNPACK has faster code for VALID."""
     height, width = window.stride
     return {
         "Padding": tflite.Padding.VALID if window.padding == Padding() else tflite.Padding.SAME,
@@ -79,11 +79,11 @@ def read_conv(operator: Operator) -> Attributes:
     return Conv2D(operator.activation(options), stride, dilation, padding)
 
 
-def write_conv(graph: Graph, node: Node) -> Form:
-    """Where there is no bias, one of zeros: TensorFlow Lite wants one."""
+def write_conv(graph: Graph, node: Node) -> EncodedOperator:
+    """A bias of zeros where there is none: TensorFlow Lite requires one."""
     x, weights, bias = node.inputs
     given = np.zeros(graph.tensors[weights].shape[0], np.float32) if bias == ABSENT else bias
-    return Form((x, weights, given), "Conv2DOptions", _convolution_options(node))
+    return EncodedOperator((x, weights, given), "Conv2DOptions", _convolution_options(node))
 
 
 def read_depthwise(operator: Operator) -> Attributes:
@@ -101,9 +101,9 @@ def read_depthwise(operator: Operator) -> Attributes:
     return DepthwiseConv2D(operator.activation(options), stride, dilation, padding, outputs // channels)
 
 
-def write_depthwise(graph: Graph, node: Node) -> Form:
+def write_depthwise(graph: Graph, node: Node) -> EncodedOperator:
     conv = attributes_of(node, DepthwiseConv2D)
-    return Form(
+    return EncodedOperator(
         node.inputs, "DepthwiseConv2DOptions", _convolution_options(node) | {"DepthMultiplier": conv.multiplier}
     )
 
@@ -145,11 +145,11 @@ def read_transpose_bias(operator: Operator) -> Attributes:
     return _transpose(operator, 0, stride, scheme - 1, "NONE")  # kTfLitePaddingSame is 1, the schema's SAME is 0
 
 
-def write_transpose(graph: Graph, node: Node) -> Form:
+def write_transpose(graph: Graph, node: Node) -> EncodedOperator:
     """Both ops as the builtin TRANSPOSE_CONV: MediaPipe's op computes the same, but only some runtimes have it."""
     x, weights, bias = node.inputs
     shape = integers(*graph.tensors[node.outputs[0]].shape)
-    return Form(
+    return EncodedOperator(
         (shape, weights, x, bias), "TransposeConvOptions", _window_options(attributes_of(node, TransposeConv2D))
     )
 
@@ -164,7 +164,9 @@ def read_pool(operator: Operator) -> Attributes:
     return Pool2D(operator.activation(options), kernel, stride, padding)
 
 
-def write_pool(graph: Graph, node: Node) -> Form:
+def write_pool(graph: Graph, node: Node) -> EncodedOperator:
     pool = attributes_of(node, Pool2D)
     height, width = pool.kernel
-    return Form(node.inputs, "Pool2DOptions", _window_options(pool) | {"FilterHeight": height, "FilterWidth": width})
+    return EncodedOperator(
+        node.inputs, "Pool2DOptions", _window_options(pool) | {"FilterHeight": height, "FilterWidth": width}
+    )

@@ -1,1 +1,1 @@
-"""One file per family of ops: what it accepts, what it costs, and how its GLSL is emitted."""
+"""One file per family of ops: a node goes in, the GLSL of its arithmetic comes out."""

@@ -1,4 +1,4 @@
-"""DEPTH_TO_SPACE: each pixel's channels become a block of pixels, so the op is all in how it stores."""
+"""DEPTH_TO_SPACE: each pixel's channels become a block of pixels, so all of the op is in its stores."""
 
 from ..emit import Emitter
 from ..expressions import Slice
@@ -6,7 +6,7 @@ from ..graph import Node
 
 
 def plain_lanes(block: int) -> int:
-    """Floats of a plain output that a row of a block x block square stores at once (a vec3 array has gaps)."""
+    """Floats of a plain output that a row of a block x block square stores at once (not 3: vec3 arrays have gaps)."""
     return block if block in (2, 4) else 1
 
 

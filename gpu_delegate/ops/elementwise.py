@@ -39,12 +39,12 @@ BINARY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# What stands in the padding lanes may become infinite or NaN here, and a zero weight would not stop that.
+# Values in the padding lanes may become infinite or NaN here, and a weight of zero would not remove that.
 NEEDS_MASK = frozenset({"DIV", "EXP", "LOG", "MUL", "RSQRT", "SQRT", "SQUARE"})
 
 
 def is_elementwise(node: Node) -> bool:
-    """An op that makes each value from those at the same place."""
+    """Whether each output value depends only on the input values at the same position."""
     return node.op in UNARY or node.op in BINARY
 
 

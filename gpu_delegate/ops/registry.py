@@ -1,4 +1,4 @@
-"""The table of ops that pixel kernels know: the name of an op goes in, who writes its GLSL comes out.
+"""The table of ops that pixel kernels know: the name of an op goes in, the function that emits its GLSL comes out.
 
 Elementwise ops have a table of their own, in gpu_delegate/ops/elementwise.py.
 """

@@ -9,7 +9,7 @@ from ..interpolation import scale_of
 
 
 def bilinear(emitter: Emitter, node: Node, at: Slice) -> list[str]:
-    """One slice of RESIZE_BILINEAR: rows of the source are mixed along x first, so that neighbours below share them."""
+    """One slice of RESIZE_BILINEAR: source rows are interpolated along x first, so pixels in a column share them."""
     attributes = node.attributes
     assert isinstance(attributes, Resize)
     source, target = emitter.shape(node.inputs[0]), emitter.shape(node.outputs[0])
@@ -44,12 +44,12 @@ def nearest(emitter: Emitter, node: Node, at: Slice) -> list[str]:
 
 
 def _nearest(emitter: Emitter, base: str, attributes: Resize, source: int, target: int) -> str:
-    """Source index of an axis in TensorFlow Lite's own float32 steps; exact ones would differ near whole numbers."""
+    """Source index along an axis, in TensorFlow Lite's float32 arithmetic: exact values would differ near integers."""
     scale = repr(float(np.float32(scale_of(source, target, attributes))))
     exact = f"(float({base}) + 0.5) * {scale}" if attributes.half_pixel_centers else f"float({base}) * {scale}"
     at = emitter.position(f"exact {exact}", "f", f"float {{}} = {exact};")
     index = f"int({at})"
-    if attributes.align_corners:  # the nearest, halves up
+    if attributes.align_corners:  # rounded to nearest, halves up
         index += f" + int(fract({at}) >= 0.5)"
     return emitter.position(f"nearest {at} {index} {source}", "p", f"int {{}} = min({index}, {source - 1});")
 

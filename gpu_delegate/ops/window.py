@@ -1,4 +1,4 @@
-"""DEPTHWISE_CONV_2D and pooling: windows over each channel alone."""
+"""DEPTHWISE_CONV_2D and pooling: windows over each channel separately."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from ..packing import bias_of, depthwise_taps
 from ..rewrite import float_data
 
 LOWEST = "vec4(-3.402823466e38)"
-Axis = tuple[str, str]  # a source coordinate and its validity, see Emitter.axis
+SourceIndex = tuple[str, str]  # a source coordinate and its validity, see Emitter.axis
 
 
 @dataclass(frozen=True)
-class Window:
+class SlidingWindow:
     """How an op slides over its input, sizes as (h, w)."""
 
     kernel: Size2
@@ -27,10 +27,10 @@ def depthwise(emitter: Emitter, node: Node, at: Slice) -> list[str]:
     conv = node.attributes
     assert isinstance(conv, DepthwiseConv2D)
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
-    window = Window((weights.shape[1], weights.shape[2]), conv.stride, conv.padding, conv.dilation)
+    window = SlidingWindow((weights.shape[1], weights.shape[2]), conv.stride, conv.padding, conv.dilation)
     taps = emitter.weights(node, "taps", depthwise_taps(weights))
     bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
-    several = emitter.tile.rows > 1  # then they share their weights
+    several = emitter.tile.rows > 1  # then the thread's pixels share their weights
     first = emitter.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
     sums = emitter.declare([first for _ in emitter.rows], "d")
     for row, tap, value in _taps(emitter, node, window, at):
@@ -42,11 +42,11 @@ def depthwise(emitter: Emitter, node: Node, at: Slice) -> list[str]:
 
 
 def pool(emitter: Emitter, node: Node, at: Slice) -> list[str]:
-    """One slice of average or maximum pooling; padding counts in neither."""
+    """One slice of average or maximum pooling; padding does not count in either."""
     attributes = node.attributes
     assert isinstance(attributes, Pool2D)
     average = node.op == "AVERAGE_POOL_2D"
-    window = Window(attributes.kernel, attributes.stride, attributes.padding)
+    window = SlidingWindow(attributes.kernel, attributes.stride, attributes.padding)
     outside = "vec4(0.0)" if average else LOWEST
     results = emitter.declare([outside for _ in emitter.rows], "m")
     for row, _, value in _taps(emitter, node, window, at, outside):
@@ -57,17 +57,17 @@ def pool(emitter: Emitter, node: Node, at: Slice) -> list[str]:
     return emitter.declare([f"{result} / {_count(emitter, node, window, row)}" for row, result in enumerate(results)])
 
 
-def _count(emitter: Emitter, node: Node, window: Window, row: int) -> str:
+def _count(emitter: Emitter, node: Node, window: SlidingWindow, row: int) -> str:
     """How many taps of a pixel's window lie inside the map."""
     rows, columns = _axes(emitter, node, window, row)
 
-    def inside(axes: list[Axis]) -> str:
+    def inside(axes: list[SourceIndex]) -> str:
         return " + ".join(f"float({valid})" if valid else "1.0" for _, valid in axes)
 
     return f"(({inside(rows)}) * ({inside(columns)}))"
 
 
-def _axes(emitter: Emitter, node: Node, window: Window, row: int) -> tuple[list[Axis], list[Axis]]:
+def _axes(emitter: Emitter, node: Node, window: SlidingWindow, row: int) -> tuple[list[SourceIndex], list[SourceIndex]]:
     """Source rows and columns under the window of one of the thread's pixels."""
     source, domain = emitter.shape(node.inputs[0]), emitter.body.domain
     (step_y, step_x), (spread_y, spread_x), padding = window.stride, window.dilation, window.padding
@@ -85,7 +85,7 @@ def _axes(emitter: Emitter, node: Node, window: Window, row: int) -> tuple[list[
 
 
 def _taps(
-    emitter: Emitter, node: Node, window: Window, at: Slice, outside: str = "vec4(0.0)"
+    emitter: Emitter, node: Node, window: SlidingWindow, at: Slice, outside: str = "vec4(0.0)"
 ) -> list[tuple[int, int, str]]:
     """(row of the thread, tap, value): source row by source row, so that pixels share their loads."""
     uses: dict[int, list[tuple[int, int]]] = {}
@@ -93,7 +93,7 @@ def _taps(
         for ky in range(window.kernel[0]):
             uses.setdefault(row * window.stride[0] + ky * window.dilation[0], []).append((row, ky))
     found = []
-    axes: dict[int, tuple[list[Axis], list[Axis]]] = {}
+    axes: dict[int, tuple[list[SourceIndex], list[SourceIndex]]] = {}
     for source_row in sorted(uses):
         for row, ky in uses[source_row]:
             if row not in axes:

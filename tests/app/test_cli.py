@@ -114,7 +114,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["replay", CLIP, "--effect", "color", "--background", "picture.png"], "takes a colour"),
         (["replay", CLIP, "--fit", "squeeze"], "--fit squeeze"),
         (["replay", CLIP, "--backend", "vulkan"], "--backend vulkan"),
-        (["replay", CLIP, "--from", "soon"], "'soon' is no position"),
+        (["replay", CLIP, "--from", "soon"], "'soon' is not a position"),
         (["replay", CLIP, "--from", "20", "--to", "10"], "before it begins"),
         (["replay", CLIP, "--from", "100000", "--backend", "cpu"], "frames are 0 to 239"),
         (["replay", CLIP, "--from", "5s", "--to", "30", "--backend", "cpu"], "give a later end"),
@@ -140,7 +140,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["bench", "frame", "--backend", "auto"], "gl or cpu"),
         (["bench", "frame", "--precision", "int8"], "--precision int8"),
         (["bench", "frame", "--masks", "missing/masks.npy"], "missing"),
-        (["bench", "frame", "--frames", "x" * 300], "xxx' is no file"),
+        (["bench", "frame", "--frames", "x" * 300], "xxx' is not a file"),
         (["bench", "model", "selfie", "--runs", "0"], "--runs"),
     ],
 )

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from texelflow.app.files import ENDINGS, Existing, Files, Kind, Read, Write, look_at, objections, settle
+from texelflow.app.files import ENDINGS, Existing, FileKind, Files, Read, Write, look_at, objections, settle
 from texelflow.app.media.recorder import write_png
-from texelflow.app.names import Seen, free_name
+from texelflow.app.names import FileStatus, free_name
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 KINDS = sorted(ENDINGS)
@@ -22,7 +22,7 @@ EXISTING: tuple[Existing, ...] = ("kept", "numbered", "renewed")
 places = st.tuples(st.integers(0, 3))
 names = st.sampled_from(["a.json", "a.png", "a.png.part", "000001.png", "b"])
 seens = st.builds(
-    Seen,
+    FileStatus,
     st.sampled_from(["nothing", "file", "folder", "other"]),
     places,
     places,
@@ -34,7 +34,7 @@ seens = st.builds(
 
 
 @st.composite
-def described(draw: st.DrawFn) -> tuple[Files, dict[Read | Write, Seen]]:
+def described(draw: st.DrawFn) -> tuple[Files, dict[Read | Write, FileStatus]]:
     """A run's files, and what the system might say of them."""
     numbers = itertools.count()
 
@@ -50,7 +50,7 @@ def described(draw: st.DrawFn) -> tuple[Files, dict[Read | Write, Seen]]:
 
 
 @given(described())
-def test_what_nothing_speaks_against_destroys_nothing(made: tuple[Files, dict[Read | Write, Seen]]) -> None:
+def test_what_nothing_speaks_against_destroys_nothing(made: tuple[Files, dict[Read | Write, FileStatus]]) -> None:
     files, seen = made
     against = {objection.line.split(" ")[0]: objection for objection in objections(files, seen)}
     for number, write in enumerate(files.writes):
@@ -72,7 +72,7 @@ def test_what_nothing_speaks_against_destroys_nothing(made: tuple[Files, dict[Re
 
 
 def test_nothing_speaks_against_names_that_are_free() -> None:
-    seen = Seen("nothing", (1, 2, "a"), (1, 2), "a")
+    seen = FileStatus("nothing", (1, 2, "a"), (1, 2), "a")
     for kind in KINDS:
         write = Write("--out", Path(f"a{ENDINGS[kind][-1]}"), kind)
         assert list(objections(Files((), (write,)), {write: seen})) == []
@@ -83,9 +83,9 @@ LINKS = ("l.json", "l.png", "l.mp4", "pics/000002.png", "more")
 WRITTEN = (*FILES, *LINKS, "new.json", "new.png", "pics/new.json", "more/new.json", "./pics/../a.json", "pics", "new")
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FileKind:
     """What a run would write there."""
-    kinds: dict[str, Kind] = {".json": "log", ".png": "picture", ".mp4": "video"}
+    kinds: dict[str, FileKind] = {".json": "log", ".png": "picture", ".mp4": "video"}
     return kinds.get(Path(name).suffix, "pictures")
 
 

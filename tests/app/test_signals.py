@@ -13,13 +13,13 @@ import pytest
 
 from tests.fake_camera import compiler
 from tests.running import ROOT
-from texelflow.app.signals import Ended, StopFlag, exit_code, postponed, raising, stop_flag
+from texelflow.app.signals import EndedBySignal, StopFlag, exit_code, postponed, raising, stop_flag
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_raising_says_which_one_came(number: int) -> None:
     flag = StopFlag()
-    with pytest.raises(Ended) as caught, raising(flag):
+    with pytest.raises(EndedBySignal) as caught, raising(flag):
         os.kill(os.getpid(), number)
     assert exit_code(caught.value.number) == exit_code(flag.number) == 128 + number
 
@@ -31,7 +31,7 @@ def test_the_first_signal_sets_the_flag_and_the_second_raises() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         assert flag
         assert exit_code(flag.number) == 143
-        with pytest.raises(Ended):
+        with pytest.raises(EndedBySignal):
             os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -70,7 +70,7 @@ def test_what_compiled_code_lets_through_to_nobody_comes_again(
         time.sleep(60)
 
     flag = StopFlag()
-    with raising(flag), pytest.raises(Ended):
+    with raising(flag), pytest.raises(EndedBySignal):
         work()
     assert flag.number == signal.SIGTERM
     assert capfd.readouterr().err == ""
@@ -85,7 +85,7 @@ def test_postponed_signals_come_at_the_end() -> None:
             reached.append("the end")
         reached.append("more")
 
-    with raising(StopFlag()), pytest.raises(Ended) as caught:
+    with raising(StopFlag()), pytest.raises(EndedBySignal) as caught:
         work()
     assert (caught.value.number, reached) == (signal.SIGTERM, ["the end"])
 
@@ -102,7 +102,7 @@ def test_a_signal_while_dear_imgui_is_loaded() -> None:
     program = """
 import os, signal, sys
 from texelflow.app.overlay.gui import load_imgui
-from texelflow.app.signals import Ended, StopFlag, raising
+from texelflow.app.signals import EndedBySignal, StopFlag, raising
 
 def profile(frame, event, what):
     asked_by = frame.f_back.f_globals.get("__name__", "") if frame.f_back else ""

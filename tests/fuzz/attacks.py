@@ -20,7 +20,7 @@ from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.models import is_taken, mutated_model, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from texelflow.app.capture.network import open_network
-from texelflow.app.capture.source import SourceLostError, Wanted
+from texelflow.app.capture.source import CaptureRequest, SourceLostError
 from texelflow.app.cli import main
 from texelflow.app.frame.background import read_image
 from texelflow.app.media.frames import read_frames
@@ -32,7 +32,7 @@ from texelflow.app.settings.config import dump, read_config
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import read_model
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
@@ -74,7 +74,7 @@ def _with_file(name: str, attempt: Callable[[Path], object]) -> Attempt:
 
 
 def _compile(data: bytes) -> None:
-    draft(read_model(data), HARDWARE)
+    compile_graph(read_model(data), HARDWARE)
 
 
 def _described_models() -> Sequence[bytes]:
@@ -151,7 +151,7 @@ def _streams() -> Sequence[bytes]:
 def _watch(data: bytes) -> None:
     """Open what a server on loopback sends, and read a few pictures of it."""
     with MjpegServer(answer=lambda connection, _: connection.sendall(data)) as server:
-        source = open_network(server.url, Wanted())
+        source = open_network(server.url, CaptureRequest())
         try:
             with contextlib.suppress(SourceLostError):  # at the end, where it has sent a picture
                 for _ in range(_MOST_SHOTS):

@@ -13,29 +13,29 @@ import numpy as np
 import pytest
 
 from tests.sketch import Sketch
-from texelflow.gpu_delegate import debug, opengl, watch
+from texelflow.gpu_delegate import debug, opengl, program_log
 from texelflow.gpu_delegate.context import Context, compile_compute, label_text, open_context
 from texelflow.gpu_delegate.debug import LEVELS, Folder, level, safe_name
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import DeviceError, OpenGLWarning
 from texelflow.gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers, reasons
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.program_log import MOST_DUMPED_RUNS, barrier_lines, plan_lines
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.roofline import Cost
 from texelflow.gpu_delegate.runtime import Program
-from texelflow.gpu_delegate.watch import MOST_DUMPED_RUNS, barrier_lines, plan_lines
 
 ROOT = Path(__file__).parents[2]
 EMPTY = "#version 430\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
 
-def blueprint() -> Blueprint:
+def compiled() -> CompiledGraph:
     """Two convolutions around a mean, in several dispatches; names as a stranger may choose them."""
     m = Sketch(0)
     x = m.unary("HARD_SWISH", m.conv(m.image(6, 8, 3), 5))
     wide = m.unary("RELU", m.depthwise(x, (3, 3)))
     m.output(m.conv(m.binary("MUL", wide, m.unary("LOGISTIC", m.conv(m.mean(wide), 5))), 2))
-    return draft(read_model(m.build()), SOFTWARE)
+    return compile_graph(read_model(m.build()), SOFTWARE)
 
 
 class Shown:
@@ -49,8 +49,8 @@ class Shown:
         self._monkeypatch.setenv("DEBUG", str(depth))
         self._monkeypatch.setattr(self._context, "debug_files", Folder(Path(debug.FOLDER)))
         self._captured.readouterr()
-        with Program(self._context, blueprint()) as program:
-            program.write(program.blueprint.graph.inputs[0], np.ones((1, 6, 8, 3), np.float32))
+        with Program(self._context, compiled()) as program:
+            program.write(program.compiled.graph.inputs[0], np.ones((1, 6, 8, 3), np.float32))
             for _ in range(runs):
                 program.run()
         out, err = self._captured.readouterr()
@@ -87,16 +87,16 @@ class TestLevels:
 
     def test_1_shows_decisions_and_compile_times(self, shown: Shown, tmp_path: Path) -> None:
         lines = shown(1)
-        plan = blueprint()
+        plan = compiled()
         assert all(line.startswith("debug: ") for line in lines)
         assert [line for line in lines if "pass hoist_convolution: applied " in line]
         assert f"debug: {plan.plan.total_bytes:,} bytes planned" in "\n".join(lines)
-        compiled = [line.split()[1] for line in lines if re.search(r" compiled in [0-9.]+ ms$", line)]
-        assert compiled == [kernel.name for kernel in plan.kernels]
+        timed = [line.split()[1] for line in lines if re.search(r" compiled in [0-9.]+ ms$", line)]
+        assert timed == [kernel.name for kernel in plan.kernels]
         assert list(tmp_path.iterdir()) == []
 
     def test_2_shows_each_dispatch_of_each_run_in_columns(self, shown: Shown) -> None:
-        lines, kernels = shown(2, runs=3), blueprint().kernels
+        lines, kernels = shown(2, runs=3), compiled().kernels
         headers = [number for number, line in enumerate(lines) if "GMAC/s" in line]
         assert len(headers) == 3
         for at in headers:
@@ -116,15 +116,15 @@ class TestLevels:
         for depth in ("0", "1", "2"):
             monkeypatch.setenv("DEBUG", depth)
             context.gl.glUseProgram(program)
-            with watch.shown(context, "empty", (3, 2, 1), (1, 1, 1), cost):
+            with program_log.logged_pass(context, "empty", (3, 2, 1), (1, 1, 1), cost):
                 context.gl.glDispatchCompute(3, 2, 1)
         (row,) = capsys.readouterr().err.splitlines()
-        assert len(row) == len(watch.DISPATCH_HEADER)
+        assert len(row) == len(program_log.DISPATCH_HEADER)
         assert row.split()[:4] == ["empty", "3x2x1", "1x1x1", "1,024"]
         context.gl.glDeleteProgram(program)
 
     def test_3_shows_places_and_barriers(self, shown: Shown) -> None:
-        lines, plan = shown(3), blueprint()
+        lines, plan = shown(3), compiled()
         assert set(plan_lines(plan)) | set(barrier_lines(plan)) <= set(lines)
         for record in plan.records:
             name, start = plan.graph.tensors[record.tensor].name, f"{plan.plan.offsets[record.tensor]:,}"
@@ -136,15 +136,15 @@ class TestLevels:
     def test_4_writes_the_glsl(self, shown: Shown, tmp_path: Path) -> None:
         lines = shown(4)
         written = sorted((tmp_path / debug.FOLDER).iterdir())
-        assert {path.read_text() for path in written} == {kernel.source for kernel in blueprint().kernels}
+        assert {path.read_text() for path in written} == {kernel.source for kernel in compiled().kernels}
         assert {path.name.removesuffix(".comp") for path in written} >= {
-            safe_name(kernel.name) for kernel in blueprint().kernels
+            safe_name(kernel.name) for kernel in compiled().kernels
         }
         assert f"debug: files are written to {tmp_path / debug.FOLDER}" in lines
 
     def test_5_dumps_the_tensors_of_the_first_runs(self, shown: Shown, tmp_path: Path) -> None:
         shown(5, runs=MOST_DUMPED_RUNS + 1)
-        plan = blueprint()
+        plan = compiled()
         dumped = {path.name: np.load(path) for path in (tmp_path / debug.FOLDER).glob("*.npy")}
         assert len(dumped) == MOST_DUMPED_RUNS * (len(plan.stored) + 1)
         (given,) = [values for name, values in dumped.items() if name.startswith("run0-input-")]
@@ -189,7 +189,7 @@ class TestFiles:
         for number in range(5):
             folder.write(f"tensor{number}", "npy", bytes(4))
         assert sum(path.stat().st_size for path in (tmp_path / "files").iterdir()) == 8
-        assert capsys.readouterr().err.count("as much as it may") == 1
+        assert capsys.readouterr().err.count("its size limit") == 1
 
     def test_what_is_there_already_takes_no_room(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         folder = Folder(tmp_path / "files", most_bytes=10)
@@ -251,15 +251,15 @@ def label_of(context: Context, kind: int, name: int) -> str:
 
 class TestNames:
     def test_objects_are_called_what_the_lines_call_them(self, context: Context) -> None:
-        with Program(context, blueprint()) as program:
-            graph = program.blueprint.graph
-            for tensor in program.blueprint.stored:
+        with Program(context, compiled()) as program:
+            graph = program.compiled.graph
+            for tensor in program.compiled.stored:
                 place = program.range_of(tensor)
                 assert label_of(context, opengl.TEXTURE, place.texture) == graph.tensors[tensor].name
             arena = label_of(context, opengl.BUFFER, program.output.buffer)
-            assert arena == f"tensors of {program.blueprint.source.name}"
+            assert arena == f"tensors of {program.compiled.source.name}"
             names = {label_of(context, opengl.PROGRAM, p) for p in program._programs.values()}
-            assert names == {kernel.name for kernel in program.blueprint.kernels}
+            assert names == {kernel.name for kernel in program.compiled.kernels}
 
     @pytest.mark.parametrize(
         ("name", "text"),
@@ -379,7 +379,7 @@ class TestMessages:
         code = """
 import ctypes, sys
 from texelflow.app.cli import main
-from texelflow.app.frame import machine
+from texelflow.app.frame import compute
 from tests.gpu_delegate.test_debug import UNDEFINED, insert, open_context
 def slow(*_):
     with open_context() as context:

@@ -28,7 +28,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
 from texelflow.gpu_delegate.packing import from_memory, to_memory
-from texelflow.gpu_delegate.program import Blueprint, accesses_of, draft
+from texelflow.gpu_delegate.program import CompiledGraph, accesses_of, compile_graph
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.reference import Reference
 from texelflow.gpu_delegate.roofline import cost_of
@@ -61,9 +61,9 @@ def inside(case: OpCase) -> bytes:
     return sketch.build()
 
 
-def wrong(context: Context, blueprint: Blueprint, reference: Reference, inputs: Sequence[Floats]) -> str | None:
+def wrong(context: Context, compiled: CompiledGraph, reference: Reference, inputs: Sequence[Floats]) -> str | None:
     """The first tensor that is further from the CPU's than its halves explain."""
-    with Program(context, blueprint) as program:
+    with Program(context, compiled) as program:
         first = first_divergence(compare(program, reference, inputs))
     return None if first is None else f"{first.operator}: {first.max_error:.2g}, allowed {first.limit:.2g}"
 
@@ -80,8 +80,8 @@ def test_ops_agree_with_tensorflow_lite(context: Context, case: OpCase) -> None:
     graph = read_model(model)
     reference = Reference(graph, keep_all_tensors=True)
     inputs = case.inputs(reference.input_shapes)
-    plans = [draft(graph, SOFTWARE, fuse=False, keep_all=True, precision="fp16")]
-    plans.append(draft(graph, HARDWARE, keep_all=True, precision="fp16"))
+    plans = [compile_graph(graph, SOFTWARE, fuse=False, keep_all=True, precision="fp16")]
+    plans.append(compile_graph(graph, HARDWARE, keep_all=True, precision="fp16"))
     assert PHWC4_HALVES in {plans[0].storages[tensor] for tensor in plans[0].stored}
     assert [wrong(context, plan, reference, inputs) for plan in plans] == [None, None]
 
@@ -125,11 +125,11 @@ def test_random_networks_agree_and_share_memory(context: Context, seed: int) -> 
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_network(seed).build())
     for device, fuse in choices(seed).values():
-        blueprint = draft(graph, device, fuse=fuse, precision="fp16")
-        check_kernels(blueprint)
-        check_barriers(accesses_of(blueprint), blueprint.barriers)
-        assert collisions(blueprint.records, blueprint.plan) == []
-        assert all(offset % device.offset_alignment_bytes == 0 for offset in blueprint.plan.offsets.values())
+        compiled = compile_graph(graph, device, fuse=fuse, precision="fp16")
+        check_kernels(compiled)
+        check_barriers(accesses_of(compiled), compiled.barriers)
+        assert collisions(compiled.records, compiled.plan) == []
+        assert all(offset % device.offset_alignment_bytes == 0 for offset in compiled.plan.offsets.values())
 
 
 @pytest.mark.parametrize("texels", [0, 90])
@@ -137,7 +137,9 @@ def test_halves_in_storage_buffers(context: Context, texels: int) -> None:
     """Where no tensor, or no large one, fits into a buffer texture; the values are the same."""
     graph = read_model(GATED.model())
     inputs = GATED.inputs([graph.tensors[graph.inputs[0]].shape])
-    usual, stored = (draft(graph, replace(HARDWARE, max_texture_texels=n), precision="fp16") for n in (1 << 16, texels))
+    usual, stored = (
+        compile_graph(graph, replace(HARDWARE, max_texture_texels=n), precision="fp16") for n in (1 << 16, texels)
+    )
     assert any("from_halves(in0_texels[i])" in kernel.source for kernel in stored.kernels)
     assert not any("from_halves(in" in kernel.source for kernel in usual.kernels)
     assert on_gpu(context, stored, inputs)[0].tobytes() == on_gpu(context, usual, inputs)[0].tobytes()
@@ -147,9 +149,9 @@ def through_halves(context: Context, values: Floats, device: Device) -> Floats:
     """Values written by one kernel as halves and read by the next."""
     sketch = Sketch(0)
     sketch.output(sketch.unary("NEG", sketch.unary("NEG", sketch.input((1, 1, len(values), 1)))))
-    blueprint = draft(read_model(sketch.build()), device, fuse=False, precision="fp16")
-    assert [blueprint.storages[kernel.outputs[0]] for kernel in blueprint.kernels] == [PHWC4_HALVES, PLAIN]
-    return on_gpu(context, blueprint, [values])[0].reshape(-1)
+    compiled = compile_graph(read_model(sketch.build()), device, fuse=False, precision="fp16")
+    assert [compiled.storages[kernel.outputs[0]] for kernel in compiled.kernels] == [PHWC4_HALVES, PLAIN]
+    return on_gpu(context, compiled, [values])[0].reshape(-1)
 
 
 @pytest.mark.parametrize("device", [SOFTWARE, replace(SOFTWARE, max_texture_texels=0)], ids=["texture", "storage"])
@@ -199,7 +201,7 @@ def test_halves_in_memory_saturate_too() -> None:
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 def test_half_the_bytes_by_count(device: Device, fuse: bool) -> None:
     graph = read_model(selfie_like(0, SELFIE))
-    whole, half = (draft(graph, device, fuse=fuse, precision=precision) for precision in PRECISIONS)
+    whole, half = (compile_graph(graph, device, fuse=fuse, precision=precision) for precision in PRECISIONS)
     outer = {*whole.graph.inputs, *whole.graph.outputs}
     sizes = {record.tensor: record.size_bytes for record in whole.records}
     assert len(sizes) > 30
@@ -222,7 +224,7 @@ def test_rounding_is_counted_on_the_longest_way() -> None:
     m.output(m.binary("ADD", x, y))
     graph = read_model(m.build())
     counts = [
-        list(times_rounded(draft(graph, SOFTWARE, fuse=False, precision=precision)).values())
+        list(times_rounded(compile_graph(graph, SOFTWARE, fuse=False, precision=precision)).values())
         for precision in PRECISIONS
     ]
     assert counts == [[0, 0, 0, 0, 0], [0, 1, 2, 3, 3]]

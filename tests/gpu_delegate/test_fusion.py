@@ -14,31 +14,31 @@ from texelflow.gpu_delegate.body import MOST_NODES
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.fusion import group_nodes
 from texelflow.gpu_delegate.nodes import is_spatial_mean
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reader import load_model, read_model
 
 RUN = [case for case in CASES if not case.refused]
 
 
-def model_of(sketch: Sketch, *outputs: int) -> Blueprint:
+def model_of(sketch: Sketch, *outputs: int) -> CompiledGraph:
     sketch.output(*outputs)
-    return draft(read_model(sketch.build()), SOFTWARE)
+    return compile_graph(read_model(sketch.build()), SOFTWARE)
 
 
-def names(blueprint: Blueprint) -> list[str]:
-    return [kernel.name for kernel in blueprint.kernels]
+def names(compiled: CompiledGraph) -> list[str]:
+    return [kernel.name for kernel in compiled.kernels]
 
 
-def check_kernels(blueprint: Blueprint) -> None:
+def check_kernels(compiled: CompiledGraph) -> None:
     """What must hold of every program, whatever was fused."""
-    graph = blueprint.graph
-    stored = {*graph.inputs, *blueprint.constants}
-    made_in = Counter(id(node) for kernel in blueprint.kernels for node in kernel.nodes)
+    graph = compiled.graph
+    stored = {*graph.inputs, *compiled.constants}
+    made_in = Counter(id(node) for kernel in compiled.kernels for node in kernel.nodes)
     vectors = group_nodes(graph, SOFTWARE).vector_nodes
     for node in graph.nodes:
         repeats = made_in[id(node)]
         assert repeats == 1 or (repeats > 1 and node.outputs[0] in vectors), f"{node.op} is in {repeats} kernels"
-    for kernel in blueprint.kernels:
+    for kernel in compiled.kernels:
         assert stored.issuperset(kernel.inputs), f"{kernel.name} reads what nothing has written yet"
         assert stored.isdisjoint(kernel.outputs), f"{kernel.name} writes what is there already"
         stored.update(kernel.outputs)
@@ -54,13 +54,13 @@ def check_kernels(blueprint: Blueprint) -> None:
 @pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])
 def test_kernels_of_the_real_models(name: str, device: Device, fuse: bool, request: pytest.FixtureRequest) -> None:
     graph = load_model(request.getfixturevalue(name))
-    blueprint = draft(graph, device, fuse=fuse)
-    check_kernels(blueprint)
+    compiled = compile_graph(graph, device, fuse=fuse)
+    check_kernels(compiled)
     if not fuse:
-        assert all(len(kernel.nodes) == 1 for kernel in blueprint.kernels)
-        assert len(blueprint.kernels) == len(blueprint.graph.nodes)
+        assert all(len(kernel.nodes) == 1 for kernel in compiled.kernels)
+        assert len(compiled.kernels) == len(compiled.graph.nodes)
     elif device.software:
-        assert len(blueprint.kernels) <= 50
+        assert len(compiled.kernels) <= 50
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -75,14 +75,14 @@ def test_kernels_of_changed_networks(seed: int) -> None:
     }
     graph = read_model(selfie_like(seed, **family[seed]))
     for device in DEVICES.values():
-        check_kernels(draft(graph, device))
+        check_kernels(compile_graph(graph, device))
 
 
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
 def test_kernels_of_the_table(case: OpCase) -> None:
     graph = read_model(case.model())
     for device in DEVICES.values():
-        check_kernels(draft(graph, device))
+        check_kernels(compile_graph(graph, device))
 
 
 def test_bottleneck_becomes_one_kernel_behind_its_window() -> None:
@@ -96,16 +96,16 @@ def test_bottleneck_becomes_one_kernel_behind_its_window() -> None:
 def test_a_value_that_a_window_reads_is_stored() -> None:
     m = Sketch(0)
     x = m.unary("RELU", m.image(32, 32, 8))
-    blueprint = model_of(m, m.binary("ADD", m.depthwise(x, (3, 3)), x))
-    assert names(blueprint) == ["relu", "dw+add"]
+    compiled = model_of(m, m.binary("ADD", m.depthwise(x, (3, 3)), x))
+    assert names(compiled) == ["relu", "dw+add"]
 
 
 def test_the_stored_value_of_a_fused_kernel_serves_others() -> None:
     m = Sketch(0)
     x = m.conv(m.image(32, 32, 8), 8)
     y = m.unary("RELU", x)
-    blueprint = model_of(m, m.depthwise(x, (3, 3)), y)
-    first = blueprint.kernels[0]
+    compiled = model_of(m, m.depthwise(x, (3, 3)), y)
+    first = compiled.kernels[0]
     assert first.name == "conv+relu"
     assert first.outputs == (x, y)
 
@@ -114,10 +114,10 @@ def test_no_group_waits_for_itself() -> None:
     """The gate is made from the very values that it multiplies: they must be there, all of them, before."""
     m = Sketch(0)
     x = m.unary("RELU", m.image(32, 32, 8))
-    blueprint = model_of(m, m.binary("MUL", x, m.unary("LOGISTIC", m.mean(x))))
-    check_kernels(blueprint)
-    assert names(blueprint) == ["relu", "mean+sigmoid+mul"]
-    assert any("depend on the kernel that it would join" in reason for reason in blueprint.declined)
+    compiled = model_of(m, m.binary("MUL", x, m.unary("LOGISTIC", m.mean(x))))
+    check_kernels(compiled)
+    assert names(compiled) == ["relu", "mean+sigmoid+mul"]
+    assert any("depend on the kernel that it would join" in reason for reason in compiled.declined)
 
 
 def test_gate_joins_the_kernel_that_uses_it_where_that_is_cheap() -> None:
@@ -126,7 +126,7 @@ def test_gate_joins_the_kernel_that_uses_it_where_that_is_cheap() -> None:
         x = m.image(16, 16, 8)
         gate = m.unary("LOGISTIC", m.conv(m.unary("RELU", m.conv(m.mean(x), 3)), 8))
         m.output(m.binary("MUL", x, gate))
-        return names(draft(read_model(m.build()), device))
+        return names(compile_graph(read_model(m.build()), device))
 
     together = "mean+conv+relu+conv+sigmoid"
     assert gated(SOFTWARE) == [f"{together}+mul"]
@@ -137,22 +137,22 @@ def test_gate_joins_the_kernel_that_uses_it_where_that_is_cheap() -> None:
     ("device", "reason"),
     [
         (replace(SOFTWARE, held_slices=1), "slices in registers, 1 are allowed"),
-        (replace(SOFTWARE, min_fused_threads=1 << 20), "pixels leave the device idle"),
+        (replace(SOFTWARE, min_fused_threads=1 << 20), "pixels are too few to occupy the device"),
     ],
 )
 def test_devices_refuse_with_a_reason(device: Device, reason: str) -> None:
     m = Sketch(0)
     m.output(m.conv(m.unary("RELU", m.conv(m.image(32, 32, 8), 8)), 8))
-    blueprint = draft(read_model(m.build()), device)
-    assert len(blueprint.kernels) == 2
-    assert any(reason in text for text in blueprint.declined), blueprint.declined
+    compiled = compile_graph(read_model(m.build()), device)
+    assert len(compiled.kernels) == 2
+    assert any(reason in text for text in compiled.declined), compiled.declined
 
 
 def test_sizes_do_not_mix() -> None:
     m = Sketch(0)
     x = m.unary("RELU", m.conv(m.image(16, 16, 8), 8))
-    blueprint = model_of(m, m.unary("RELU", m.conv(x, 8, stride=(2, 2))))
-    assert names(blueprint) == ["conv+relu", "conv+relu"]
+    compiled = model_of(m, m.unary("RELU", m.conv(x, 8, stride=(2, 2))))
+    assert names(compiled) == ["conv+relu", "conv+relu"]
 
 
 def test_too_many_inputs_are_refused() -> None:
@@ -160,10 +160,10 @@ def test_too_many_inputs_are_refused() -> None:
     total = m.image(4, 5, 5)
     for _ in range(17):
         total = m.binary("ADD", total, m.image(4, 5, 5))
-    blueprint = model_of(m, total)
-    check_kernels(blueprint)
-    assert len(blueprint.kernels) == 2
-    assert "inputs, 15 are allowed" in "".join(blueprint.declined)
+    compiled = model_of(m, total)
+    check_kernels(compiled)
+    assert len(compiled.kernels) == 2
+    assert "inputs, 15 are allowed" in "".join(compiled.declined)
 
 
 def test_endless_chains_are_cut() -> None:
@@ -171,10 +171,10 @@ def test_endless_chains_are_cut() -> None:
     x = m.image(4, 5, 5)
     for _ in range(3 * MOST_NODES):
         x = m.unary("NEG", x)
-    blueprint = model_of(m, x)
-    check_kernels(blueprint)
-    assert [len(kernel.nodes) for kernel in blueprint.kernels] == [MOST_NODES] * 3
-    assert "ops, 100 are allowed" in "".join(blueprint.declined)
+    compiled = model_of(m, x)
+    check_kernels(compiled)
+    assert [len(kernel.nodes) for kernel in compiled.kernels] == [MOST_NODES] * 3
+    assert "ops, 100 are allowed" in "".join(compiled.declined)
 
 
 def test_vector_work_stays_within_storage_bindings() -> None:
@@ -182,9 +182,9 @@ def test_vector_work_stays_within_storage_bindings() -> None:
     x = model.image(6, 6, 5)
     gates = [model.unary("LOGISTIC", model.conv(model.mean(x), 5)) for _ in range(HARDWARE.max_storage_bindings + 1)]
     model.output(*gates)
-    blueprint = draft(read_model(model.build()), HARDWARE)
-    check_kernels(blueprint)
-    assert all(len(kernel.outputs) <= HARDWARE.max_storage_bindings for kernel in blueprint.kernels)
+    compiled = compile_graph(read_model(model.build()), HARDWARE)
+    check_kernels(compiled)
+    assert all(len(kernel.outputs) <= HARDWARE.max_storage_bindings for kernel in compiled.kernels)
 
 
 def test_vector_work_stays_within_shared_memory() -> None:
@@ -192,17 +192,17 @@ def test_vector_work_stays_within_shared_memory() -> None:
     vector = m.input((1, 1, 1, 4000))
     for _ in range(4):
         vector = m.unary("ABS", vector)
-    blueprint = model_of(m, vector)
-    check_kernels(blueprint)
-    assert names(blueprint) == ["abs"] * 4
+    compiled = model_of(m, vector)
+    check_kernels(compiled)
+    assert names(compiled) == ["abs"] * 4
 
 
 def test_a_mean_is_never_inside_the_kernel_that_makes_its_map() -> None:
-    blueprint = draft(read_model(selfie_like(1, SELFIE, size=(64, 64))), SOFTWARE)
+    compiled = compile_graph(read_model(selfie_like(1, SELFIE, size=(64, 64))), SOFTWARE)
     means = 0
-    for kernel in blueprint.kernels:
+    for kernel in compiled.kernels:
         made = {out for node in kernel.nodes for out in node.outputs}
-        read = [node.inputs[0] for node in kernel.nodes if is_spatial_mean(blueprint.graph, node)]
+        read = [node.inputs[0] for node in kernel.nodes if is_spatial_mean(compiled.graph, node)]
         means += len(read)
         assert made.isdisjoint(read)
     assert means > 0
@@ -210,4 +210,4 @@ def test_a_mean_is_never_inside_the_kernel_that_makes_its_map() -> None:
 
 def test_hardware_keeps_small_maps_apart() -> None:
     graph = read_model(selfie_like(1, SELFIE, size=(64, 64)))
-    assert len(draft(graph, HARDWARE).kernels) > len(draft(graph, SOFTWARE).kernels)
+    assert len(compile_graph(graph, HARDWARE).kernels) > len(compile_graph(graph, SOFTWARE).kernels)

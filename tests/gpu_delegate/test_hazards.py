@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.hazards import (
     find_cyclic_barriers,
     unordered,
 )
-from texelflow.gpu_delegate.program import Blueprint, accesses_of, draft
+from texelflow.gpu_delegate.program import CompiledGraph, accesses_of, compile_graph
 from texelflow.gpu_delegate.reader import load_model, read_model
 
 Dispatches = Sequence[Sequence[Access]]
@@ -43,7 +43,7 @@ def check_barriers(dispatches: Dispatches, bits: Sequence[int]) -> int:
     return len(deletions)
 
 
-def reuse_heavy() -> Blueprint:
+def reuse_heavy() -> CompiledGraph:
     """Twelve maps of one size that pass through two places, so that every dispatch overwrites what another read."""
     model = ModelBuilder()
     x = model.input((1, 16, 16, 8))
@@ -59,7 +59,7 @@ def reuse_heavy() -> Blueprint:
             depth_multiplier=1,
         )
     model.output(x)
-    return draft(read_model(model.build()), SOFTWARE)
+    return compile_graph(read_model(model.build()), SOFTWARE)
 
 
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
@@ -69,22 +69,22 @@ def test_every_barrier_of_the_real_models_is_needed(
     name: str, fuse: bool, device: Device, request: pytest.FixtureRequest
 ) -> None:
     path: Path = request.getfixturevalue(name)
-    blueprint = draft(load_model(path), device, fuse=fuse)
-    assert check_barriers(accesses_of(blueprint), blueprint.barriers) >= len(blueprint.kernels) // 2
+    compiled = compile_graph(load_model(path), device, fuse=fuse)
+    assert check_barriers(accesses_of(compiled), compiled.barriers) >= len(compiled.kernels) // 2
 
 
 def test_every_barrier_of_a_changed_network_is_needed() -> None:
     for model in (selfie_like(3), selfie_like(4, SELFIE, size=(64, 96))):
-        blueprint = draft(read_model(model), SOFTWARE)
-        assert check_barriers(accesses_of(blueprint), blueprint.barriers) > 5
+        compiled = compile_graph(read_model(model), SOFTWARE)
+        assert check_barriers(accesses_of(compiled), compiled.barriers) > 5
 
 
 def test_reuse_orders_writes_after_reads() -> None:
-    blueprint = reuse_heavy()
-    dispatches = accesses_of(blueprint)
-    assert len(blueprint.kernels) == 12
-    assert len(set(blueprint.plan.offsets.values())) < 6
-    check_barriers(dispatches, blueprint.barriers)
+    compiled = reuse_heavy()
+    dispatches = accesses_of(compiled)
+    assert len(compiled.kernels) == 12
+    assert len(set(compiled.plan.offsets.values())) < 6
+    check_barriers(dispatches, compiled.barriers)
     overwrites = [
         number
         for number in range(2, 12)

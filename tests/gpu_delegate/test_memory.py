@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.gpu_delegate.memory import Plan, UsageRecord, aligned, greedy_by_size, lower_bound_bytes, naive
+from texelflow.gpu_delegate.memory import MemoryPlan, UsageRecord, aligned, greedy_by_size, lower_bound_bytes, naive
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "memory_plans.json").read_text())
 ALIGNMENTS = (1, 16, 64, 256)
@@ -41,7 +41,7 @@ def usage_records(draw: st.DrawFn) -> list[UsageRecord]:
     return [UsageRecord(number, size, first, first + length) for number, (size, first, length) in enumerate(rows)]
 
 
-def collisions(records: Sequence[UsageRecord], plan: Plan) -> list[tuple[int, int]]:
+def collisions(records: Sequence[UsageRecord], plan: MemoryPlan) -> list[tuple[int, int]]:
     """Pairs of tensors that are alive at one time and share bytes."""
 
     def share(a: UsageRecord, b: UsageRecord) -> bool:
@@ -94,5 +94,5 @@ def test_lower_bound_is_the_most_at_one_time(records: list[UsageRecord]) -> None
 
 def test_the_collision_check_can_fail() -> None:
     records = [UsageRecord(0, 32, 0, 1), UsageRecord(1, 32, 1, 2), UsageRecord(2, 32, 2, 3)]
-    assert collisions(records, Plan({0: 0, 1: 16, 2: 0}, 48)) == [(1, 0), (2, 1)]
-    assert collisions(records, Plan({0: 0, 1: 32, 2: 0}, 64)) == []
+    assert collisions(records, MemoryPlan({0: 0, 1: 16, 2: 0}, 48)) == [(1, 0), (2, 1)]
+    assert collisions(records, MemoryPlan({0: 0, 1: 32, 2: 0}, 64)) == []

@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
 from texelflow.gpu_delegate.interpolation import interpolation_matrix
 from texelflow.gpu_delegate.passes import PASSES, UNFUSED_PASSES, run_passes
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import load_model, read_model
 from texelflow.gpu_delegate.rewrite import Outcome
 
@@ -73,7 +73,7 @@ def check_same_results(context: Context, draw: Draw) -> None:
     graph = read_model(model)
     rng = np.random.default_rng(2)
     inputs = [rng.uniform(-1, 1, graph.tensors[t].shape).astype(np.float32) for t in graph.inputs]
-    assert worst(on_gpu(context, draft(graph, DEVICES["software"]), inputs), on_cpu(model, inputs)) < 1e-5
+    assert worst(on_gpu(context, compile_graph(graph, DEVICES["software"]), inputs), on_cpu(model, inputs)) < 1e-5
 
 
 def test_fold_dequantize() -> None:
@@ -385,7 +385,7 @@ def test_distribute_mean_declines_a_sum_that_others_read() -> None:
         return m.mean(x), m.unary("RELU", x)
 
     three = ["ADD", "MEAN", "RELU"]
-    check(algebra.distribute_mean, draw, three, three, 0, "is read by others too")
+    check(algebra.distribute_mean, draw, three, three, 0, "has other readers, too")
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (1, 4, 5, 1), (1, 4, 5, 3)], ids=str)
@@ -415,7 +415,7 @@ def test_mean_before_resize_declines_uneven_weights(size: tuple[int, int], optio
         return m.mean(m.resize(m.image(4, 5, 3), size, **options))
 
     both = ["RESIZE_BILINEAR", "MEAN"]
-    check(algebra.mean_before_resize, draw, both, both, 0, "does not weigh all pixels alike")
+    check(algebra.mean_before_resize, draw, both, both, 0, "does not give all pixels the same weight")
 
 
 def test_mean_before_resize_takes_no_endless_memory() -> None:
@@ -423,7 +423,7 @@ def test_mean_before_resize_takes_no_endless_memory() -> None:
         return m.mean(m.resize(m.image(1, 100_000, 1), (1, 200_000), half_pixel_centers=True))
 
     both = ["RESIZE_BILINEAR", "MEAN"]
-    check(algebra.mean_before_resize, draw, both, both, 0, "does not weigh all pixels alike")
+    check(algebra.mean_before_resize, draw, both, both, 0, "does not give all pixels the same weight")
 
 
 @pytest.mark.parametrize("attributes", [Resize(), Resize(align_corners=True), Resize(half_pixel_centers=True)])

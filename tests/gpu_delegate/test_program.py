@@ -19,7 +19,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.packing import phwc4
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import load_model, read_model
 from texelflow.gpu_delegate.reference import Reference
 from texelflow.gpu_delegate.runtime import Program, TensorRange, device_of
@@ -39,7 +39,7 @@ def model(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="module")
-def _compiled() -> Iterator[dict[tuple[object, ...], Program]]:
+def _programs() -> Iterator[dict[tuple[object, ...], Program]]:
     programs: dict[tuple[object, ...], Program] = {}
     yield programs
     for program in programs.values():
@@ -47,15 +47,15 @@ def _compiled() -> Iterator[dict[tuple[object, ...], Program]]:
 
 
 @pytest.fixture
-def compiled(context: Context, _compiled: dict[tuple[object, ...], Program]) -> Compile:
+def program_of(context: Context, _programs: dict[tuple[object, ...], Program]) -> Compile:
     """Programs of models (paths or names of CHANGES), compiled once for all tests, since that takes seconds."""
 
     def program(name: Path | str, device: str = "software", fuse: bool = True, keep_all: bool = False) -> Program:
         key = (name, device, fuse, keep_all)
-        if key not in _compiled:
+        if key not in _programs:
             graph = load_model(name) if isinstance(name, Path) else read_model(CHANGES[name])
-            _compiled[key] = Program(context, draft(graph, DEVICES[device], fuse, keep_all))
-        return _compiled[key]
+            _programs[key] = Program(context, compile_graph(graph, DEVICES[device], fuse, keep_all))
+        return _programs[key]
 
     return program
 
@@ -74,16 +74,16 @@ def random_inputs(model: bytes, seed: int = 1) -> list[Floats]:
 
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_every_stored_tensor_agrees_on_a_real_frame(
-    compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
+    program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
 ) -> None:
     graph = load_model(model)
     frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
     reference = Reference(graph, keep_all_tensors=True)
     (mask,) = reference.run(frame)
     assert 0.1 < mask.mean() < 0.9, "the frame shows people"
-    program = compiled(model, fuse=fuse, keep_all=True)
+    program = program_of(model, fuse=fuse, keep_all=True)
     (found,) = run(program, [frame])
-    compared = [tensor for tensor in program.blueprint.stored if tensor in graph.tensors]
+    compared = [tensor for tensor in program.compiled.stored if tensor in graph.tensors]
     errors = {
         graph.tensors[tensor].name: worst([program.read(tensor)], [np.asarray(reference.tensor(tensor))])
         for tensor in compared
@@ -95,23 +95,23 @@ def test_every_stored_tensor_agrees_on_a_real_frame(
 
 def test_few_dispatches(context: Context, model: Path) -> None:
     device = device_of(context)
-    assert len(draft(load_model(model), device).kernels) <= MOST_DISPATCHES
-    assert len(draft(load_model(model), device, fuse=False).kernels) > MOST_DISPATCHES
+    assert len(compile_graph(load_model(model), device).kernels) <= MOST_DISPATCHES
+    assert len(compile_graph(load_model(model), device, fuse=False).kernels) > MOST_DISPATCHES
 
 
 def test_memory_is_used_again_without_changing_anything(
-    compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]
+    program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]
 ) -> None:
-    shared, apart = compiled(model), compiled(model, fuse=True, keep_all=True)
-    assert shared.blueprint.plan.total_bytes < apart.blueprint.plan.total_bytes
-    frame = network_input(frame_rgba, shared.blueprint.graph.tensors[shared.blueprint.graph.inputs[0]].shape)
+    shared, apart = program_of(model), program_of(model, fuse=True, keep_all=True)
+    assert shared.compiled.plan.total_bytes < apart.compiled.plan.total_bytes
+    frame = network_input(frame_rgba, shared.compiled.graph.tensors[shared.compiled.graph.inputs[0]].shape)
     (first,), (second,) = (run(program, [frame]) for program in (shared, apart))
     assert first.tobytes() == second.tobytes()
 
 
-def test_two_runs_give_the_same_bytes(compiled: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
-    program = compiled(model)
-    frame = network_input(frame_rgba, program.blueprint.graph.tensors[program.blueprint.graph.inputs[0]].shape)
+def test_two_runs_give_the_same_bytes(program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
+    program = program_of(model)
+    frame = network_input(frame_rgba, program.compiled.graph.tensors[program.compiled.graph.inputs[0]].shape)
     (first,) = run(program, [frame])
     (other,) = run(program, [frame[:, ::-1]])
     (second,) = run(program, [frame])
@@ -141,17 +141,17 @@ ON_OTHER_DEVICES = (
 
 
 @pytest.mark.parametrize(("name", "device"), [*((name, "software") for name in CHANGES), *ON_OTHER_DEVICES])
-def test_changed_networks_agree(compiled: Compile, name: str, device: str) -> None:
+def test_changed_networks_agree(program_of: Compile, name: str, device: str) -> None:
     model = CHANGES[name]
     inputs = random_inputs(model)
     wanted = on_cpu(model, inputs)
     assert wanted[0].std() > 0.01, "a constant mask would prove nothing"
-    assert worst(run(compiled(name, device), inputs), wanted) <= TOLERANCE
+    assert worst(run(program_of(name, device), inputs), wanted) <= TOLERANCE
 
 
 def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> None:
     graph = read_model(CHANGES["odd channels"])
-    fused, unfused = (draft(graph, device_of(context), fuse=fuse) for fuse in (True, False))
+    fused, unfused = (compile_graph(graph, device_of(context), fuse=fuse) for fuse in (True, False))
     assert len(fused.kernels) * 2 < len(unfused.kernels)
     assert fused.plan.total_bytes < unfused.plan.total_bytes
 
@@ -159,7 +159,7 @@ def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> N
 def test_large_tensors_are_read_as_storage(context: Context) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
-    usual, small = (draft(read_model(model), replace(HARDWARE, max_texture_texels=n)) for n in (1 << 16, 64))
+    usual, small = (compile_graph(read_model(model), replace(HARDWARE, max_texture_texels=n)) for n in (1 << 16, 64))
     assert not any(any(kernel.through_storage) for kernel in usual.kernels)
     assert any(any(kernel.through_storage) for kernel in small.kernels)
     assert any(not all(kernel.through_storage) for kernel in small.kernels if any(kernel.through_storage))
@@ -169,15 +169,15 @@ def test_large_tensors_are_read_as_storage(context: Context) -> None:
 def test_everything_as_storage(context: Context) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
-    blueprint = draft(read_model(model), replace(HARDWARE, max_texture_texels=0))
-    assert all(all(kernel.through_storage) for kernel in blueprint.kernels)
-    assert worst(on_gpu(context, blueprint, inputs), on_cpu(model, inputs)) <= TOLERANCE
+    compiled = compile_graph(read_model(model), replace(HARDWARE, max_texture_texels=0))
+    assert all(all(kernel.through_storage) for kernel in compiled.kernels)
+    assert worst(on_gpu(context, compiled, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 
 def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
-    with Program(context, draft(read_model(model), replace(HARDWARE, max_texture_texels=64))) as program:
+    with Program(context, compile_graph(read_model(model), replace(HARDWARE, max_texture_texels=64))) as program:
         monkeypatch.setattr(context.gl, "multi_bind", True)
         (together,) = run(program, inputs)
         (nothing,) = run(program, [np.zeros_like(inputs[0])])
@@ -186,20 +186,20 @@ def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -
     assert together.tobytes() == one_by_one.tobytes() != nothing.tobytes()
 
 
-def test_running_reads_nothing_back(context: Context, compiled: Compile) -> None:
-    program = compiled("odd channels")
-    program.write(program.blueprint.graph.inputs[0], random_inputs(CHANGES["odd channels"])[0])
+def test_running_reads_nothing_back(context: Context, program_of: Compile) -> None:
+    program = program_of("odd channels")
+    program.write(program.compiled.graph.inputs[0], random_inputs(CHANGES["odd channels"])[0])
     before = context.readback.calls
     program.run()
     assert context.readback.calls == before
-    program.read(program.blueprint.graph.outputs[0])
+    program.read(program.compiled.graph.outputs[0])
     assert context.readback.calls == before + 1
 
 
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
 def test_release_frees_all_objects(context: Context, kind: str) -> None:
     before = living(context, [kind])
-    program = Program(context, draft(read_model(CHANGES["odd channels"]), HARDWARE))
+    program = Program(context, compile_graph(read_model(CHANGES["odd channels"]), HARDWARE))
     assert living(context, [kind])[kind] > before[kind]
     program.release()
     assert living(context, [kind]) == before
@@ -208,12 +208,12 @@ def test_release_frees_all_objects(context: Context, kind: str) -> None:
 
 
 def test_a_shader_that_does_not_compile_is_one_line_and_leaves_nothing(context: Context) -> None:
-    blueprint = draft(read_model(CHANGES["odd channels"]), HARDWARE)
-    last = blueprint.kernels[-1]
+    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE)
+    last = compiled.kernels[-1]
     broken = replace(last, source=last.source.replace("void main() {", "void main() {\n    no_such_function();"))
     before = living(context)
     with pytest.raises(DeviceError, match="does not compile") as caught:
-        Program(context, replace(blueprint, kernels=(*blueprint.kernels[:-1], broken)))
+        Program(context, replace(compiled, kernels=(*compiled.kernels[:-1], broken)))
     assert "\n" not in str(caught.value)
     assert "kernel.comp" in str(caught.value)
     assert "no_such_function" in str(caught.value)
@@ -225,26 +225,26 @@ def test_tensors_over_the_limit_are_refused_before_memory_is_taken() -> None:
     sketch.output(sketch.unary("RELU", sketch.image(64, 64, 4)))
     graph = read_model(sketch.build())
     with pytest.raises(DeviceError, match=r"takes .* MiB, this device allows .* MiB a tensor"):
-        draft(graph, replace(HARDWARE, max_storage_bytes=64 * 64 * 16 - 1))
-    draft(graph, replace(HARDWARE, max_storage_bytes=64 * 64 * 16))
+        compile_graph(graph, replace(HARDWARE, max_storage_bytes=64 * 64 * 16 - 1))
+    compile_graph(graph, replace(HARDWARE, max_storage_bytes=64 * 64 * 16))
 
 
 def test_progress_counts_up_to_the_end(context: Context) -> None:
     calls: list[tuple[int, int]] = []
-    blueprint = draft(read_model(CHANGES["odd channels"]), HARDWARE)
-    with Program(context, blueprint, lambda done, total: calls.append((done, total))):
+    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE)
+    with Program(context, compiled, lambda done, total: calls.append((done, total))):
         pass
-    total = len(blueprint.kernels)
+    total = len(compiled.kernels)
     assert calls == [(done, total) for done in range(total + 1)]
 
 
 def test_made_in_steps_it_is_the_same_program(context: Context) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
-    blueprint = draft(read_model(model), HARDWARE)
-    steps = Program.in_steps(context, blueprint)
-    for done in range(len(blueprint.kernels) + 1):
-        assert next(steps) == (done, len(blueprint.kernels))
+    compiled = compile_graph(read_model(model), HARDWARE)
+    steps = Program.in_steps(context, compiled)
+    for done in range(len(compiled.kernels) + 1):
+        assert next(steps) == (done, len(compiled.kernels))
     with pytest.raises(StopIteration) as ended:
         next(steps)
     with ended.value.value as program:
@@ -254,7 +254,7 @@ def test_made_in_steps_it_is_the_same_program(context: Context) -> None:
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
 def test_closed_while_it_is_made_it_leaves_nothing(context: Context, kind: str) -> None:
     before = living(context, [kind])
-    steps = Program.in_steps(context, draft(read_model(CHANGES["odd channels"]), HARDWARE))
+    steps = Program.in_steps(context, compile_graph(read_model(CHANGES["odd channels"]), HARDWARE))
     next(steps), next(steps)
     assert living(context, [kind])[kind] > before[kind]
     steps.close()
@@ -268,7 +268,7 @@ def test_progress_that_fails_leaves_nothing(context: Context) -> None:
 
     before = living(context)
     with pytest.raises(KeyError):
-        Program(context, draft(read_model(CHANGES["odd channels"]), HARDWARE), fail)
+        Program(context, compile_graph(read_model(CHANGES["odd channels"]), HARDWARE), fail)
     assert living(context) == before
 
 
@@ -276,28 +276,28 @@ def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     """Drivers compile at the first run for the state they find, so what writes the input must have come before."""
     model = CHANGES["odd channels"]
     (image,) = inputs = random_inputs(model)
-    blueprint = draft(read_model(model), HARDWARE)
+    compiled = compile_graph(read_model(model), HARDWARE)
     texels = phwc4(image[0])
 
-    def feed(tensor: TensorRange) -> None:
+    def input_pass(tensor: TensorRange) -> None:
         context.gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, tensor.buffer)
         context.gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, tensor.offset_bytes, tensor.size_bytes, texels.ctypes.data)
 
-    with Program(context, blueprint, feed=feed) as program:
-        found = [program.read(blueprint.graph.outputs[0])]
+    with Program(context, compiled, input_pass=input_pass) as program:
+        found = [program.read(compiled.graph.outputs[0])]
     assert worst(found, on_cpu(model, inputs)) <= TOLERANCE
 
 
-def test_profile_times_each_dispatch(compiled: Compile) -> None:
-    program = compiled("odd channels")
+def test_profile_times_each_dispatch(program_of: Compile) -> None:
+    program = program_of("odd channels")
     times_ms = program.profile(runs=1)
-    assert len(times_ms) == len(program.blueprint.kernels)
+    assert len(times_ms) == len(program.compiled.kernels)
     assert all(time > 0 for time in times_ms)
 
 
-def test_several_programs_share_a_context(compiled: Compile) -> None:
+def test_several_programs_share_a_context(program_of: Compile) -> None:
     names = ("odd channels", "wide picture")
-    programs, inputs = [compiled(name) for name in names], [random_inputs(CHANGES[name]) for name in names]
+    programs, inputs = [program_of(name) for name in names], [random_inputs(CHANGES[name]) for name in names]
     found = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
     again = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
     for name, values, first, second in zip(names, inputs, found, again, strict=True):

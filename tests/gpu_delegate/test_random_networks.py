@@ -25,7 +25,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.layout import TEXEL_BYTES, Precision
 from texelflow.gpu_delegate.memory import naive
-from texelflow.gpu_delegate.program import Blueprint, accesses_of, draft
+from texelflow.gpu_delegate.program import CompiledGraph, accesses_of, compile_graph
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.reference import Reference
 from texelflow.gpu_delegate.runtime import Program, device_of
@@ -60,7 +60,7 @@ def choices(seed: int) -> dict[str, tuple[Device, bool]]:
 
 def outputs(program: Program, inputs: Sequence[Floats]) -> list[bytes]:
     """The outputs of a program's second run, whose memory the first has used already."""
-    graph = program.blueprint.graph
+    graph = program.compiled.graph
     for tensor, values in zip(graph.inputs, inputs, strict=True):
         program.write(tensor, values)
     program.run()
@@ -68,9 +68,9 @@ def outputs(program: Program, inputs: Sequence[Floats]) -> list[bytes]:
     return [program.read(tensor).tobytes() for tensor in (*graph.outputs, *graph.inputs)]
 
 
-def check_limits(blueprint: Blueprint, device: Device) -> None:
+def check_limits(compiled: CompiledGraph, device: Device) -> None:
     """Each kernel within the device's limits; vector work on one node has no other way than its shared memory."""
-    for kernel in blueprint.kernels:
+    for kernel in compiled.kernels:
         read_as_storage = len(kernel.inputs) if any(kernel.through_storage) else 0
         assert len(kernel.outputs) + read_as_storage <= device.max_storage_bindings
         assert len(kernel.inputs) < device.max_texture_bindings
@@ -83,12 +83,12 @@ def check_limits(blueprint: Blueprint, device: Device) -> None:
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_network(seed).build())
     for device, fuse in choices(seed).values():
-        blueprint = draft(graph, device, fuse=fuse)
-        check_kernels(blueprint)
-        check_limits(blueprint, device)
-        check_barriers(accesses_of(blueprint), blueprint.barriers)
-        assert collisions(blueprint.records, blueprint.plan) == []
-        assert blueprint.plan.total_bytes <= naive(blueprint.records, device.offset_alignment_bytes).total_bytes
+        compiled = compile_graph(graph, device, fuse=fuse)
+        check_kernels(compiled)
+        check_limits(compiled, device)
+        check_barriers(accesses_of(compiled), compiled.barriers)
+        assert collisions(compiled.records, compiled.plan) == []
+        assert compiled.plan.total_bytes <= naive(compiled.records, device.offset_alignment_bytes).total_bytes
 
 
 def check_values(
@@ -102,13 +102,13 @@ def check_values(
 ) -> None:
     """All stored tensors against the CPU, then the outputs where memory is shared; nothing outside of them touched."""
     graph = read_model(model)
-    with BoundlessProgram(context, draft(graph, device, fuse, True, precision)) as program:
+    with BoundlessProgram(context, compile_graph(graph, device, fuse, True, precision)) as program:
         differences = compare(program, reference, inputs)
         assert first_divergence(differences) is None
         assert {difference.tensor for difference in differences} >= set(graph.outputs)
         wanted = outputs(program, inputs)
         assert not program.strayed()
-    with BoundlessProgram(context, draft(graph, device, fuse, False, precision)) as program:
+    with BoundlessProgram(context, compile_graph(graph, device, fuse, False, precision)) as program:
         assert outputs(program, inputs) == wanted, "a tensor was overwritten while it was needed"
         assert not program.strayed()
 
@@ -161,10 +161,10 @@ def test_straying_shows(context: Context) -> None:
     model = sketch.build()
     reference = Reference(read_model(model), keep_all_tensors=True)
     inputs = [np.ones((1, 5, 6, 5), np.float32)]
-    blueprint = draft(read_model(model), SOFTWARE, keep_all=True)
+    compiled = compile_graph(read_model(model), SOFTWARE, keep_all=True)
     for right, wrong in (("s < 2", "s < 3"), ("WRITE(out0, ", "WRITE(out0, 6 + ")):
-        (kernel,) = blueprint.kernels
+        (kernel,) = compiled.kernels
         assert right in kernel.source
-        strayed = replace(blueprint, kernels=(replace(kernel, source=kernel.source.replace(right, wrong)),))
+        strayed = replace(compiled, kernels=(replace(kernel, source=kernel.source.replace(right, wrong)),))
         with BoundlessProgram(context, strayed) as program:
             assert first_divergence(compare(program, reference, inputs)) is not None or program.strayed()

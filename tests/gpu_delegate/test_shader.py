@@ -20,7 +20,7 @@ from tests.sketch import Sketch
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.shader import explain_log, fill, load
 
@@ -118,7 +118,7 @@ class TestLogs:
         assert explain_log(log, self.SOURCE) == text
 
 
-def small_model(device: Device, precision: Precision = "fp32") -> Blueprint:
+def small_model(device: Device, precision: Precision = "fp32") -> CompiledGraph:
     """A gated bottleneck with a mask: few ops, and every way in which kernels are written."""
     m = Sketch(0)
     x = m.unary("HARD_SWISH", m.conv(m.image(6, 8, 3), 5))
@@ -127,10 +127,10 @@ def small_model(device: Device, precision: Precision = "fp32") -> Blueprint:
     x = m.binary("ADD", m.conv(m.binary("MUL", wide, gate), 5), x)
     x = m.resize(x, (12, 16), half_pixel_centers=True)
     m.output(m.unary("LOGISTIC", m.transpose(x, 1, (2, 2), (2, 2), "SAME", custom=True)))
-    return draft(read_model(m.build()), device, precision=precision)
+    return compile_graph(read_model(m.build()), device, precision=precision)
 
 
-def snapshot_models() -> dict[str, Blueprint]:
+def snapshot_models() -> dict[str, CompiledGraph]:
     """What a refactor may not change unnoticed."""
     selfie, changed = read_model(selfie_like(0, SELFIE)), read_model(selfie_like(0))
     return {
@@ -138,20 +138,20 @@ def snapshot_models() -> dict[str, Blueprint]:
         "small, hardware": small_model(HARDWARE),
         "small, software, fp16": small_model(SOFTWARE, "fp16"),
         "small, storage buffers, fp16": small_model(replace(HARDWARE, max_texture_texels=64), "fp16"),
-        "selfie, software": draft(selfie, SOFTWARE),
-        "selfie, hardware": draft(selfie, HARDWARE),
-        "changed, software": draft(changed, SOFTWARE),
-        "changed, software, unfused": draft(changed, SOFTWARE, fuse=False),
+        "selfie, software": compile_graph(selfie, SOFTWARE),
+        "selfie, hardware": compile_graph(selfie, HARDWARE),
+        "changed, software": compile_graph(changed, SOFTWARE),
+        "changed, software, unfused": compile_graph(changed, SOFTWARE, fuse=False),
     }
 
 
-def digests(blueprint: Blueprint) -> list[str]:
+def digests(compiled: CompiledGraph) -> list[str]:
     """A line for each kernel: name, grid, and what its text and its weights are."""
     return [
         f"{kernel.name} {'x'.join(map(str, kernel.grid))}/{'x'.join(map(str, kernel.local))} "
         f"{hashlib.sha256(kernel.source.encode()).hexdigest()[:12]} "
         f"{hashlib.sha256(kernel.weights.astype('<f4').tobytes()).hexdigest()[:12]}"
-        for kernel in blueprint.kernels
+        for kernel in compiled.kernels
     ]
 
 
@@ -160,7 +160,7 @@ def test_generated_kernels_are_what_they_were(pytestconfig: pytest.Config) -> No
     models = snapshot_models()
     kernels = models["small, hardware"].kernels
     text = "\n".join(f"// {k.name}\n{k.source[k.source.index(AFTER_INCLUDES) :]}" for k in kernels)
-    found = {name: digests(blueprint) for name, blueprint in models.items()}
+    found = {name: digests(compiled) for name, compiled in models.items()}
     stored, example = DATA / "kernels.json", DATA / "small_model.comp"
     if pytestconfig.getoption("--update-snapshots"):
         stored.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -207,10 +207,10 @@ def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
     plans = list(snapshot_models().values())
     for case in CASES:
         if not case.refused:
-            plans += [draft(read_model(case.model()), device) for device in DEVICES.values()]
-    plans += [draft(read_model(selfie_like(0)), device, precision="fp16") for device in (SOFTWARE, HARDWARE)]
-    plans.append(draft(read_model(selfie_like(0)), DEVICES["baked"]))
-    plans.append(draft(read_model(selfie_like(0)), replace(HARDWARE, max_texture_texels=64)))
+            plans += [compile_graph(read_model(case.model()), device) for device in DEVICES.values()]
+    plans += [compile_graph(read_model(selfie_like(0)), device, precision="fp16") for device in (SOFTWARE, HARDWARE)]
+    plans.append(compile_graph(read_model(selfie_like(0)), DEVICES["baked"]))
+    plans.append(compile_graph(read_model(selfie_like(0)), replace(HARDWARE, max_texture_texels=64)))
     sources = {("comp", kernel.source) for plan in plans for kernel in plan.kernels}
     assert len(sources) > 300
     assert validate(sources, tmp_path) == []

@@ -16,7 +16,7 @@ from tests.original_file import run_original
 from tests.random_networks import random_network
 from tests.sketch import OpCase
 from texelflow.gpu_delegate.errors import ModelError
-from texelflow.gpu_delegate.graph import ABSENT, Graph, Node, place_of
+from texelflow.gpu_delegate.graph import ABSENT, Graph, Node, constant_location
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.reference import Reference
 from texelflow.gpu_delegate.writer import write_model, written_indices
@@ -103,12 +103,12 @@ def test_is_read_as_it_was(seed: int) -> None:
         assert (a.shape, a.dtype, a.is_constant) == (b.shape, b.dtype, b.is_constant)
         if a.data is not None and b.data is not None:
             assert a.data.tobytes() == b.data.tobytes()
-            assert (place_of(b.data)[0] - address_of(data)) % 16 == 0
+            assert (constant_location(b.data)[0] - address_of(data)) % 16 == 0
     assert write_model(graph) == data
 
 
 def address_of(data: bytes) -> int:
-    return place_of(np.frombuffer(data, np.uint8))[0]
+    return constant_location(np.frombuffer(data, np.uint8))[0]
 
 
 def test_numbers_tensors_anew() -> None:
@@ -148,7 +148,7 @@ def test_shared_constants_stay_shared() -> None:
     apart, together = write_model(graph), write_model(replace(graph, tensors=shared))
     assert len(apart) - len(together) >= 200 * 4000
     again = read_model(together)
-    assert len({place_of(t.data) for t in again.tensors.values() if t.data is not None}) == 1
+    assert len({constant_location(t.data) for t in again.tensors.values() if t.data is not None}) == 1
     (found,) = Reference(again).run(np.zeros((1, 1000), np.float32))
     np.testing.assert_array_equal(found[0], 201 * np.arange(1000, dtype=np.float32))
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.display import Display
 from texelflow.app.bench.live import LiveBench, bench_live, show_bench_live
-from texelflow.app.bench.python_cost import Spending, Spent, another_thread
+from texelflow.app.bench.python_cost import PythonCost, PythonCostMeter, another_thread
 from texelflow.app.console import Console
 from texelflow.app.frame.pipeline import Pipeline, Stage
 from texelflow.app.picture.picture import Picture, PictureFormat
@@ -35,7 +35,7 @@ class Clock:
 
 def test_what_is_wrapped_is_not_pythons_own() -> None:
     clock = Clock()
-    spending = Spending(clock)
+    spending = PythonCostMeter(clock)
     inside, waiting = spending.wrap(clock.pass_ms), spending.wrap_waiting(clock.pass_ms)
 
     def work() -> None:
@@ -45,12 +45,12 @@ def test_what_is_wrapped_is_not_pythons_own() -> None:
         waiting(100)
         inside(0.5)
 
-    assert spending.of(work) == Spent(8.5, 3, 0, 2)
-    assert spending.of(lambda: None) == Spent(0, 0, 0, 0)
+    assert spending.of(work) == PythonCost(8.5, 3, 0, 2)
+    assert spending.of(lambda: None) == PythonCost(0, 0, 0, 0)
 
 
 def test_wrapped_functions_do_what_they_did() -> None:
-    spending = Spending(Clock())
+    spending = PythonCostMeter(Clock())
     assert spending.wrap(divmod)(7, 2) == spending.wrap_waiting(divmod)(7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         spending.wrap(divmod)(7, 0)
@@ -59,7 +59,7 @@ def test_wrapped_functions_do_what_they_did() -> None:
 def test_what_measuring_adds_is_taken_off() -> None:
     """A look at this clock takes 10 ns: one of a wrapped call's two is seen as the call's own time, one is not."""
     clock = Clock(look_ns=10)
-    spending = Spending(clock)
+    spending = PythonCostMeter(clock)
     assert vars(spending.costs) == pytest.approx({"wrapping_ns": 20, "outside_ns": 10, "call_ns": 0}, abs=0.1)
     inside = spending.wrap(clock.pass_ms)
 
@@ -75,7 +75,7 @@ def test_what_measuring_adds_is_taken_off() -> None:
 def test_what_measuring_adds_is_found_amid_the_work(context: Context) -> None:
     """Looks at this clock take four times as long where there is other work."""
     clock = Clock(look_ns=10)
-    spending = Spending(clock)
+    spending = PythonCostMeter(clock)
     clock.look_ns = 40
 
     def draw() -> None:
@@ -91,7 +91,7 @@ def test_what_measuring_adds_is_found_amid_the_work(context: Context) -> None:
 
 def test_scopes_are_told_apart(context: Context) -> None:
     clock = Clock()
-    spending = Spending(clock)
+    spending = PythonCostMeter(clock)
     sleep = spending.wrap(clock.pass_ms)
     stages = [Stage("first", lambda _: clock.pass_ms(1)), Stage("second", lambda _: sleep(4))]
     pipeline = Pipeline(stages, context, timing="wall")
@@ -101,7 +101,7 @@ def test_scopes_are_told_apart(context: Context) -> None:
         pipeline.submit(frame)
     pipeline.submit(frame)
     pipeline.release()
-    assert found == {"first": [Spent(1, 1, 0, 0)] * 2, "second": [Spent(4, 0, 0, 1)] * 2}
+    assert found == {"first": [PythonCost(1, 1, 0, 0)] * 2, "second": [PythonCost(4, 0, 0, 1)] * 2}
 
 
 def test_all_entry_points_are_watched_and_left_as_they_were(context: Context) -> None:
@@ -117,7 +117,7 @@ def test_all_entry_points_are_watched_and_left_as_they_were(context: Context) ->
         }
 
     watched = ("swap_buffers", "poll_events", "wait_events_timeout")
-    spending, before = Spending(Clock()), functions()
+    spending, before = PythonCostMeter(Clock()), functions()
     with spending.watching(context):
         during = functions()
         assert spending.of(context.gl.glFinish).calls == 1

@@ -23,7 +23,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.passes import fold_dequantize
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reader import read_model
 
 pytestmark = pytest.mark.slow
@@ -52,8 +52,8 @@ def calls_of(work: Callable[[], Any]) -> int:
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_work_grows_as_the_network_does(name: str) -> None:
-    draft(shaped(name, SMALL), HARDWARE)  # what is read once, is
-    once, twice = (calls_of(lambda ops=ops: draft(shaped(name, ops), HARDWARE)) for ops in (FEW, 2 * FEW))  # type: ignore[misc]
+    compile_graph(shaped(name, SMALL), HARDWARE)  # what is read once, is
+    once, twice = (calls_of(lambda ops=ops: compile_graph(shaped(name, ops), HARDWARE)) for ops in (FEW, 2 * FEW))  # type: ignore[misc]
     assert twice < MOST_GROWTH * once
 
 
@@ -61,7 +61,9 @@ def test_the_work_grows_as_the_network_does(name: str) -> None:
 @pytest.mark.parametrize("name", ["self additions", "residuals", "diamonds", "fibonacci"])
 def test_the_text_grows_as_the_network_does(name: str, device: Any) -> None:
     """A value that is read twice is computed once."""
-    few, many = (sum(len(kernel.source) for kernel in draft(shaped(name, ops), device).kernels) for ops in (120, 240))
+    few, many = (
+        sum(len(kernel.source) for kernel in compile_graph(shaped(name, ops), device).kernels) for ops in (120, 240)
+    )
     assert many < 2.2 * few
 
 
@@ -74,19 +76,19 @@ def test_values_are_those_of_tensorflow_lite(context: Context, name: str) -> Non
     wanted = on_cpu(model, inputs)
     others = [each for each in DEVICES.values() if each is not SOFTWARE]
     for device in (SOFTWARE, others[PLANNED.index(name) % len(others)]):
-        assert worst(on_gpu(context, draft(read_model(model), device), inputs), wanted) < 1e-4
+        assert worst(on_gpu(context, compile_graph(read_model(model), device), inputs), wanted) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["diamonds", "residuals", "self additions"])
 def test_deep_ones_are_planned_at_once(name: str) -> None:
     """60 ways that part and meet again would be 2**60 if each were gone for itself."""
-    assert draft(shaped(name, 180), HARDWARE).kernels
+    assert compile_graph(shaped(name, 180), HARDWARE).kernels
 
 
 def test_long_chains_need_no_deep_stack() -> None:
     limit = sys.getrecursionlimit()
     for name in ("chain", "gates"):
-        assert draft(shaped(name, 3000), HARDWARE).kernels
+        assert compile_graph(shaped(name, 3000), HARDWARE).kernels
     assert sys.getrecursionlimit() == limit
 
 
@@ -97,7 +99,7 @@ def test_what_would_take_too_long_is_refused() -> None:
         x = sketch.pool("MAX_POOL_2D", x, kernel)
     sketch.output(x)
     with pytest.raises(UnsupportedError, match=r"its windows would take \d+ taps of text, 120000 are allowed"):
-        draft(read_model(sketch.build()), HARDWARE)
+        compile_graph(read_model(sketch.build()), HARDWARE)
 
 
 def test_pixels_that_become_large_blocks_are_refused_in_number() -> None:
@@ -112,7 +114,7 @@ def test_pixels_that_become_large_blocks_are_refused_in_number() -> None:
         made[0] = sketch.binary("ADD", made[0], value)
     sketch.output(made[0])
     with pytest.raises(UnsupportedError, match=r"its windows would take \d+ taps of text, 120000 are allowed"):
-        draft(read_model(sketch.build()), SOFTWARE)
+        compile_graph(read_model(sketch.build()), SOFTWARE)
 
 
 def shared_convolutions(m: Sketch) -> int:
@@ -152,7 +154,7 @@ def test_weights_that_many_share_are_refused(draw: Callable[[Sketch], int]) -> N
     tracemalloc.start()
     try:
         with pytest.raises(UnsupportedError, match="its weights would take 1200 MiB, 1024 are allowed"):
-            draft(graph, HARDWARE)
+            compile_graph(graph, HARDWARE)
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:
         tracemalloc.stop()
@@ -187,9 +189,9 @@ def test_kernels_repeat_few_weights() -> None:
     for allowed, most in ((1 << 30, 62), (1 << 22, 6)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lower, "MOST_REPEATED_BYTES", allowed)
-            blueprint = draft(read_model(sketch.build()), SOFTWARE)
-        assert most - 3 <= sum(kernel.weights.nbytes for kernel in blueprint.kernels) >> 20 <= most
-        check_kernels(blueprint)
+            compiled = compile_graph(read_model(sketch.build()), SOFTWARE)
+        assert most - 3 <= sum(kernel.weights.nbytes for kernel in compiled.kernels) >> 20 <= most
+        check_kernels(compiled)
 
 
 def test_values_are_right_where_kernels_may_repeat_no_weights(
@@ -200,9 +202,9 @@ def test_values_are_right_where_kernels_may_repeat_no_weights(
     sketch.output(gated_pools(sketch, 3, 5))
     model, rng = sketch.build(), np.random.default_rng(2)
     inputs = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((1, 5, 6, 5), (1, 1, 1, 5))]
-    blueprint = draft(read_model(model), SOFTWARE)
-    assert [kernel.name for kernel in blueprint.kernels][:3] == ["conv+sigmoid+mul", "conv", "sigmoid"]
-    assert worst(on_gpu(context, blueprint, inputs), on_cpu(model, inputs)) < 1e-4
+    compiled = compile_graph(read_model(model), SOFTWARE)
+    assert [kernel.name for kernel in compiled.kernels][:3] == ["conv+sigmoid+mul", "conv", "sigmoid"]
+    assert worst(on_gpu(context, compiled, inputs), on_cpu(model, inputs)) < 1e-4
 
 
 def test_the_benchmark_has_a_row_for_each_shape(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.display import SCREEN, Display
 from tests.mjpeg_server import MjpegServer
 from texelflow.app.bench.flashes import Change, delays_ms, period_ms
-from texelflow.app.bench.latency import Latency, Plan, latency_test
-from texelflow.app.bench.latency_test import measure_latency, show_latency, summarize
+from texelflow.app.bench.latency import FlashPlan, Latency, latency_test
+from texelflow.app.bench.latency_test import measure_latency, show_latency, summarize_latency
 from texelflow.app.capture.capture import Capture
-from texelflow.app.capture.source import Shot
+from texelflow.app.capture.source import CapturedFrame
 from texelflow.app.console import Console
 from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
 from texelflow.app.settings.settings import Settings
@@ -26,11 +26,11 @@ from texelflow.app.window.window import Window
 from texelflow.gpu_delegate.context import DRAWING
 from texelflow.gpu_delegate.errors import MediaError
 
-PLAN = Plan()
+PLAN = FlashPlan()
 Times = npt.NDArray[np.float64]
 
 
-def changes_of(plan: Plan) -> list[Change]:
+def changes_of(plan: FlashPlan) -> list[Change]:
     """Those of a window that swaps without any delay."""
     return [Change(due_ns / 1e6, place % 2 == 0) for place, due_ns in enumerate(plan.due_ns()[:-1])]
 
@@ -70,7 +70,7 @@ class Simulated:
         return times, luma
 
 
-def seen(camera: Simulated, plan: Plan = PLAN) -> list[float]:
+def seen(camera: Simulated, plan: FlashPlan = PLAN) -> list[float]:
     """The delays of what that camera sees."""
     changes = changes_of(plan)
     found = delays_ms(changes, *camera.pictures(changes))
@@ -145,9 +145,9 @@ def test_it_never_flashes_faster_than_is_safe() -> None:
 
 def test_what_nobody_saw_is_said_in_one_line() -> None:
     with pytest.raises(MediaError, match=r"^the camera does not see the flashes: point it at the window"):
-        summarize(Latency((), 24, 500, 33.3), "a camera")
+        summarize_latency(Latency((), 24, 500, 33.3), "a camera")
     with pytest.raises(MediaError, match=r"^no picture came from a camera"):
-        summarize(Latency((), 24, 0, 0.0), "a camera")
+        summarize_latency(Latency((), 24, 0, 0.0), "a camera")
     with pytest.raises(ValueError, match="no flash was seen"):
         _ = Latency((), 24, 0, 0.0).median_ms
 
@@ -186,7 +186,7 @@ class ScreenCamera:
         self.format: PictureFormat = rgba_format((SCREEN[0] // 4, SCREEN[1] // 4))
         self._due_ns = perf_counter_ns()
 
-    def read(self) -> Shot:
+    def read(self) -> CapturedFrame:
         """Look at its pace until a picture is due."""
         while True:
             self._due_ns = max(self._due_ns + int(1e9 / self.fps), perf_counter_ns())
@@ -196,15 +196,15 @@ class ScreenCamera:
                 break
         seen_ns, rgb = self._mirror.show()
         rgba = np.dstack([rgb, np.full(rgb.shape[:2], 255, np.uint8)])
-        return Shot(rgba_picture(rgba), seen_ns, perf_counter_ns(), 0.0)
+        return CapturedFrame(rgba_picture(rgba), seen_ns, perf_counter_ns(), 0.0)
 
     def close(self) -> None:
         """Nothing to give back."""
 
 
 @pytest.fixture
-def quick() -> Plan:
-    return Plan(7, 0.25, 0.4, 0.2, 0.4)
+def quick() -> FlashPlan:
+    return FlashPlan(7, 0.25, 0.4, 0.2, 0.4)
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def window(display: Display) -> Iterator[Window]:
         yield window
 
 
-def test_a_real_window_seen_through_a_known_delay(window: Window, display: Display, quick: Plan) -> None:
+def test_a_real_window_seen_through_a_known_delay(window: Window, display: Display, quick: FlashPlan) -> None:
     mirror = Mirror(display, 0.25)
     camera = ScreenCamera(mirror, 30)
     with Capture(lambda: camera) as capture:
@@ -229,7 +229,7 @@ def test_a_real_window_seen_through_a_known_delay(window: Window, display: Displ
     assert window.context.readback.bytes == 0
 
 
-def test_q_ends_it(window: Window, display: Display, quick: Plan) -> None:
+def test_q_ends_it(window: Window, display: Display, quick: FlashPlan) -> None:
     camera = ScreenCamera(Mirror(display, 0.0), 30)
     display.window("flashing")
     display.press("q")
@@ -237,7 +237,7 @@ def test_q_ends_it(window: Window, display: Display, quick: Plan) -> None:
         assert latency_test(window, capture, quick) is None
 
 
-def test_the_verb_measures_a_camera_in_the_network(display: Display, quick: Plan) -> None:
+def test_the_verb_measures_a_camera_in_the_network(display: Display, quick: FlashPlan) -> None:
     mirror = Mirror(display, 0.1)
 
     def picture(index: int, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
@@ -257,16 +257,16 @@ def test_the_verb_measures_a_camera_in_the_network(display: Display, quick: Plan
 
 def test_the_verb_says_that_the_camera_looks_elsewhere(display: Display) -> None:
     with pytest.raises(MediaError, match=r"^the camera does not see the flashes: point it at the window"):
-        measure_latency(Settings(camera="pattern"), Console(quiet=True), Plan(4, 0.1, 0.3, 0.1, 0.3))
+        measure_latency(Settings(camera="pattern"), Console(quiet=True), FlashPlan(4, 0.1, 0.3, 0.1, 0.3))
 
 
 def test_a_person_reads_what_it_is_and_what_it_includes(capsys: pytest.CaptureFixture[str]) -> None:
     delays_ms = tuple(float(80 + place) for place in range(9))
-    show_latency(summarize(Latency(delays_ms, 24, 500, 40.0, "driver", 60.0), "a camera"), Console())
+    show_latency(summarize_latency(Latency(delays_ms, 24, 500, 40.0, "driver", 60.0), "a camera"), Console())
     said = capsys.readouterr()
     assert "loop 84.0 ms, 2.1 frames of 40.0 ms" in said.out
     assert "9 of 24 flashes seen" in said.out
-    assert "screen, camera, cable and decoding, which this cannot tell apart" in said.out
+    assert "screen, camera, cable and decoding, which this cannot distinguish" in said.out
     assert "60.0 ms of it are before the stamp, 24.0 ms after" in said.out
     assert said.err.startswith("texelflow: few flashes were seen")
     show_latency({}, Console())

@@ -7,7 +7,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from texelflow.app.bench.mask_quality import BAND, TOLERANCE, Judge, Quality, Truth, f_score, least_of_parabola, outline
+from texelflow.app.bench.mask_quality import (
+    BAND,
+    TOLERANCE,
+    MaskScorer,
+    Quality,
+    Truth,
+    f_score,
+    least_of_parabola,
+    outline,
+)
 from texelflow.app.bench.quality import PERFECT, STEPS, QualityBench, bench_quality, show_quality
 from texelflow.app.console import Console
 from texelflow.assets.make_clip import true_matte
@@ -23,7 +32,7 @@ def disc(x: float, y: float = 60, radius: float = 35) -> Floats:
 
 
 def judged(masks: list[Floats], mattes: list[Floats]) -> Quality:
-    judge = Judge()
+    judge = MaskScorer()
     for mask, matte in zip(masks, mattes, strict=True):
         judge.add(mask, Truth(matte))
     return judge.quality()

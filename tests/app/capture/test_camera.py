@@ -14,10 +14,10 @@ from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
 from tests.clips import Recipe, moving, write_clip
 from tests.fake_camera import FakeCamera, compiler
 from tests.waiting import until
-from texelflow.app.capture.camera import backends, node_path, open_camera, why_not
-from texelflow.app.capture.device import Camera, DriverClock
+from texelflow.app.capture.camera import camera_apis, node_path, open_camera, why_not
+from texelflow.app.capture.device import DriverClock, OpenCvCamera
 from texelflow.app.capture.raw import JpegDecoder, RawFormat, picture_of, rgba_of
-from texelflow.app.capture.source import SourceError, SourceLostError, Wanted
+from texelflow.app.capture.source import CaptureRequest, SourceError, SourceLostError
 
 SIZE = (320, 240)
 MS = 1_000_000
@@ -209,7 +209,7 @@ def capture_of(path: Path, *settings: int) -> Any:
 def test_what_opencv_converted_is_taken_as_bgr(tmp_path: Path) -> None:
     frames = moving(3)
     clip = write_clip(tmp_path / "clip.mkv", frames, Recipe("ffv1", "bgr0", codec_options={}))
-    camera = Camera(capture_of(clip), "FFmpeg clip", Wanted((64, 48), 30.0))
+    camera = OpenCvCamera(capture_of(clip), "FFmpeg clip", CaptureRequest((64, 48), 30.0))
     assert camera.description == "FFmpeg clip, as BGR 64x48, 30 fps"
     for frame in frames:
         shot = camera.read()
@@ -226,7 +226,7 @@ def test_pictures_may_change_their_size(tmp_path: Path) -> None:
     stream = tmp_path / "stream.mjpeg"
     stream.write_bytes(small + large)
     raw = RawFormat("MJPG", (64, 48))
-    camera = Camera(capture_of(stream, cv2.CAP_PROP_FORMAT, -1), "FFmpeg stream", Wanted((64, 48)), raw)
+    camera = OpenCvCamera(capture_of(stream, cv2.CAP_PROP_FORMAT, -1), "FFmpeg stream", CaptureRequest((64, 48)), raw)
     assert [camera.read().picture.format.size for _ in range(2)] == [(64, 48), (160, 120)]
     assert camera.format.size == (64, 48)
     camera.close()
@@ -236,13 +236,13 @@ def test_a_camera_without_a_picture_does_not_open(tmp_path: Path, monkeypatch: p
     clip = write_clip(tmp_path / "clip.mkv", moving(1), Recipe("ffv1", "bgr0", codec_options={}))
     monkeypatch.setattr("texelflow.app.capture.device.FIRST_PICTURE_NS", 200 * MS)
     with pytest.raises(SourceError, match=r"opened, but gave no picture: the camera sent .* not a YUYV picture"):
-        Camera(capture_of(clip), "FFmpeg clip", Wanted(), RawFormat("YUYV", (640, 480)))
+        OpenCvCamera(capture_of(clip), "FFmpeg clip", CaptureRequest(), RawFormat("YUYV", (640, 480)))
 
 
 @pytest.mark.parametrize("camera", ["no such path", "/", "/dev/null", "x\0y", "9" * 5000])
 def test_what_is_no_camera_is_said_at_once(camera: str) -> None:
-    with pytest.raises(SourceError, match=r"no camera|cannot be opened"):
-        open_camera(camera, Wanted(api="v4l2"))
+    with pytest.raises(SourceError, match=r"no camera|not a camera|cannot be opened"):
+        open_camera(camera, CaptureRequest(api="v4l2"))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_what_is_no_camera_is_said_at_once(camera: str) -> None:
         (errno.EACCES, "join the group video"),
         (errno.EBUSY, "used by another program"),
         (errno.ENOENT, "there is no camera /dev/video7: there are /dev/video0"),
-        (errno.ENOTTY, "is no camera"),
+        (errno.ENOTTY, "is not a camera"),
         (errno.EIO, "Input/output error; plug it in again"),
     ],
 )
@@ -262,13 +262,13 @@ def test_each_reason_has_its_own_line(number: int, told: str) -> None:
 
 
 def test_backends_are_named_never_left_to_chance() -> None:
-    assert [backend.name for backend in backends("auto", "linux")] == ["V4L2"]
-    assert [backend.name for backend in backends("auto", "win32")] == ["DirectShow", "Media Foundation"]
-    assert [backend.name for backend in backends("auto", "darwin")] == ["AVFoundation"]
-    assert [backend.name for backend in backends("msmf", "win32")] == ["Media Foundation"]
+    assert [backend.name for backend in camera_apis("auto", "linux")] == ["V4L2"]
+    assert [backend.name for backend in camera_apis("auto", "win32")] == ["DirectShow", "Media Foundation"]
+    assert [backend.name for backend in camera_apis("auto", "darwin")] == ["AVFoundation"]
+    assert [backend.name for backend in camera_apis("msmf", "win32")] == ["Media Foundation"]
     for api in ("nonsense", "msmf"):
-        with pytest.raises(SourceError, match=f"by '{api}' here; --api is auto, v4l2$"):
-            backends(api, "linux")
+        with pytest.raises(SourceError, match=f"through '{api}' here; --api is auto, v4l2$"):
+            camera_apis(api, "linux")
     assert (node_path("2"), node_path("/dev/v4l/by-id/x")) == ("/dev/video2", "/dev/v4l/by-id/x")
 
 

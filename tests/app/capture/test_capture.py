@@ -18,13 +18,13 @@ from texelflow.app.capture.capture import TIME_BASE, Capture
 from texelflow.app.capture.mailbox import Mailbox
 from texelflow.app.capture.opener import opener
 from texelflow.app.capture.pattern import open_pattern, read_time_code
-from texelflow.app.capture.source import Shot, Source, SourceError, SourceLostError, Wanted
+from texelflow.app.capture.source import CapturedFrame, CaptureRequest, Source, SourceError, SourceLostError
 from texelflow.app.capture.supervise import CaptureState
 from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.errors import UsageError
 
-QUICK = Wanted((64, 48), fps=200)
+QUICK = CaptureRequest((64, 48), fps=200)
 
 
 @pytest.fixture
@@ -63,11 +63,11 @@ class Pipe:
     def send(self, value: int) -> None:
         os.write(self.writing, bytes([value]))
 
-    def read(self) -> Shot:
+    def read(self) -> CapturedFrame:
         data = os.read(self._reading, 1)
         if not data:
             raise SourceLostError("the pipe was closed")
-        return Shot(Picture(self.format, (np.full((4, 4), data[0], np.uint8),)), self.captured_ns())
+        return CapturedFrame(Picture(self.format, (np.full((4, 4), data[0], np.uint8),)), self.captured_ns())
 
     def close(self) -> None:
         self.closed = True
@@ -165,7 +165,7 @@ def test_stamps_that_cannot_be_are_not_believed(stack: ExitStack, stamp: Callabl
     ],
 )
 def test_what_cannot_be_opened_is_said_at_once(camera: str, message: str, stack: ExitStack) -> None:
-    capture = stack.enter_context(Capture(opener(camera, Wanted())))
+    capture = stack.enter_context(Capture(opener(camera, CaptureRequest())))
     with pytest.raises(SourceError, match=message) as caught:
         capture.first(PATIENCE_S)
     assert capture.state.phase == "lost"
@@ -176,10 +176,10 @@ def test_what_cannot_be_opened_is_said_at_once(camera: str, message: str, stack:
 
 
 def test_unknown_kinds_of_cameras_are_refused() -> None:
-    with pytest.raises(UsageError, match="file:// is no address"):
-        opener("file:///etc/passwd", Wanted())
+    with pytest.raises(UsageError, match="file:// is not an address"):
+        opener("file:///etc/passwd", CaptureRequest())
     with pytest.raises(UsageError, match="no camera is named"):
-        opener("  ", Wanted())
+        opener("  ", CaptureRequest())
 
 
 def test_a_driver_s_strangest_error_is_one_line(stack: ExitStack) -> None:
@@ -229,7 +229,7 @@ def test_a_source_that_is_lost_comes_back(stack: ExitStack) -> None:
     watched: list[Capture] = []  # it may call before it is known here
     states: list[CaptureState] = []
     clock = ManualClock()
-    capture = Capture(opener(server.url, Wanted()), lambda: states.extend(one.state for one in watched), clock)
+    capture = Capture(opener(server.url, CaptureRequest()), lambda: states.extend(one.state for one in watched), clock)
     watched.append(stack.enter_context(capture))
     capture.first(PATIENCE_S)
     server.refuse()
@@ -247,7 +247,7 @@ def test_a_source_that_is_lost_comes_back(stack: ExitStack) -> None:
 def test_a_frozen_picture_is_noticed(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer())
     clock = ManualClock()
-    capture = stack.enter_context(Capture(opener(server.url, Wanted()), clock=clock))
+    capture = stack.enter_context(Capture(opener(server.url, CaptureRequest()), clock=clock))
     capture.first(PATIENCE_S)
     server.mode = "still"
     repeated = capture.counts.repeated
@@ -265,7 +265,7 @@ def test_a_frozen_picture_is_noticed(stack: ExitStack) -> None:
 
 def test_another_size_is_fitted_into_the_first(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer((64, 48)))
-    capture = stack.enter_context(Capture(opener(server.url, Wanted())))
+    capture = stack.enter_context(Capture(opener(server.url, CaptureRequest())))
     capture.first(PATIENCE_S)
     server.size = (48, 96)
     until(lambda: capture.state.message)
@@ -282,7 +282,7 @@ def test_another_size_is_fitted_into_the_first(stack: ExitStack) -> None:
 
 def test_a_clip_plays_at_its_own_pace(tmp_path: Path, stack: ExitStack) -> None:
     path = write_clip(tmp_path / "a.mp4", numbered(8))
-    capture = stack.enter_context(Capture(opener(str(path), Wanted())))
+    capture = stack.enter_context(Capture(opener(str(path), CaptureRequest())))
     frames = [capture.first(PATIENCE_S)]
     while capture.state.phase != "ended":
         sleep(0.001)
@@ -298,7 +298,7 @@ def test_a_clip_plays_at_its_own_pace(tmp_path: Path, stack: ExitStack) -> None:
 
 def test_a_clip_that_is_looped_goes_on(tmp_path: Path, stack: ExitStack) -> None:
     path = write_clip(tmp_path / "a.mp4", numbered(3))
-    capture = stack.enter_context(Capture(opener(str(path), Wanted(loop=True))))
+    capture = stack.enter_context(Capture(opener(str(path), CaptureRequest(loop=True))))
     capture.first(PATIENCE_S)
     frame = taken(capture)
     while frame.index < 9:
@@ -311,7 +311,7 @@ def test_a_clip_that_is_looped_goes_on(tmp_path: Path, stack: ExitStack) -> None
 
 def test_pictures_stay_as_they_were(stack: ExitStack) -> None:
     server = stack.enter_context(MjpegServer(fps=200))
-    capture = stack.enter_context(Capture(opener(server.url, Wanted())))
+    capture = stack.enter_context(Capture(opener(server.url, CaptureRequest())))
     frames = [capture.first(PATIENCE_S)] + [taken(capture) for _ in range(8)]
     before = [frame.picture.planes[0].tobytes() for frame in frames]
     until(lambda: capture.counts.captured > frames[-1].index + 20)
@@ -319,7 +319,7 @@ def test_pictures_stay_as_they_were(stack: ExitStack) -> None:
 
 
 def test_the_pattern_leaves_out_what_is_too_late() -> None:
-    source = open_pattern(Wanted((64, 48), fps=100))
+    source = open_pattern(CaptureRequest((64, 48), fps=100))
     source.read()
     sleep(0.1)
     shot = source.read()

@@ -102,9 +102,9 @@ class TestFolders:
     def test_what_to_install(self) -> None:
         environment = {"ALSA_CONFIG_DIR": "/a", "ALSA_PLUGIN_DIR": "/b"}
         files = {"/a/alsa.conf", "/b/libasound_module_pcm_pulse.so"}
-        assert alsa.advice(environment, files.__contains__) == ""
-        assert "libasound2-plugins" in alsa.advice(environment, {"/a/alsa.conf"}.__contains__)
-        assert "libasound2-data" in alsa.advice({}, lambda _: False)
+        assert alsa.alsa_advice(environment, files.__contains__) == ""
+        assert "libasound2-plugins" in alsa.alsa_advice(environment, {"/a/alsa.conf"}.__contains__)
+        assert "libasound2-data" in alsa.alsa_advice({}, lambda _: False)
 
 
 class Device:

@@ -27,7 +27,7 @@ from texelflow.app.capture.mjpeg import MjpegSource
 from texelflow.app.capture.network import open_network
 from texelflow.app.capture.opener import opener
 from texelflow.app.capture.pattern import read_time_code
-from texelflow.app.capture.source import Source, SourceError, SourceLostError, Wanted
+from texelflow.app.capture.source import CaptureRequest, Source, SourceError, SourceLostError
 
 SIZE = (64, 48)
 PICTURES = [jpeg(numbered_picture(index, SIZE)) for index in range(4)]
@@ -53,7 +53,7 @@ def opening_error(answer: Answer) -> str:
     """What is said when a server answers like this. The address is replaced by URL."""
     with MjpegServer(answer=answer) as server:
         with pytest.raises(SourceError) as caught:
-            open_network(server.url, Wanted())
+            open_network(server.url, CaptureRequest())
         return str(caught.value).replace(server.url, "URL")
 
 
@@ -133,14 +133,14 @@ def test_a_playlist_of_local_files_is_not_followed() -> None:
 def test_names_and_passwords_are_sent_and_not_shown() -> None:
     with MjpegServer() as server:
         url = server.url.replace("://", "://us%40er:se%3Acret@") + "?token=secret"
-        source = open_network(url, Wanted())
+        source = open_network(url, CaptureRequest())
         source.close()
         assert "Authorization: Basic dXNAZXI6c2U6Y3JldA==" in server.requests[0]
         assert "GET /stream?token=secret " in server.requests[0]
         assert source.description == f"{server.url}, MJPEG 64x48"
         server.refuse()
         with pytest.raises(SourceError) as caught:
-            open_network(url, Wanted())
+            open_network(url, CaptureRequest())
     assert "secret" not in str(caught.value)
 
 
@@ -156,11 +156,11 @@ def test_passwords_are_sent_as_digests_too() -> None:
 
     with MjpegServer(answer=answer) as server:
         url = server.url.replace("://", "://user:secret@")
-        with contextlib.closing(open_network(url, Wanted())) as source:
+        with contextlib.closing(open_network(url, CaptureRequest())) as source:
             assert source.description.startswith(f"{server.url}, mjpeg 64x48")
             assert source.read() is not None
         with pytest.raises(SourceError, match="wants a user name and a password"):
-            open_network(server.url, Wanted())
+            open_network(server.url, CaptureRequest())
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_redirections_are_followed() -> None:
     with MjpegServer() as server:
         redirect = f"HTTP/1.1 302 Found\r\nLocation: {server.url}\r\nContent-Length: 0\r\n\r\n".encode()
         with MjpegServer(answer=sends(redirect)) as other:
-            source = open_network(other.url, Wanted())
+            source = open_network(other.url, CaptureRequest())
             assert source.read() is not None
             source.close()
 
@@ -190,7 +190,7 @@ def test_chunks_and_wrong_headers_do_no_harm() -> None:
     body = b"--nothing\r\nContent-Length: 10000000000\r\n\r\n" + b"".join(PICTURES[:2]) + PNG + PICTURES[2]
     chunks = [f"{len(body[at : at + 100]):x}\r\n".encode() + body[at : at + 100] for at in range(0, len(body), 100)]
     with MjpegServer(answer=sends(head, b"\r\n".join(chunks), b"\r\n")) as server:
-        source = open_network(server.url, Wanted())
+        source = open_network(server.url, CaptureRequest())
         pictures = 0
         while pictures < 3:
             shot = source.read()
@@ -203,14 +203,14 @@ def test_pictures_without_anything_between_them() -> None:
     def answer(connection: socket.socket, _head: str) -> None:
         connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Type: video/x-motion-jpeg\r\n\r\n" + b"".join(PICTURES))
 
-    with MjpegServer(answer=answer) as server, contextlib.closing(open_network(server.url, Wanted())) as source:
+    with MjpegServer(answer=answer) as server, contextlib.closing(open_network(server.url, CaptureRequest())) as source:
         assert source.format.size == SIZE
 
 
 def test_a_damaged_picture_is_skipped() -> None:
     damaged = PICTURES[0][:200] + b"\xff\xd9"
     with MjpegServer(answer=sends(HEAD, part(damaged), part(HUGE), part(PICTURES[1]))) as server:
-        source = open_network(server.url, Wanted())
+        source = open_network(server.url, CaptureRequest())
         assert isinstance(source, MjpegSource)
         assert source.format.size == SIZE
         source.close()
@@ -242,7 +242,7 @@ def test_a_stream_that_drips_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
         drip(connection, head)
 
     with MjpegServer(answer=answer) as server:
-        source = open_network(server.url, Wanted())
+        source = open_network(server.url, CaptureRequest())
         assert source.read() is not None
         monkeypatch.setattr(mjpeg, "_READ_NS", 200_000_000)
         with pytest.raises(SourceLostError, match="sends nothing that is a whole JPEG picture"):
@@ -263,7 +263,7 @@ def test_connections_and_threads_do_not_pile_up() -> None:
     with MjpegServer(answer=answer) as server:
         threads, files = threading.active_count(), open_files()
         for _ in range(30):
-            with Capture(opener(server.url, Wanted())) as capture:
+            with Capture(opener(server.url, CaptureRequest())) as capture:
                 capture.first(PATIENCE_S)
         until(lambda: threading.active_count() <= threads)
         assert open_files() <= files + 1  # the server may still hold one of its own
@@ -293,7 +293,7 @@ def test_a_transport_stream_over_udp() -> None:
     sender = threading.Thread(target=send_pattern, args=(url + "?pkt_size=1316", "mpegts", unwanted))
     sender.start()
     try:
-        with contextlib.closing(open_network(url, Wanted())) as source:
+        with contextlib.closing(open_network(url, CaptureRequest())) as source:
             assert source.description == f"{url}, mpeg2video 320x240, 60 fps"
             codes = codes_of(source, 12)
             assert len(codes) > 6
@@ -310,7 +310,7 @@ def test_rtsp(monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"rtsp://127.0.0.1:{free_port(socket.SOCK_STREAM)}/live"
     with subprocess.Popen([sys.executable, "-m", "tests.stream_sender", url, "rtsp"], cwd=ROOT) as camera:
         try:
-            with contextlib.closing(open_network(url, Wanted())) as source:
+            with contextlib.closing(open_network(url, CaptureRequest())) as source:
                 assert source.description == f"{url}, mpeg2video 320x240, 60 fps"
                 codes = codes_of(source, 12)
                 assert len(codes) > 6
@@ -328,4 +328,4 @@ def test_a_camera_that_is_not_there() -> None:
         port = probe.getsockname()[1]
         for scheme in ("tcp", "rtsp", "http"):
             with pytest.raises(SourceError, match=f"^{scheme}://127.0.0.1:{port}/x cannot be opened: .*refused"):
-                open_network(f"{scheme}://user:secret@127.0.0.1:{port}/x", Wanted())
+                open_network(f"{scheme}://user:secret@127.0.0.1:{port}/x", CaptureRequest())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.clips import Recipe, write_clip
 from texelflow.app.capture.pattern import cells_of, open_pattern, read_time_code, time_code_of
-from texelflow.app.capture.source import Shot, Wanted
+from texelflow.app.capture.source import CapturedFrame, CaptureRequest
 from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.picture import ImageSize
 from texelflow.gpu_delegate.errors import UsageError
@@ -19,7 +19,7 @@ from texelflow.gpu_delegate.errors import UsageError
 Rgba = npt.NDArray[np.uint8]
 
 
-def rgba(shot: Shot) -> Rgba:
+def rgba(shot: CapturedFrame) -> Rgba:
     assert shot.convert is not None
     return shot.convert()
 
@@ -51,7 +51,7 @@ def test_one_wrong_cell_is_noticed(code: int, row: int, column: int) -> None:
 
 @pytest.mark.parametrize("size", [(640, 480), (1280, 720), (321, 241), (64, 48), (1920, 1080)])
 def test_pictures_carry_their_numbers(size: ImageSize) -> None:
-    source = open_pattern(Wanted(size, fps=1000))
+    source = open_pattern(CaptureRequest(size, fps=1000))
     shots = [source.read() for _ in range(4)]
     codes = [read_time_code(rgba(shot)) for shot in shots]
     made = np.cumsum([shot.skipped + 1 for shot in shots]) - 1
@@ -62,7 +62,7 @@ def test_pictures_carry_their_numbers(size: ImageSize) -> None:
 
 
 def test_pictures_move_and_stay_as_they_were() -> None:
-    source = open_pattern(Wanted((128, 96), fps=500))
+    source = open_pattern(CaptureRequest((128, 96), fps=500))
     one = source.read()
     kept = one.picture.planes[0].copy()
     other = source.read()
@@ -73,19 +73,19 @@ def test_pictures_move_and_stay_as_they_were() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (5, 3), (16, 2), (3, 200)])
 def test_no_size_is_too_small(size: ImageSize) -> None:
-    shot = open_pattern(Wanted(size, fps=0)).read()
+    shot = open_pattern(CaptureRequest(size, fps=0)).read()
     assert shot.picture.planes[0].shape == size[::-1]
     assert read_time_code(rgba(shot)) is None
 
 
 def test_absurd_sizes_are_refused() -> None:
     with pytest.raises(UsageError, match="the test pattern"):
-        open_pattern(Wanted((100_000, 100_000)))
+        open_pattern(CaptureRequest((100_000, 100_000)))
 
 
 @pytest.mark.parametrize("scale", [0.5, 0.75, 2.0])
 def test_the_code_survives_scaling(scale: float) -> None:
-    shot = open_pattern(Wanted((640, 480))).read()
+    shot = open_pattern(CaptureRequest((640, 480))).read()
     scaled = np.asarray(cv2.resize(rgba(shot), None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8)
     assert read_time_code(scaled) == 0
     assert read_time_code(np.ascontiguousarray(scaled[:, ::-1])) is None
@@ -93,7 +93,7 @@ def test_the_code_survives_scaling(scale: float) -> None:
 
 
 def test_the_code_survives_h264_at_half_size(tmp_path: Path) -> None:
-    source = open_pattern(Wanted((640, 480), fps=200))
+    source = open_pattern(CaptureRequest((640, 480), fps=200))
     shots = [source.read() for _ in range(12)]
     numbers = (np.cumsum([shot.skipped + 1 for shot in shots]) - 1).tolist()
     halves = [np.asarray(cv2.resize(rgba(shot)[..., :3], (320, 240)), np.uint8) for shot in shots]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
-from texelflow.app.capture.modes import Choice, Mode, choose, guess
+from texelflow.app.capture.modes import Mode, ModeChoice, choose, guess
 from texelflow.app.capture.raw import BadBufferError, JpegDecoder, RawFormat, picture_of, rgba_of, row_bytes
 from texelflow.app.frame.readback import read_buffer
 from texelflow.app.frame.resample import ImageToTensor
@@ -167,32 +167,32 @@ MODES = [
 @pytest.mark.parametrize(
     ("size", "fps", "pixels", "chosen"),
     [
-        ((640, 480), 30, "auto", Choice("YUYV", (640, 480), 30)),
-        ((640, 480), 60, "auto", Choice("MJPG", (640, 480), 60)),
-        ((640, 480), 20, "auto", Choice("YUYV", (640, 480), 30)),
-        ((640, 480), 15, "auto", Choice("YUYV", (640, 480), 15)),
-        ((1280, 720), 30, "auto", Choice("MJPG", (1280, 720), 30)),
-        ((1280, 720), 10, "auto", Choice("YUYV", (1280, 720), 10)),
-        ((1920, 1080), 30, "auto", Choice("MJPG", (1920, 1080), 30)),
-        ((1920, 1080), 30, "yuy2", Choice("YUYV", (1920, 1080), 5)),
-        ((1280, 800), 30, "auto", Choice("MJPG", (1280, 720), 30)),
-        ((640, 480), 30, "mjpg", Choice("MJPG", (640, 480), 30)),
+        ((640, 480), 30, "auto", ModeChoice("YUYV", (640, 480), 30)),
+        ((640, 480), 60, "auto", ModeChoice("MJPG", (640, 480), 60)),
+        ((640, 480), 20, "auto", ModeChoice("YUYV", (640, 480), 30)),
+        ((640, 480), 15, "auto", ModeChoice("YUYV", (640, 480), 15)),
+        ((1280, 720), 30, "auto", ModeChoice("MJPG", (1280, 720), 30)),
+        ((1280, 720), 10, "auto", ModeChoice("YUYV", (1280, 720), 10)),
+        ((1920, 1080), 30, "auto", ModeChoice("MJPG", (1920, 1080), 30)),
+        ((1920, 1080), 30, "yuy2", ModeChoice("YUYV", (1920, 1080), 5)),
+        ((1280, 800), 30, "auto", ModeChoice("MJPG", (1280, 720), 30)),
+        ((640, 480), 30, "mjpg", ModeChoice("MJPG", (640, 480), 30)),
         ((640, 480), 30, "nv12", None),
     ],
 )
 def test_the_mode_is_chosen_for_frames_per_second(
-    size: tuple[int, int], fps: float, pixels: str, chosen: Choice | None
+    size: tuple[int, int], fps: float, pixels: str, chosen: ModeChoice | None
 ) -> None:
     assert choose(MODES, size, fps, pixels) == chosen
 
 
 def test_modes_without_rates_are_taken_raw() -> None:
     unknown = [Mode("MJPG", (640, 480)), Mode("NV12", (640, 480)), Mode("YUYV", (640, 480))]
-    assert choose(unknown, (640, 480), 30) == Choice("YUYV", (640, 480), 30)
+    assert choose(unknown, (640, 480), 30) == ModeChoice("YUYV", (640, 480), 30)
     assert choose([], (640, 480), 30) is None
 
 
 def test_cameras_that_do_not_tell_are_asked_for_what_usb_carries() -> None:
-    assert guess((640, 480), 30) == Choice("YUYV", (640, 480), 30)
-    assert guess((1280, 720), 30) == Choice("MJPG", (1280, 720), 30)
-    assert guess((1280, 720), 30, "i420") == Choice("YU12", (1280, 720), 30)
+    assert guess((640, 480), 30) == ModeChoice("YUYV", (640, 480), 30)
+    assert guess((1280, 720), 30) == ModeChoice("MJPG", (1280, 720), 30)
+    assert guess((1280, 720), 30, "i420") == ModeChoice("YU12", (1280, 720), 30)

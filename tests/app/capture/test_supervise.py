@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from texelflow.app.capture import supervise
 from texelflow.app.capture.stamps import SANE_AGE_NS, Rate, Timeline, sane_stamp
-from texelflow.app.capture.supervise import SECOND_NS, CaptureState, Phase, Watch, due_ns, judge
+from texelflow.app.capture.supervise import SECOND_NS, CapturePhase, CaptureState, SourceStatus, due_ns, state_of
 
 NAMED = "V4L2 /dev/video0, MJPG 640x480, 30 fps"
 TICK_NS = SECOND_NS // 4
@@ -19,24 +19,24 @@ def at(seconds: float) -> int:
     return 1000 * SECOND_NS + round(seconds * SECOND_NS)
 
 
-def running(fps: float = 30.0, still: bool = False) -> Watch:
+def running(fps: float = 30.0, still: bool = False) -> SourceStatus:
     """A source that was opened at 0 s, and sent its first picture at 0 s."""
-    watch = supervise.opened(Watch(at(-1)), at(0), NAMED, fps, still)
+    watch = supervise.opened(SourceStatus(at(-1)), at(0), NAMED, fps, still)
     return supervise.pictured(watch, at(0), changed=True)
 
 
 def test_a_source_that_opens() -> None:
-    watch = Watch(at(0))
-    assert judge(watch, at(5)) == CaptureState("opening", "opening the source")
+    watch = SourceStatus(at(0))
+    assert state_of(watch, at(5)) == CaptureState("opening", "opening the source")
     watch = supervise.opened(watch, at(5), NAMED, 30, False)
-    assert judge(watch, at(6)) == CaptureState("opening", "waiting for the first picture of V4L2 /dev/video0")
+    assert state_of(watch, at(6)) == CaptureState("opening", "waiting for the first picture of V4L2 /dev/video0")
     assert due_ns(watch) is None
-    assert judge(supervise.pictured(watch, at(6), True), at(6.1)) == CaptureState("live")
+    assert state_of(supervise.pictured(watch, at(6), True), at(6.1)) == CaptureState("live")
 
 
 def test_what_cannot_be_opened_the_first_time_is_not_opened_again() -> None:
-    watch = supervise.failed(Watch(at(0)), at(1), "camera 3 is busy; close the other program")
-    assert judge(watch, at(9)) == CaptureState("lost", "camera 3 is busy; close the other program")
+    watch = supervise.failed(SourceStatus(at(0)), at(1), "camera 3 is busy; close the other program")
+    assert state_of(watch, at(9)) == CaptureState("lost", "camera 3 is busy; close the other program")
     assert due_ns(watch) is None
 
 
@@ -48,47 +48,47 @@ def test_what_cannot_be_opened_the_first_time_is_not_opened_again() -> None:
         (3.0, "stalled", "no picture from V4L2 /dev/video0 for 3 s; trying again in 1 s"),
     ],
 )
-def test_a_source_that_falls_silent(seconds: float, phase: Phase, message: str) -> None:
-    assert judge(running(), at(seconds)) == CaptureState(phase, message)
+def test_a_source_that_falls_silent(seconds: float, phase: CapturePhase, message: str) -> None:
+    assert state_of(running(), at(seconds)) == CaptureState(phase, message)
 
 
 def test_a_picture_that_never_changes() -> None:
     frozen = supervise.pictured(running(), at(2.9), changed=False)
     message = "the picture from V4L2 /dev/video0 has not changed for 3 s; trying again in 1 s"
-    assert judge(frozen, at(3)) == CaptureState("frozen", message)
+    assert state_of(frozen, at(3)) == CaptureState("frozen", message)
     assert due_ns(frozen) == at(1.5 + 2)
     again = supervise.opened(supervise.opening(frozen, at(3.5)), at(4), NAMED, 30, False)
     again = supervise.pictured(again, at(8), changed=False)
-    assert judge(again, at(8)).phase == "frozen"
+    assert state_of(again, at(8)).phase == "frozen"
     assert due_ns(again) == at(4 + 1.5 + 4)
     still = supervise.pictured(running(still=True), at(2.9), changed=False)
-    assert judge(still, at(3)) == CaptureState("live")
-    assert judge(still, at(4.5)).phase == "stalled"
+    assert state_of(still, at(3)) == CaptureState("live")
+    assert state_of(still, at(4.5)).phase == "stalled"
 
 
 def test_a_loss_is_told_until_a_new_picture_comes() -> None:
     watch = supervise.failed(running(), at(1), "it was unplugged")
-    assert judge(watch, at(1)) == CaptureState("lost", "it was unplugged; trying again in 1 s")
+    assert state_of(watch, at(1)) == CaptureState("lost", "it was unplugged; trying again in 1 s")
     assert due_ns(watch) == at(1.5)
     watch = supervise.opening(watch, at(1.5))
-    assert judge(watch, at(2)) == CaptureState("lost", "it was unplugged; trying again")
+    assert state_of(watch, at(2)) == CaptureState("lost", "it was unplugged; trying again")
     watch = supervise.opened(watch, at(3), NAMED, 30, False)
-    assert judge(watch, at(3.1)).phase == "lost"
+    assert state_of(watch, at(3.1)).phase == "lost"
     watch = supervise.pictured(watch, at(3.2), changed=True)
-    assert judge(watch, at(3.3)) == CaptureState("live")
+    assert state_of(watch, at(3.3)) == CaptureState("live")
 
 
 def test_the_end_is_the_end() -> None:
     watch = supervise.ended(running(), at(1))
-    assert judge(watch, at(100)) == CaptureState("ended", "V4L2 /dev/video0 has come to its end")
+    assert state_of(watch, at(100)) == CaptureState("ended", "V4L2 /dev/video0 has come to its end")
     assert due_ns(watch) is None
 
 
 def test_notes_are_told_for_a_while() -> None:
     watch = supervise.noted(running(still=True), at(0), "now 320x240")
     watch = supervise.pictured(watch, at(4.9), changed=True)
-    assert judge(watch, at(4.9)) == CaptureState("live", "now 320x240")
-    assert judge(watch, at(5.0)) == CaptureState("live")
+    assert state_of(watch, at(4.9)) == CaptureState("live", "now 320x240")
+    assert state_of(watch, at(5.0)) == CaptureState("live")
 
 
 @given(st.floats(0, 1000), st.booleans())
@@ -98,7 +98,7 @@ def test_trouble_is_noticed_within_two_seconds(fps: float, frozen: bool) -> None
     if frozen:
         watch = supervise.pictured(watch, at(1.9), changed=False)
     seen_ns = at(2) - TICK_NS  # the last look before the two seconds are over
-    assert judge(watch, seen_ns).phase == ("frozen" if frozen else "stalled")
+    assert state_of(watch, seen_ns).phase == ("frozen" if frozen else "stalled")
 
 
 @given(st.integers(0, 200))
@@ -125,7 +125,7 @@ def test_after_a_first_picture_it_is_always_tried_again(events: list[str], step_
     due = due_ns(watch)
     assert due is not None
     assert due <= now_ns + 30 * SECOND_NS
-    state = judge(watch, now_ns + 30 * SECOND_NS)
+    state = state_of(watch, now_ns + 30 * SECOND_NS)
     assert state.phase in ("stalled", "frozen", "lost")
     assert "\n" not in state.message
     assert "trying again" in state.message

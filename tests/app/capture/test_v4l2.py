@@ -137,7 +137,7 @@ def test_sizes_and_rates_of_a_range_are_the_common_ones() -> None:
     ],
 )
 def test_colours_are_what_the_driver_says(entry: bytes, matrix: str, full: bool) -> None:
-    current = v4l2.parse_format(entry)
+    current = v4l2.parse_v4l2_format(entry)
     assert (current.size, current.matrix, current.full_range) == ((640, 480), matrix, full)
     assert current.size_bytes == current.stride_bytes * 480
 
@@ -152,7 +152,7 @@ def test_nodes_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_what_cannot_be_asked_is_listed_with_its_trouble(tmp_path: Path) -> None:
     (tmp_path / "video0").touch()
     (found,) = listed_nodes([str(tmp_path / "video0")])
-    assert "is no camera" in found.trouble
+    assert "is not a camera" in found.trouble
     assert rows_of(found) == []
 
 

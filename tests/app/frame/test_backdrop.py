@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE_S
 from texelflow.app.frame.backdrop import DEFAULT_BACKGROUND, Backdrop
 from texelflow.app.frame.background import cover, read_image
 from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.looks import Choice
+from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.moving_background import BackgroundFeed, check_background
 from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
@@ -46,7 +46,7 @@ class Scene:
         self._bench = Bench(context, noise(size), np.zeros((2, 2), np.float32))
         self._target = OffscreenTarget(context, size)
         self.backdrop = Backdrop(context, size, background, waits)
-        look = Choice(Look("replace"))
+        look = ChosenLook(Look("replace"))
         self.canvas = Canvas(context, self._bench, self._target, "stretch", look, backdrop=self.backdrop)
 
     def at(self, time_ms: float) -> Image:
@@ -99,7 +99,7 @@ def test_pictures_of_any_kind_cover_the_frame(context: Context, form: PictureFor
     bench = Bench(context, noise(to), np.zeros((2, 2), np.float32))
     backdrop, target = Backdrop(context, to), OffscreenTarget(context, to)
     backdrop.show(picture)
-    canvas = Canvas(context, bench, target, "stretch", Choice(Look("replace")), backdrop=backdrop)
+    canvas = Canvas(context, bench, target, "stretch", ChosenLook(Look("replace")), backdrop=backdrop)
     canvas.stage.run(VideoFrame(0, 0, 0.0, picture))
     assert np.abs(bench.read(target)[..., :3] - expected).max() <= 1
     for part in (canvas, backdrop, target, bench):
@@ -244,7 +244,7 @@ def test_a_cut_off_recording_is_repeated_as_far_as_it_goes(
     numbers = [number_of(scenes[0].at(time_ms)) for time_ms in range(0, 6000, 100)]
     assert numbers.count(0) >= 2
     assert 5 < max(numbers) < 29
-    assert scenes[0].until_message(6000) == f"background {path} is cut off; what there is of it is repeated"
+    assert scenes[0].until_message(6000) == f"background {path} is cut off; the part that is there is repeated"
 
 
 # Nothing is left behind

@@ -11,7 +11,7 @@ import pytest
 from tests.living import living
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from tests.refined import BT709, CELL, Defined, Doubles, fitted, mean_masks, over_frame
-from texelflow.app.bench.mask_quality import Judge, Truth
+from texelflow.app.bench.mask_quality import MaskScorer, Truth
 from texelflow.app.frame.effects import Effect
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.refine import Refinement, Refiner
@@ -278,11 +278,11 @@ def flat_frame(person: npt.NDArray[np.bool_], seed: int) -> Image:
     return np.dstack([noisy, np.full(person.shape, 255, np.uint8)])
 
 
-def judged(context: Context, refinement: Refinement, lefts: list[float], jitter: float) -> Judge:
+def judged(context: Context, refinement: Refinement, lefts: list[float], jitter: float) -> MaskScorer:
     """A bar that stands at these columns, by masks whose edges are soft and jitter by so many pixels."""
     size, grid = (192, 144), (48, 36)
     bench = Bench(context, rgba_format(size), MaskLayout(grid, stride=1), refinement=refinement)
-    rng, judge, truths = np.random.default_rng(9), Judge(), list[Truth]()
+    rng, judge, truths = np.random.default_rng(9), MaskScorer(), list[Truth]()
     columns, cells = np.arange(size[0]), (np.arange(grid[0]) + 0.5) * 4
     for number, left in enumerate(lefts):
         person = np.tile((columns >= left) & (columns < left + 60), (size[1], 1))
@@ -371,7 +371,7 @@ def test_opengl_3_3_is_enough() -> None:
 
 @needs_validator
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
-    sources = {name: load(f"refine_{name}.frag") for name in ("blend", "shrink", "vote", "fit")}
+    sources = {name: load(f"refine_{name}.frag") for name in ("blend", "shrink", "mean", "bilateral", "guided")}
     sources["hindsight"] = load("refine_blend.frag", {"HINDSIGHT": 1})
     sources["composite"] = load("composite.frag", {"REFINED": 1})
     assert_valid_glsl(sources, tmp_path)

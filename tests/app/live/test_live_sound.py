@@ -17,9 +17,9 @@ from tests.live_stage import Script, Stage, Theatre
 from tests.waiting import until
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.opener import opener
-from texelflow.app.capture.source import Wanted
+from texelflow.app.capture.source import CaptureRequest
 from texelflow.app.media.sound_blocks import RATE_HZ, SoundBlock
-from texelflow.app.session.derived import wanted_of
+from texelflow.app.session.derived import capture_request_of
 from texelflow.app.settings.settings import Settings
 
 
@@ -45,15 +45,15 @@ def test_no_sound_is_recorded_where_none_is_wanted(theatre: Theatre) -> None:
 
 
 def test_what_is_asked_of_a_source() -> None:
-    assert wanted_of(Settings()).sound
-    assert not wanted_of(Settings(sound=False)).sound
-    assert not wanted_of(Settings(microphone="default")).sound, "it takes the place of the source's"
+    assert capture_request_of(Settings()).sound
+    assert not capture_request_of(Settings(sound=False)).sound
+    assert not capture_request_of(Settings(microphone="default")).sound, "it takes the place of the source's"
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mov"])
 def test_a_clip_is_heard_as_it_is_shown(tmp_path: Path, suffix: str) -> None:
     clip = write_clicks(tmp_path / f"clicks.{suffix}", 0.7, "pcm_s16le" if suffix == "mov" else "aac")
-    with Capture(opener(str(clip), Wanted(loop=True, sound=True))) as capture:
+    with Capture(opener(str(clip), CaptureRequest(loop=True, sound=True))) as capture:
         start_ns = capture.first(10).captured_ns
         until(lambda: capture.sound.end_ns - capture.start_ns > 1.1e9)
         blocks, _ = capture.sound.since(0)
@@ -72,7 +72,7 @@ def test_a_stream_is_heard_with_its_pictures() -> None:
     thread.start()
     flashes, bright = list[float](), True
     try:
-        with Capture(opener(url, Wanted(sound=True))) as capture:
+        with Capture(opener(url, CaptureRequest(sound=True))) as capture:
             capture.first(20)
             while len(flashes) < 2:
                 frame = capture.take()

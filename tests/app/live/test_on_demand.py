@@ -7,12 +7,12 @@ import pytest
 from tests.waiting import until
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.opener import opener
-from texelflow.app.capture.source import Wanted
+from texelflow.app.capture.source import CaptureRequest
 from texelflow.app.live.on_demand import OnDemand
 from texelflow.app.session.clock import Due
 
 SECOND = 1_000_000_000
-PATTERN = opener("pattern", Wanted((160, 120), 60.0))
+PATTERN = opener("pattern", CaptureRequest((160, 120), 60.0))
 
 
 class Readers:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.app.media.test_recorder_ends import fill
 from tests.clips import Recipe, moving, packets, write_clip
 from tests.running import small_disk, times_of
-from texelflow.app.media.container import examine
+from texelflow.app.media.container import examine_container
 from texelflow.app.media.finished import MOST_CHARACTERS, finished_by, is_finished, payload, tagged_png
 from texelflow.app.media.png import encode_png, mark_folder, unmark_folder, write_png
 from texelflow.app.media.recorder import Recorder
@@ -48,7 +48,7 @@ def test_a_recording_that_was_closed_says_what_made_it(suffix: str, made_by: str
     assert (is_finished(bare), finished_by(bare)) == (False, None)
     for kind in ("video", "audio"):  # players pass over it
         assert packets(tagged, kind) == packets(bare, kind)
-    assert examine(str(tagged)).cut_off is None
+    assert examine_container(str(tagged)).cut_off is None
     with FileSource(tagged) as source:
         assert len(list(source)) == 5
     assert source.truncated is None

@@ -14,7 +14,7 @@ from tests.app.frame.test_background import png
 from tests.clips import number_of, numbered, write_clip
 from texelflow.app.media import image_sequence
 from texelflow.app.media.image_sequence import ImageRecording, numbered_names
-from texelflow.app.media.media_inputs import expand_inputs, natural, open_source
+from texelflow.app.media.media_inputs import expand_inputs, natural, open_input
 from texelflow.app.media.recording import Position
 from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.media.sources import FileSource
@@ -59,7 +59,7 @@ class TestExpansion:
         assert found[0].left == ("gone.png", "more", "notes.txt", "pipe.png")
         assert not found[1].left
         for each, number in zip(found, (1, 2, 3), strict=True):
-            with open_source(each.path) as source:
+            with open_input(each.path) as source:
                 (frame,) = source
                 assert number_of(frame.rgba) == number
 
@@ -68,10 +68,10 @@ class TestExpansion:
         (one,) = expand_inputs([tmp_path])
         assert (one.path, one.left) == (str(tmp_path), ("a.mp4",))
         with pytest.raises(MediaError, match="without pictures"):
-            open_source(one.path)
+            open_input(one.path)
         write_pictures(tmp_path, {"a.png": 1})
         with pytest.raises(MediaError, match="inputs of their own"):
-            open_source(tmp_path)
+            open_input(tmp_path)
 
     def test_patterns_of_a_shell_work_without_one(self, tmp_path: Path) -> None:
         write_pictures(tmp_path, {"b10.png": 1, "b9.png": 1})
@@ -87,7 +87,7 @@ class TestExpansion:
         monkeypatch.setattr(image_sequence, "MOST_NAMES", 2)
         write_pictures(tmp_path, {"1.png": 1, "2.png": 1, "3.png": 1})
         with pytest.raises(MediaError, match="more than 2 files"):
-            open_source(expand_inputs([tmp_path])[0].path)
+            open_input(expand_inputs([tmp_path])[0].path)
 
 
 @given(st.lists(st.from_regex(r"\A[aB.]{0,2}[0-9]{0,3}(\.png)?\Z").filter(lambda name: name not in ("", ".", ".."))))
@@ -108,7 +108,7 @@ class TestSequences:
     def read(
         path: Path, first: Position = 0, last: Position | None = None
     ) -> tuple[ImageRecording, list[int], list[float]]:
-        with open_source(path, first, last, Fraction(10)) as source:
+        with open_input(path, first, last, Fraction(10)) as source:
             assert isinstance(source, ImageRecording)
             frames = list(source)
         return source, [number_of(frame.rgba) for frame in frames], [frame.time_ms for frame in frames]
@@ -141,7 +141,7 @@ class TestSequences:
     def test_other_sizes_and_colours_are_made_like_the_first(self, tmp_path: Path) -> None:
         (tmp_path / "1.png").write_bytes(png(GREY[1][..., 0]))
         (tmp_path / "2.png").write_bytes(png(np.full((24, 32, 3), (10, 120, 240), np.uint8)))
-        with open_source(tmp_path / "%d.png") as source:
+        with open_input(tmp_path / "%d.png") as source:
             _, second = source
         assert second.rgba.shape == (48, 64, 4)
         assert np.abs(second.rgba[24, 32].astype(int) - (240, 120, 10, 255)).max() <= 1
@@ -150,12 +150,12 @@ class TestSequences:
     def test_what_cannot_be_a_sequence_is_refused(self, tmp_path: Path) -> None:
         for path, line in ((tmp_path / "%04d.png", "no file fits"), (tmp_path / "none" / "%d.png", "cannot be listed")):
             with pytest.raises(MediaError, match=line):
-                open_source(path)
+                open_input(path)
         write_pictures(tmp_path, {"1.png": 1})
         for rate in (Fraction(0), Fraction(-1), Fraction(1001)):
             with pytest.raises(UsageError, match="frames per second"):
-                open_source(tmp_path / "%d.png", rate=rate)
-        with pytest.raises(MediaError, match="its frames are 0 to 0"), open_source(tmp_path / "%d.png", 1) as source:
+                open_input(tmp_path / "%d.png", rate=rate)
+        with pytest.raises(MediaError, match="its frames are 0 to 0"), open_input(tmp_path / "%d.png", 1) as source:
             list(source)
 
     @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ class TestSequences:
 
     def test_a_file_of_that_name_comes_first(self, tmp_path: Path) -> None:
         write_clip(tmp_path / "a%d.mp4", GREY[:3])
-        with open_source(tmp_path / "a%d.mp4") as source:
+        with open_input(tmp_path / "a%d.mp4") as source:
             assert isinstance(source, FileSource)
             assert len(list(source)) == 3
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.app.frame.test_background import png
 from tests.clips import Recipe, moving, number_of, numbered, write_clip
 from tests.running import ROOT
-from texelflow.app.media.container import PassingBytes, examine
+from texelflow.app.media.container import PassingBytes, examine_container
 from texelflow.app.media.pipe import PipeReader, open_pipe
 from texelflow.app.media.recording import Recording
 from texelflow.app.media.sources import FileSource
@@ -109,7 +109,7 @@ class TestRecordings:
 
     def test_a_file_may_be_standard_input(self, tmp_path: Path) -> None:
         path = write_clip(tmp_path / "a.mkv", moving(5))
-        line = "from texelflow.app.media.media_inputs import open_source; print(len(list(open_source('-'))))"
+        line = "from texelflow.app.media.media_inputs import open_input; print(len(list(open_source('-'))))"
         with path.open("rb") as file:
             done = subprocess.run([sys.executable, "-c", line], stdin=file, capture_output=True, cwd=ROOT, check=False)
         assert done.stdout == b"5\n", done.stderr
@@ -183,7 +183,7 @@ def test_layout_of_what_passes_is_that_of_the_file(cut: int, portion: int, name:
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
-        assert passing.ended() == examine(file.name)
+        assert passing.ended() == examine_container(file.name)
 
 
 def _clips() -> dict[str, bytes]:

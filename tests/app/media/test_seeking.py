@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.clips import Recipe, moving, packets, set_display_matrix, write_clip
 from tests.waiting import until
 from texelflow import assets
-from texelflow.app.media.seeking import FrameCache, SeekableSource, Unwanted
+from texelflow.app.media.seeking import DecodingCancelled, FrameCache, SeekableSource
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.gpu_delegate.errors import MediaError, UsageError
@@ -174,8 +174,8 @@ def test_what_is_told_of_a_file_is_what_its_frames_have(recording: Path) -> None
     expected = in_order(recording)
     with SeekableSource(recording) as source:
         source.frame(len(expected) - 1)
-        assert source.wait_surveyed(30)
-        assert source.surveyed
+        assert source.wait_wholly_decoded(30)
+        assert source.wholly_decoded
         until(lambda: source.keyframe_before(0) is not None)  # the index is made on another thread
         assert source.count == len(expected)
         assert source.last_index == len(expected) - 1
@@ -219,7 +219,7 @@ def test_claims_that_prove_wrong_are_forgotten(tmp_path: Path) -> None:
     expected = in_order(clip)
     with SeekableSource(clip) as source:
         source.frame(2990)  # by what packets claim, or not: this is where both are allowed
-        assert source.wait_surveyed(30)
+        assert source.wait_wholly_decoded(30)
         assert source.count == len(expected) < 3000
         for index in (2990, 1000, len(expected) - 1, 999, 2991):
             assert_same(source.frame(index), expected[index])
@@ -235,7 +235,7 @@ def test_ranges_are_those_of_decoding_in_order(clip: Path, first: Position, last
     expected = in_order(clip, first, last)
     with SeekableSource(clip, first, last) as source:
         assert source.first_index() == expected[0].index
-        assert source.wait_surveyed(30)
+        assert source.wait_wholly_decoded(30)
         assert source.last_index == expected[-1].index
         for frame in reversed(expected):
             assert_same(source.frame(frame.index), frame)
@@ -272,7 +272,7 @@ def test_nothing_is_decoded_after_closing(clip: Path) -> None:
     source = SeekableSource(clip, cache_bytes=0)
     source.frame(30)
     source.close()
-    with pytest.raises(Unwanted):
+    with pytest.raises(DecodingCancelled):
         source.frame(3)
 
 
@@ -282,7 +282,7 @@ def test_closing_while_another_thread_decodes_is_safe(clip: Path) -> None:
         given_up = threading.Event()
 
         def play(source: SeekableSource = source, given_up: threading.Event = given_up) -> None:
-            with contextlib.suppress(Unwanted):
+            with contextlib.suppress(DecodingCancelled):
                 while True:
                     source.frame(35)
                     source.frame(3)
@@ -299,7 +299,7 @@ def test_closing_while_another_thread_decodes_is_safe(clip: Path) -> None:
 def test_what_nobody_wants_any_more_is_given_up(clip: Path) -> None:
     with SeekableSource(clip, cache_bytes=0) as source:
         expected = source.frame(30)
-        with pytest.raises(Unwanted):
+        with pytest.raises(DecodingCancelled):
             source.frame(10, lambda: True)
         assert_same(source.frame(30), expected)
 

@@ -27,7 +27,7 @@ from tests.app.models.test_models import (
 from tests.running import ROOT, Running
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import fetch, list_models
-from texelflow.app.models.workplace import workplace
+from texelflow.app.models.temp_folder import temp_folder
 
 __all__ = ["index", "slow_index"]  # fixtures
 
@@ -145,9 +145,9 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def test_folders_in_use_are_left_alone(tmp_path: Path) -> None:
-    with workplace(tmp_path) as one:
+    with temp_folder(tmp_path) as one:
         (one / "wheel").write_bytes(b"half")
-        with workplace(tmp_path) as other:
+        with temp_folder(tmp_path) as other:
             assert one != other
             assert (one / "wheel").read_bytes() == b"half"
     assert os.listdir(tmp_path) == []

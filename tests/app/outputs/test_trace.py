@@ -14,9 +14,9 @@ import pytest
 
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.stats import StageTimes
+from texelflow.app.outputs.append_safe_file import AppendSafeFile
 from texelflow.app.outputs.frame_log import FrameLog
 from texelflow.app.outputs.trace import TraceWriter
-from texelflow.app.outputs.whole_file import WholeFile
 from texelflow.gpu_delegate.errors import MediaError
 
 STAGES = ("decode", "upload", "network")
@@ -175,7 +175,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_piece_that_does_not_fit_is_taken_back(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    file = WholeFile(path)
+    file = AppendSafeFile(path)
     file.put("[1", "]")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))

@@ -20,7 +20,7 @@ from texelflow.app.capture.capture import TIME_BASE
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.yuv import YuvPicture, i420, nv12
 from texelflow.app.outputs.file_sinks import Timing
-from texelflow.app.outputs.loopback import Loopback, advice, is_exclusive, kept_size, loopback_devices
+from texelflow.app.outputs.loopback import Loopback, is_exclusive, kept_size, loopback_advice, loopback_devices
 from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.outputs.virtual_camera import VirtualCamera
 from texelflow.app.picture.picture import PictureFormat, rgba_picture
@@ -253,7 +253,7 @@ def test_missing_exclusive_caps_are_told(system: Path, stated: str | None, exclu
     if stated is not None:
         (system / "module/v4l2loopback/parameters/exclusive_caps").write_text(stated)
     assert is_exclusive(system) is exclusive
-    assert len(advice(system)) == lines
+    assert len(loopback_advice(system)) == lines
 
 
 def test_the_doctor_tells_of_it(system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from texelflow.app.frame.figures import CameraFigures, Figures, Spread, ages, frames_in_flight
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
-from texelflow.app.overlay import pen
+from texelflow.app.overlay import draw
 
 SECOND_NS = 1_000_000_000
 TIMES_MS = st.floats(0, 1e5, allow_nan=False)
@@ -97,8 +97,8 @@ def test_other_stages_start_afresh_and_totals_stay() -> None:
 @given(st.lists(st.floats(0, 1e5), max_size=20), st.floats(0.5, 1000))
 def test_the_budgets_label_stays_in_the_graph_and_off_its_line(intervals_ms: list[float], budget_ms: float) -> None:
     high, letter = 40.0, 13.0
-    level = round(high * (1 - budget_ms / pen.scale_top_ms(intervals_ms, budget_ms)))
-    top = pen.label_top(level, high, letter)
+    level = round(high * (1 - budget_ms / draw.scale_top_ms(intervals_ms, budget_ms)))
+    top = draw.label_top(level, high, letter)
     assert 0 <= top <= high - letter
     assert top >= level + 1 or top + letter <= level
 

@@ -22,7 +22,7 @@ from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.gl_path import GlPath
-from texelflow.app.frame.looks import Choice
+from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.pipeline import Pipeline, Stage
 from texelflow.app.frame.readback import read_buffer
 from texelflow.app.frame.render import Look
@@ -80,7 +80,7 @@ def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
     path = GlPath(context, load_segmentation("selfie"), clip_format())
     target = OffscreenTarget(context, SIZE)
-    canvas = Canvas(context, path, target, "stretch", Choice(Look()))
+    canvas = Canvas(context, path, target, "stretch", ChosenLook(Look()))
     return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
 
 

@@ -22,7 +22,7 @@ from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.session.opening import open_host_with_window, open_session
 from texelflow.app.session.session import Session
-from texelflow.app.settings.watch import Watch
+from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.window.window import Window
 
 LONG = "SOAK_FRAMES" in os.environ
@@ -152,7 +152,7 @@ def test_live_levels_off(
     config = tmp_path / "live.toml"
     config.write_text(f'[model]\nbackend = "{backend}"\n')
     with MjpegServer(SIZE, RATE, moving) as server:
-        watch = Watch(config, {"camera": server.url})
+        watch = ConfigWatch(config, {"camera": server.url})
         wake = Waker()
         source = open_source(watch.settings, wake)
         console, model = Console(quiet=True), load_segmentation("selfie")

@@ -5,23 +5,23 @@ from pathlib import Path
 import pytest
 
 from texelflow.app.frame.effects import EFFECTS, Effect, effect_by_number
-from texelflow.app.frame.looks import Choice
+from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.render import Look
 from texelflow.app.outputs.png_files import wants_folder
 from texelflow.app.replay.options import ReplayOptions, check_options
-from texelflow.app.session.derived import choice_of, refinement_of
+from texelflow.app.session.derived import chosen_look_of, refinement_of
+from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings
-from texelflow.app.settings.watch import Watch
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 
-def chosen(**flags: object) -> Choice:
+def chosen(**flags: object) -> ChosenLook:
     """What replay draws by these flags; those that are None were not given."""
     given = {name: value for name, value in flags.items() if value is not None}
     options = ReplayOptions(Path("clip.mp4"), given)
     settings = options.watch().settings
     check_options(options, settings)
-    return choice_of(settings)
+    return chosen_look_of(settings)
 
 
 def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_flags_that_mean_nothing_together_are_refused(
 
 def test_live_takes_a_background_to_mean_that_it_is_shown() -> None:
     for flags, effect in (({}, "blur"), ({"background": "x.png"}, "replace"), ({"blur": 9.0}, "blur")):
-        assert Watch(None, flags).settings.effect == effect
-    assert Watch(None, {"background": "x.png", "effect": "tint"}).settings.effect == "tint"
+        assert ConfigWatch(None, flags).settings.effect == effect
+    assert ConfigWatch(None, {"background": "x.png", "effect": "tint"}).settings.effect == "tint"
 
 
 def test_effects_follow_each_other_round_and_round() -> None:
@@ -97,7 +97,7 @@ def test_a_look_has_all_that_was_said() -> None:
     settings = Settings(
         effect="replace", light_wrap=0.3, threshold=0.4, softness=0.5, gamma=0.6, mirror=True, side_by_side=True
     )
-    assert choice_of(settings) == Choice(Look("replace", Look.color, None, 0.3, 0.4, 0.5, 0.6, True, True))
+    assert chosen_look_of(settings) == ChosenLook(Look("replace", Look.color, None, 0.3, 0.4, 0.5, 0.6, True, True))
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,20 @@ def test_a_look_has_all_that_was_said() -> None:
 def test_what_is_out_of_range_is_refused(flags: dict[str, object], complaint: str) -> None:
     for verb in ("live", "replay"):
         with pytest.raises(UsageError, match=complaint):
-            Watch(None, flags, verb)
+            ConfigWatch(None, flags, verb)
 
 
 def test_settings_keep_what_another_effect_uses() -> None:
     colour = (0.2, 0.4, 1.0)
-    assert choice_of(Settings(effect="blur", background="#3366ff", blur=8.0)) == Choice(Look("blur", colour, 8))
-    assert choice_of(Settings(effect="replace", background="#3366ff", blur=8.0)) == Choice(Look("color", colour, 8))
-    assert choice_of(Settings(effect="blur", background="missing.mp4")) == Choice(Look("blur"), Path("missing.mp4"))
+    assert chosen_look_of(Settings(effect="blur", background="#3366ff", blur=8.0)) == ChosenLook(
+        Look("blur", colour, 8)
+    )
+    assert chosen_look_of(Settings(effect="replace", background="#3366ff", blur=8.0)) == ChosenLook(
+        Look("color", colour, 8)
+    )
+    assert chosen_look_of(Settings(effect="blur", background="missing.mp4")) == ChosenLook(
+        Look("blur"), Path("missing.mp4")
+    )
     with pytest.raises(MediaError, match=r"missing\.mp4"):
         chosen(background="missing.mp4")
 

@@ -9,19 +9,19 @@ import pytest
 
 from texelflow.app.console import Console
 from texelflow.app.frame.backdrop import Backdrop
-from texelflow.app.frame.machine import machine_in
+from texelflow.app.frame.compute import compute_in
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
-from texelflow.app.session.derived import choice_of, refinement_of
+from texelflow.app.session.derived import chosen_look_of, refinement_of
 from texelflow.app.session.model_stages import (
     Drawn,
     ModelStages,
     SharedParts,
     Steps,
     SwitchableStages,
-    model_stages_in_steps,
+    stages_in_steps,
 )
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.context import Context
@@ -40,7 +40,7 @@ def without_collection() -> Iterator[None]:
 @pytest.fixture(params=["gl", "cpu"])
 def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
     target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
-    machine = machine_in(context, request.param, Console(quiet=True))
+    machine = compute_in(context, request.param, Console(quiet=True))
     yield SharedParts(machine, rgba_format(SIZE), "stretch", "fp32", Drawn(target, backdrop))
     backdrop.release()
     target.release()
@@ -48,7 +48,7 @@ def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedP
 
 def steps(shared: SharedParts, model: str) -> Steps:
     settings = Settings(effect="tint")
-    return model_stages_in_steps(shared, load_segmentation(model), choice_of(settings), refinement_of(settings))
+    return stages_in_steps(shared, load_segmentation(model), chosen_look_of(settings), refinement_of(settings))
 
 
 def finished(steps: Steps) -> ModelStages:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.choices import any_settings
 from texelflow.app.settings.config import MOST_BYTES, default_path, dump, key_lines, read_config
+from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings, changed, specs
-from texelflow.app.settings.watch import Watch
 from texelflow.gpu_delegate.errors import UsageError
 
 if sys.version_info >= (3, 11):
@@ -182,7 +182,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Clock:
     """Looks at a file half a second later, each time."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: ConfigWatch) -> None:
         self.watch, self.now_ns = watch, 10**12
 
     def looks(self, settings: Settings, times: int = 3) -> list[Settings | str]:
@@ -196,18 +196,18 @@ class Clock:
 
 class TestWatching:
     def test_defaults_give_way_to_the_file_and_that_to_flags(self, home: Path) -> None:
-        assert Watch().settings == Settings()
+        assert ConfigWatch().settings == Settings()
         home.write_text("[mask]\nsmooth = 0.25\ngamma = 2")
-        assert Watch().settings == Settings(smooth=0.25, gamma=2.0)
-        assert Watch(None, {"gamma": 3.0}).settings == Settings(smooth=0.25, gamma=3.0)
+        assert ConfigWatch().settings == Settings(smooth=0.25, gamma=2.0)
+        assert ConfigWatch(None, {"gamma": 3.0}).settings == Settings(smooth=0.25, gamma=3.0)
         with pytest.raises(UsageError, match=r"^--light-wrap 3: "):
-            Watch(None, {"light_wrap": 3.0})
+            ConfigWatch(None, {"light_wrap": 3.0})
         with pytest.raises(UsageError, match="No such file"):
-            Watch(home.parent / "other.toml")
+            ConfigWatch(home.parent / "other.toml")
 
     def test_a_file_that_changes(self, home: Path) -> None:
         home.write_text("[mask]\nsmooth = 0.25\ngamma = 2")
-        watch = Watch(None, {"every": 2})
+        watch = ConfigWatch(None, {"every": 2})
         clock, now = Clock(watch), watch.settings
         assert clock.looks(now) == []
         home.write_text("[mask]\nsmooth = 0.75\n[work]\nevery = 5")
@@ -218,7 +218,7 @@ class TestWatching:
 
     def test_what_was_changed_while_running_stays_until_the_file_says_otherwise(self, home: Path) -> None:
         home.write_text("[mask]\nsmooth = 0.25")
-        clock = Clock(Watch())
+        clock = Clock(ConfigWatch())
         now = Settings(smooth=0.5, effect="tint")  # by keys, or in the panel
         home.write_text("[mask]\nsmooth = 0.25\nedges = false")
         assert clock.looks(now) == [Settings(smooth=0.5, effect="tint", edges=False)]
@@ -226,7 +226,7 @@ class TestWatching:
         assert clock.looks(now) == [Settings(smooth=0.125, effect="tint")]
 
     def test_a_mistake_is_told_once_and_changes_nothing(self, home: Path) -> None:
-        clock, now = Clock(Watch()), Settings()
+        clock, now = Clock(ConfigWatch()), Settings()
         home.write_text("[mask]\nsmooth = 9")
         (line,) = clock.looks(now)
         assert isinstance(line, str)
@@ -237,7 +237,7 @@ class TestWatching:
 
     def test_one_that_is_replaced_and_one_that_is_gone_for_a_while(self, home: Path) -> None:
         home.write_text("[mask]\nsmooth = 0.25")
-        clock, now = Clock(Watch()), Settings(smooth=0.25)
+        clock, now = Clock(ConfigWatch()), Settings(smooth=0.25)
         other = home.with_suffix(".new")
         other.write_text("[mask]\nsmooth = 0.75")
         os.utime(other, ns=(home.stat().st_atime_ns, home.stat().st_mtime_ns))
@@ -249,7 +249,7 @@ class TestWatching:
         assert clock.looks(now) == [Settings(smooth=0.125)]
 
     def test_one_that_is_being_written_is_left_alone(self, home: Path) -> None:
-        clock, now = Clock(Watch()), Settings()
+        clock, now = Clock(ConfigWatch()), Settings()
         for length in range(1, 9):
             home.write_text("[mask]\nsmooth = 0.75"[:length])
             assert clock.looks(now, 1) == []
@@ -257,7 +257,7 @@ class TestWatching:
         assert clock.looks(now) == [Settings(smooth=0.75)]
 
     def test_it_looks_twice_a_second_at_most(self, home: Path) -> None:
-        watch, now = Watch(), Settings()
+        watch, now = ConfigWatch(), Settings()
         watch.poll(0, now)
         home.write_text("[mask]\nsmooth = 0.75")
         assert [watch.poll(HALF_A_SECOND_NS - 1, now) for _ in range(5)] == [None] * 5

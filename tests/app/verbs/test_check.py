@@ -26,7 +26,7 @@ from texelflow.app.verbs.check_model import Subject, check_model
 from texelflow.gpu_delegate.compare import compare, errors, first_divergence
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.graph import Graph, Node, Resize
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reader import read_model
 from texelflow.gpu_delegate.reference import Reference
 from texelflow.gpu_delegate.runtime import Program, device_of
@@ -86,11 +86,11 @@ def model_file(tmp_path: Path, network: bytes) -> Path:
 def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the compiler had a defect: the GPU gets this graph, the CPU the model's."""
 
-    def altered(_: Graph, *arguments: Any, **options: Any) -> Blueprint:
-        return draft(graph, *arguments, **options)
+    def altered(_: Graph, *arguments: Any, **options: Any) -> CompiledGraph:
+        return compile_graph(graph, *arguments, **options)
 
     for user in (gl_path, check_model_verb):
-        monkeypatch.setattr(user, "draft", altered)
+        monkeypatch.setattr(user, "compile_graph", altered)
 
 
 @pytest.mark.gl
@@ -230,7 +230,7 @@ def test_in_place_arithmetic_does_not_fool_the_reference(context: Context) -> No
     data = model.build()
     graph = read_model(data)
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    with Program(context, draft(graph, device_of(context), fuse=False, keep_all=True)) as program:
+    with Program(context, compile_graph(graph, device_of(context), fuse=False, keep_all=True)) as program:
         found = compare(program, Reference(graph, keep_all_tensors=True), [values])
     assert [difference.tensor for difference in found] == [left, right, product, graph.outputs[0]]
     assert first_divergence(found) is None

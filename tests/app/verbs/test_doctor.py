@@ -81,7 +81,7 @@ def test_older_opengl_leaves_the_network_to_the_cpu(
     result = texelflow("doctor", "--json")
     named, _ = diagnosis(result)
     assert result.code == 0
-    assert "computes nothing" in named["version"]["found"]
+    assert "not compute" in named["version"]["found"]
 
 
 def test_a_display_that_is_not_there(texelflow: Command, selfie_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

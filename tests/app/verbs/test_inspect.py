@@ -13,15 +13,15 @@ import pytest
 
 from tests.model_builder import ModelBuilder, selfie_like
 from texelflow.app.cli import main
-from texelflow.app.verbs.inspection import arena_picture, inspect_blueprint
+from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
 from texelflow.app.verbs.peaks import measure_peaks
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.memory import Plan, UsageRecord
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.memory import MemoryPlan, UsageRecord
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reader import SUPPORTED_OPS, read_model
 from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
-from texelflow.gpu_delegate.support import why_not_on_gpu
+from texelflow.gpu_delegate.support import unsupported_reason
 
 ALIGNMENT_BYTES = SOFTWARE.offset_alignment_bytes
 
@@ -32,8 +32,8 @@ def network() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def blueprint(network: bytes) -> Blueprint:
-    return draft(read_model(network), SOFTWARE)
+def compiled(network: bytes) -> CompiledGraph:
+    return compile_graph(read_model(network), SOFTWARE)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_convolution_costs_what_it_costs_on_paper() -> None:
     weights = [model.constant(np.ones((5, 3, 3, 8))), model.constant(np.ones(5))]
     x = model.input((1, 20, 30, 8))
     model.output(model.op("CONV_2D", [x, *weights], (1, 20, 30, 5), stride=(1, 1), padding="SAME"))
-    drafted = draft(read_model(model.build()), SOFTWARE)
+    drafted = compile_graph(read_model(model.build()), SOFTWARE)
     (kernel,) = drafted.kernels
     cost = cost_of(drafted, kernel)
     assert cost.macs == 20 * 30 * 5 * 3 * 3 * 8
@@ -73,48 +73,48 @@ def test_peaks_are_those_of_a_computer(context: Context) -> None:
     assert 1e7 < peaks.bytes_per_s < 1e14
 
 
-def test_it_tells_what_the_blueprint_says(blueprint: Blueprint) -> None:
-    found = inspect_blueprint(blueprint, Peaks(1e10, 1e9), ALIGNMENT_BYTES)
-    assert sum(found.operators.values()) == len(blueprint.source.nodes)
-    assert [line.name for line in found.passes] == [report.name for report in blueprint.passes]
+def test_it_tells_what_the_blueprint_says(compiled: CompiledGraph) -> None:
+    found = inspect_compiled(compiled, Peaks(1e10, 1e9), ALIGNMENT_BYTES)
+    assert sum(found.operators.values()) == len(compiled.source.nodes)
+    assert [line.name for line in found.passes] == [report.name for report in compiled.passes]
     assert all(line.what for line in found.passes), "every pass says what it does"
     assert [line.applied for line in found.passes if line.name == "fold_dequantize"] == [found.operators["DEQUANTIZE"]]
-    assert sum(found.fusion_declined.values()) == len(blueprint.declined)
-    assert [d.grid for d in found.dispatches] == [kernel.grid for kernel in blueprint.kernels]
-    assert found.programs == len({kernel.source for kernel in blueprint.kernels})
-    assert found.barriers == sum(bits != 0 for bits in blueprint.barriers)
-    assert sum(d.mmac for d in found.dispatches) == pytest.approx(sum(k.macs for k in blueprint.kernels) / 1e6)
+    assert sum(found.fusion_declined.values()) == len(compiled.declined)
+    assert [d.grid for d in found.dispatches] == [kernel.grid for kernel in compiled.kernels]
+    assert found.programs == len({kernel.source for kernel in compiled.kernels})
+    assert found.barriers == sum(bits != 0 for bits in compiled.barriers)
+    assert sum(d.mmac for d in found.dispatches) == pytest.approx(sum(k.macs for k in compiled.kernels) / 1e6)
     covered = {operator for dispatch in found.dispatches for operator in dispatch.operators}
-    assert covered <= {node.index for node in blueprint.source.nodes}
-    assert found.memory.planned_bytes == blueprint.plan.total_bytes
+    assert covered <= {node.index for node in compiled.source.nodes}
+    assert found.memory.planned_bytes == compiled.plan.total_bytes
     assert found.memory.lower_bound_bytes <= found.memory.planned_bytes < found.memory.naive_bytes
-    without = inspect_blueprint(blueprint, None, ALIGNMENT_BYTES)
+    without = inspect_compiled(compiled, None, ALIGNMENT_BYTES)
     assert {(d.roof, d.least_ms) for d in without.dispatches} == {(None, None)}
 
 
-def test_the_picture_shows_who_lives_where(blueprint: Blueprint) -> None:
+def test_the_picture_shows_who_lives_where(compiled: CompiledGraph) -> None:
     records = (UsageRecord(0, 256, 0, 1), UsageRecord(1, 256, 1, 3), UsageRecord(2, 512, 2, 3))
-    plan = Plan(MappingProxyType({0: 0, 1: 768, 2: 0}), 1024)
-    small = replace(blueprint, kernels=blueprint.kernels[:4], records=records, plan=plan)
+    plan = MemoryPlan(MappingProxyType({0: 0, 1: 768, 2: 0}), 1024)
+    small = replace(compiled, kernels=compiled.kernels[:4], records=records, plan=plan)
     assert arena_picture(small, columns=4, rows=4) == ["AACC", "··CC", "····", "·BBB"]
     assert arena_picture(small, columns=8, rows=4) == ["AAAACCCC", "····CCCC", "········", "··BBBBBB"]
     assert arena_picture(small, columns=2, rows=4) == ["AC", "·C", "··", "·B"]
 
 
-def test_no_two_tensors_share_a_place_in_the_picture(blueprint: Blueprint) -> None:
+def test_no_two_tensors_share_a_place_in_the_picture(compiled: CompiledGraph) -> None:
     """With a row for every aligned unit and a column for every dispatch nothing is drawn over anything else."""
-    count = len(blueprint.kernels)
-    rows = blueprint.plan.total_bytes // ALIGNMENT_BYTES
-    drawn = sum(cell != "·" for row in arena_picture(blueprint, count, rows) for cell in row)
+    count = len(compiled.kernels)
+    rows = compiled.plan.total_bytes // ALIGNMENT_BYTES
+    drawn = sum(cell != "·" for row in arena_picture(compiled, count, rows) for cell in row)
     expected = 0
-    for record in blueprint.records:
+    for record in compiled.records:
         units = -(-record.size_bytes // ALIGNMENT_BYTES)
         expected += units * (min(record.last_task, count - 1) - record.first_task + 1)
     assert drawn == pytest.approx(expected, rel=0.02)
 
 
 def test_every_supported_op_is_tried() -> None:
-    reasons = {op: why_not_on_gpu(op) for op in SUPPORTED_OPS}
+    reasons = {op: unsupported_reason(op) for op in SUPPORTED_OPS}
     for op in ("CONV_2D", "DEPTHWISE_CONV_2D", "Convolution2DTransposeBias", "HARD_SWISH", "RESIZE_BILINEAR", "ADD"):
         assert reasons[op] is None
     assert all(reason is None or len(reason) > 10 for reason in reasons.values())
@@ -132,12 +132,12 @@ def test_the_verb_prints_it(model_file: Path, arguments: list[str], capsys: pyte
 
 
 @pytest.mark.gl
-def test_the_verb_gives_json(model_file: Path, blueprint: Blueprint, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_gives_json(model_file: Path, compiled: CompiledGraph, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(model_file), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["peaks"]["macs_per_s"] > 0
     assert {dispatch["roof"] for dispatch in found["dispatches"]} <= {"compute", "memory"}
-    assert sum(found["operators"].values()) == len(blueprint.source.nodes)
+    assert sum(found["operators"].values()) == len(compiled.source.nodes)
 
 
 def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:

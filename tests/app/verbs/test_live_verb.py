@@ -84,7 +84,7 @@ class TestWhatIsMissing:
             (("--camera", "57"), "there is no camera /dev/video57"),
             (("--camera", "gone.mp4"), "'gone.mp4' does not exist"),
             (("--camera", "garbage.mp4"), "'garbage.mp4' is not a video in a known format, or is damaged"),
-            (("--camera", "file:///etc/passwd"), "file:// is no address that can be opened"),
+            (("--camera", "file:///etc/passwd"), "file:// is not an address that can be opened"),
             ((*PATTERN, "--background", "gone.jpg"), "cannot read background gone.jpg"),
             ((*PATTERN, "--background", "gone.mp4"), "cannot read background gone.mp4"),
             ((*PATTERN, "--background", "http://a.test/b.png"), "b.png: a file is needed, an image or a recording"),

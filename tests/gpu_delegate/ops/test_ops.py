@@ -9,18 +9,18 @@ from tests.op_cases import CASES
 from tests.sketch import OpCase
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.program import Blueprint, draft
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reader import SUPPORTED_OPS, read_model
 
 RUN = [case for case in CASES if not case.refused]
 REFUSED = [case for case in CASES if case.refused]
 
 
-def blueprints(model: bytes) -> dict[str, Blueprint]:
+def compiled_graphs(model: bytes) -> dict[str, CompiledGraph]:
     """The programs that a model has on different devices, each program once."""
     graph = read_model(model)
-    found = {name: draft(graph, device) for name, device in DEVICES.items()}
-    found["unfused"] = draft(graph, DEVICES["software"], fuse=False)
+    found = {name: compile_graph(graph, device) for name, device in DEVICES.items()}
+    found["unfused"] = compile_graph(graph, DEVICES["software"], fuse=False)
     different = {tuple(kernel.source for kernel in found[name].kernels): name for name in reversed(found)}
     return {name: found[name] for name in different.values()}
 
@@ -31,7 +31,7 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, case: OpCase) -> None
     graph = read_model(model)
     inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
     wanted = on_cpu(model, inputs)
-    errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in blueprints(model).items()}
+    errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in compiled_graphs(model).items()}
     assert {name: error for name, error in errors.items() if not error <= case.tolerance} == {}
 
 
@@ -39,7 +39,7 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, case: OpCase) -> None
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_what_has_no_kernel_is_refused_by_name(case: OpCase, fuse: bool) -> None:
     with pytest.raises(UnsupportedError) as caught:
-        draft(read_model(case.model()), DEVICES["software"], fuse=fuse)
+        compile_graph(read_model(case.model()), DEVICES["software"], fuse=fuse)
     assert str(caught.value).startswith(case.refused)
     assert "\n" not in str(caught.value)
 
@@ -59,5 +59,5 @@ def test_the_comparison_can_fail(context: Context) -> None:
     model, other = case.model(seed=0), case.model(seed=1)
     graph = read_model(model)
     inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
-    found = on_gpu(context, draft(graph, DEVICES["software"]), inputs)
+    found = on_gpu(context, compile_graph(graph, DEVICES["software"]), inputs)
     assert worst(found, on_cpu(other, inputs)) > 0.1

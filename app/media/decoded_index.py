@@ -1,8 +1,7 @@
 """A recording goes in; the time stamp and the checksum of each frame of it, decoded from the start, come out.
 
-This is what "frame 1234" means, whatever packets claim and wherever decoding began: who seeks proves by it that the
-right picture came. It is made on a thread that gives way to all others, and reaches any part of a file some time
-after opening.
+This defines "frame 1234", whatever packets state and wherever decoding began: seeking verifies by it that the right
+picture came. It is built on a thread of the lowest priority, and reaches any part of a file some time after opening.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ import numpy as np
 
 from texelflow.gpu_delegate.errors import MediaError
 
-from .index import MOST_FRAMES
+from .packet_index import MOST_FRAMES
 from .sources import FileSource, VideoFrame
 
 _POLL_S = 0.02
@@ -33,7 +32,7 @@ def checksum(frame: VideoFrame) -> int:
     return found
 
 
-class Survey:
+class DecodedIndex:
     """Decodes a whole file on a thread of its own, ahead of whoever plays it.
 
     `pts` and `checksums` grow while it runs; both hold what FileSource's frames have, by number.
@@ -91,7 +90,7 @@ class Survey:
 
 
 def _give_way() -> None:
-    """Make the calling thread the least urgent one, on Linux, where threads have priorities of their own."""
+    """Give the calling thread the lowest priority, on Linux, where threads have their own."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)

@@ -1,6 +1,6 @@
-"""Pieces of text go in; a file comes out that is whole after each of them, also if the process is killed then.
+"""Pieces of text go in; a file comes out that is complete after each of them, even if the process is killed then.
 
-A piece that does not fit on the disk is taken back.
+A piece that does not fit on the disk is removed again.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ from pathlib import Path
 from texelflow.gpu_delegate.errors import MediaError
 
 
-class WholeFile:
+class AppendSafeFile:
     """A text file written piece by piece. The first piece opens it: what it replaces stays until then."""
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class WholeFile:
             ) from error
 
     def _take_back(self, file: io.FileIO) -> None:
-        """What is there of a piece that did not fit; after the first one nothing is left of the file."""
+        """Remove a piece that did not fit; if it was the first one, the file as well."""
         with contextlib.suppress(OSError):
             if self._place:
                 _write(file, self._place, self._end)

@@ -6,16 +6,16 @@ import numpy as np
 
 from ..picture.picture import Picture, PictureFormat
 from ..picture.video_frame import VideoFrame
-from .likeness import like, pixel_format_name
+from .conversion import convert_like, pixel_format_name
 from .mailbox import Mailbox
-from .source import Shot
+from .source import CapturedFrame
 from .stamps import Rate, Timeline, sane_stamp
 
 _ROWS = 16  # every 16th row is compared first
 
 
 @dataclass(frozen=True)
-class Counts:
+class IngestCounts:
     """Of pictures: captured = used + dropped + the one that may be waiting. repeated ones equal the one before.
 
     lost: how often the source had to be opened again.
@@ -27,13 +27,13 @@ class Counts:
     repeated: int = 0
     lost: int = 0
 
-    def plus(self, more: "Counts") -> "Counts":
+    def plus(self, more: "IngestCounts") -> "IngestCounts":
         """The sums."""
-        return Counts(*(one + other for one, other in zip(self._all(), more._all(), strict=True)))
+        return IngestCounts(*(one + other for one, other in zip(self._all(), more._all(), strict=True)))
 
-    def since(self, before: "Counts") -> "Counts":
+    def since(self, before: "IngestCounts") -> "IngestCounts":
         """What was counted after `before`."""
-        return Counts(*(one - other for one, other in zip(self._all(), before._all(), strict=True)))
+        return IngestCounts(*(one - other for one, other in zip(self._all(), before._all(), strict=True)))
 
     def _all(self) -> tuple[int, ...]:
         return self.captured, self.used, self.dropped, self.repeated, self.lost
@@ -43,45 +43,54 @@ class Counts:
 class Arrival:
     """A picture, ready to be stored. changed: it differs from the one before, or need not. original: as it came."""
 
-    shot: Shot
+    captured: CapturedFrame
     original: Picture
     changed: bool
 
 
-class Intake:
-    """For one capture. Its caller sees to it that one thread at a time uses it, but for `prepare`."""
+class Ingest:
+    """For one capture. Not thread-safe, except for `prepare`."""
 
     def __init__(self, format: PictureFormat | None = None) -> None:
         self.format = format  # of all frames: that of the first picture, unless one was asked for
-        self.counts = Counts()
+        self.counts = IngestCounts()
         self.stamps = ""  # where captured_ns of the last frame came from
         self._mailbox: Mailbox[VideoFrame] = Mailbox()
         self._timeline, self._rate = Timeline(), Rate()
         self._last: Picture | None = None
 
-    def prepare(self, shot: Shot, may_stand_still: bool) -> Arrival:
+    def prepare(self, captured: CapturedFrame, may_stand_still: bool) -> Arrival:
         """Compare a picture with the last one, and convert it to the format of all. Raises MediaError.
 
-        This takes its time, and changes nothing.
+        This takes some time, and changes no state.
         """
-        last, found = self._last, shot.picture
+        last, found = self._last, captured.picture
         changed = last is None or may_stand_still or not same(found, last)
         if self.format is not None and found.format != self.format:
-            shot = like(shot, self.format)
-        return Arrival(shot, found, changed)
+            captured = convert_like(captured, self.format)
+        return Arrival(captured, found, changed)
 
     def store(self, arrival: Arrival, stamps: str, now_ns: int) -> str:
-        """Take a picture in; returns what is to be said of its format, if that is another than before: "now sends"."""
-        shot, found, last = arrival.shot, arrival.original.format, self._last
-        captured_ns, sane = sane_stamp(shot.captured_ns, now_ns)
-        index, pts = self._timeline.place(captured_ns, shot.skipped)
+        """Store a picture; returns a message if its format differs from the one before: "now sends"."""
+        captured, found, last = arrival.captured, arrival.original.format, self._last
+        captured_ns, sane = sane_stamp(captured.captured_ns, now_ns)
+        index, pts = self._timeline.place(captured_ns, captured.skipped)
         frame = VideoFrame(
-            index, pts, pts / 1000, shot.picture, shot.decode_start_ns, shot.decode_ms, shot.convert, captured_ns
+            index,
+            pts,
+            pts / 1000,
+            captured.picture,
+            captured.decode_start_ns,
+            captured.decode_ms,
+            captured.convert,
+            captured_ns,
         )
         dropped = self._mailbox.put(frame)
-        self.counts = self.counts.plus(Counts(shot.skipped + 1, 0, shot.skipped + dropped, not arrival.changed))
+        self.counts = self.counts.plus(
+            IngestCounts(captured.skipped + 1, 0, captured.skipped + dropped, not arrival.changed)
+        )
         self.stamps = stamps if sane else "arrival"
-        self._rate.add(now_ns, shot.skipped + 1)
+        self._rate.add(now_ns, captured.skipped + 1)
         self._last, self.format = arrival.original, self.format or found
         return _news(found, self.format) if last is not None and found != last.format else ""
 
@@ -93,7 +102,7 @@ class Intake:
     def take(self) -> VideoFrame | None:
         """The newest frame, if it was not taken yet."""
         frame = self._mailbox.take()
-        self.counts = self.counts.plus(Counts(used=frame is not None))
+        self.counts = self.counts.plus(IngestCounts(used=frame is not None))
         return frame
 
     def fps(self, now_ns: int) -> float:
@@ -109,12 +118,12 @@ def same(one: Picture, other: Picture) -> bool:
     return all(np.array_equal(a[::step], b[::step]) for step in (_ROWS, 1) for a, b in pairs)
 
 
-def _news(found: PictureFormat, wanted: PictureFormat) -> str:
-    if found == wanted:
+def _news(found: PictureFormat, requested: PictureFormat) -> str:
+    if found == requested:
         return f"sends {_size(found)} again"
-    if found.size != wanted.size:
-        return f"now sends {_size(found)}, fitted into {_size(wanted)}"
-    return f"now sends {pixel_format_name(found)}, converted to {pixel_format_name(wanted)}"
+    if found.size != requested.size:
+        return f"now sends {_size(found)}, fitted into {_size(requested)}"
+    return f"now sends {pixel_format_name(found)}, converted to {pixel_format_name(requested)}"
 
 
 def _size(format: PictureFormat) -> str:

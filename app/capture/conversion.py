@@ -1,6 +1,6 @@
 """A picture of any size and format goes in, the same one in a given size and format comes out, its aspect kept.
 
-For cameras and streams that change in the middle: what reads the pictures is built for those of the first's format.
+For cameras and streams that change their format: readers of the pictures are built for the first one's format.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.errors import MediaError
 from ..picture.convert import Rgba
 from ..picture.picture import ImageSize, Matrix, Orientation, Picture, PictureFormat, rgba_picture
 from ..picture.video_frame import views
-from .source import Shot
+from .source import CapturedFrame
 
 _AREA, _BILINEAR = 0x20, 0x2  # libswscale's flags: to make smaller, to keep or make larger
 _CAREFUL = 0x2000 | 0x4000 | 0x40000  # full chroma interpolation, full chroma input, accurate rounding
@@ -21,15 +21,15 @@ _MATRICES: dict[Matrix, int] = {"bt709": 1, "fcc": 4, "bt601": 6, "smpte240m": 7
 _LIMITED, _FULL = 1, 2  # AVColorRange
 
 
-def like(shot: Shot, format: PictureFormat) -> Shot:
-    """The shot, scaled with black bars into a picture of the format. Raises MediaError."""
+def convert_like(captured: CapturedFrame, format: PictureFormat) -> CapturedFrame:
+    """The frame, scaled with black bars into a picture of the format. Raises MediaError."""
     try:
-        rgba = _fitted(shot.picture, format.upright_size)
+        rgba = _fitted(captured.picture, format.upright_size)
         picture = _converted(rgba, format)
     except (av.FFmpegError, ValueError) as error:
-        names = (pixel_format_name(kind) for kind in (shot.picture.format, format))
+        names = (pixel_format_name(kind) for kind in (captured.picture.format, format))
         raise MediaError("pictures cannot be converted from {} to {}; start again".format(*names)) from error
-    return replace(shot, picture=picture, convert=lambda: rgba)
+    return replace(captured, picture=picture, convert=lambda: rgba)
 
 
 def _fitted(picture: Picture, size: ImageSize) -> Rgba:

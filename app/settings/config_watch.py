@@ -11,14 +11,14 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from .config import default_path, read_config
 from .flags import flag_of
-from .settings import Settings, Value, Verb, changed, current_names, defaults, with_values
+from .settings import Settings, SettingValue, Verb, changed, current_names, defaults, with_values
 
 _INTERVAL_NS = 500_000_000
 
-Stamp = tuple[int, int, int]  # when it was written, its size, which file it is
+FileStamp = tuple[int, int, int]  # when it was written, its size, which file it is
 
 
-class Watch:
+class ConfigWatch:
     """Looks after one file: the one named, or for live the user's own, which need not be there yet.
 
     `settings` are those to begin with.
@@ -29,7 +29,7 @@ class Watch:
         path: Path | None = None,
         flags: Mapping[str, object] | None = None,
         verb: Verb = "live",
-        **unless_said: Value,
+        **unless_said: SettingValue,
     ) -> None:
         """`flags` are the values by name that were given; unless_said are defaults besides the verb's own.
 
@@ -73,7 +73,7 @@ def _implied(flags: Mapping[str, object]) -> dict[str, object]:
     return {"effect": "replace"} if flags.get("background") else {"effect": "blur"} if flags.get("blur") else {}
 
 
-def _stamp(path: Path | None) -> Stamp | None:
+def _stamp(path: Path | None) -> FileStamp | None:
     """What changes whenever the file does; None where there is none."""
     if path is None:
         return None

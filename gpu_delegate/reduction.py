@@ -1,6 +1,6 @@
-"""GLSL of vector work: nodes on 1x1xC tensors go in, steps that one work-group runs in shared memory come out.
+"""GLSL of reductions: nodes on 1x1xC tensors go in, steps that one work-group runs in shared memory come out.
 
-Squeeze-and-excite blocks are this: a mean over a map, two small matrix products, their activations. The same text
+These are squeeze-and-excite blocks: a mean over a map, two small matrix products, their activations. The same GLSL
 serves as a dispatch of its own and as the prologue of a pixel kernel, in which every work-group repeats it.
 """
 
@@ -13,13 +13,13 @@ from .ops import elementwise
 from .packing import Blob, bias_of, convolution_blocks
 from .rewrite import float_data
 
-MOST_SLICES = 1024  # of a vector that is kept in shared memory
+MOST_SLICES = 1024  # of a vector in shared memory
 
-UNROLL = 8  # loads of one turn of a mean's loop
+UNROLL = 8  # loads per iteration of a mean's loop
 
 
 def is_vector_node(graph: Graph, node: Node) -> bool:
-    """A node that vector work can do: its output is one pixel, and so are its inputs unless it is a mean."""
+    """Whether a reduction kernel can compute a node: its output is one pixel, as are its inputs unless it is a mean."""
     out = shape_of(graph.tensors[node.outputs[0]])
     if not out.is_vector or out.slices > MOST_SLICES:
         return False
@@ -33,12 +33,12 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
 
 
 def shared_bytes(graph: Graph, nodes: Sequence[Node], threads: int) -> int:
-    """Shared memory that vector work takes: its values, and a sum for each thread where there is a mean."""
+    """Shared memory that vector nodes need: their values, and a sum for each thread if there is a mean."""
     sums = threads if any(is_spatial_mean(graph, node) for node in nodes) else 0
     return TEXEL_BYTES * (sums + sum(shape_of(graph.tensors[node.outputs[0]]).slices for node in nodes))
 
 
-class VectorEmitter:
+class ReductionEmitter:
     """Steps in order; arrays in shared memory are named g0, g1, ... in the order of the nodes."""
 
     def __init__(self, graph: Graph, nodes: Sequence[Node], threads: int, inputs: dict[int, str], blob: Blob) -> None:
@@ -70,7 +70,7 @@ class VectorEmitter:
         self._line("SYNC();")
 
     def _value(self, tensor: int, at: str, slices: int) -> str:
-        """Slice `at` of a vector, or its one channel repeated where `slices` says that more are wanted."""
+        """Slice `at` of a vector, or its one channel broadcast if `slices` is not 0."""
         data = self.graph.tensors[tensor]
         channels = shape_of(data).channels
         index = "0" if channels == 1 and slices > 0 else at
@@ -83,7 +83,7 @@ class VectorEmitter:
         return text + ".xxxx" if channels == 1 and slices > 0 else text
 
     def _mean(self, node: Node) -> None:
-        """Each thread adds every n-th pixel of one slice; a thread for each slice adds those."""
+        """Each thread adds every n-th pixel of one slice; one thread per slice adds those sums."""
         shape = shape_of(self.graph.tensors[node.inputs[0]])
         target = self.arrays[node.outputs[0]]
         if shape.is_vector:  # the mean of one pixel, which may be in shared memory itself
@@ -135,7 +135,7 @@ class VectorEmitter:
         self._each(shape.slices, [f"{self.arrays[node.outputs[0]]}[o] = {text};"])
 
     def _matrix(self, node: Node) -> None:
-        """A 1x1 convolution: one thread for each output slice, weights so that neighbours read neighbouring texels."""
+        """A 1x1 convolution: one thread per output slice, weights such that adjacent threads read adjacent texels."""
         blocks = convolution_blocks(float_data(self.graph.tensors[node.inputs[1]]))[:, 0]  # (S, N, 4 in, 4 out)
         slices, outputs = blocks.shape[:2]
         weights = self.blob.add(blocks.transpose(0, 2, 1, 3))  # (S, 4 in, N, 4 out)

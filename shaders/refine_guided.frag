@@ -1,5 +1,5 @@
 #version 330
-// Mean colours and masks of cells go in; for each the weights come out by which the colours around it tell the mask,
+// Mean colours and masks of cells go in; the coefficients come out by which the mask around a cell follows from colour,
 // dot(rgb, colour) + alpha: the definition is in app/frame/guided.py.
 uniform sampler2D cells;
 out vec4 fitted;
@@ -16,7 +16,7 @@ void main() {
         for (int i = abs(j) - REACH; i <= REACH - abs(j); i++) {
             vec4 cell = texelFetch(cells, clamp(at + ivec2(i, j), ivec2(0), last), 0);
             float sure = 2.0 * cell.a - 1.0, weight = sure * sure + UNSURE;
-            vec3 color = cell.rgb - centre.rgb, weighted = weight * color;  // small numbers lose least
+            vec3 color = cell.rgb - centre.rgb, weighted = weight * color;  // small differences keep most precision
             weights += weight, masks += weight * cell.a, colors += weighted;
             products += weighted * cell.a, squares += weighted * color, mixed += weighted * color.gbr;
         }

@@ -28,7 +28,7 @@ from texelflow.gpu_delegate.graph import (
     Tensor,
     TransposeConv2D,
 )
-from texelflow.gpu_delegate.program import draft
+from texelflow.gpu_delegate.program import compile_graph
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data" / "op_vectors.json").read_text())["cases"]
 REPEATED_ALONG_AN_AXIS = {"gl/AddTest.InputTensorWithConstantHWCBroadcastWidth"}  # no kernel does this yet
@@ -176,8 +176,8 @@ RUN = [case for case in VECTORS if case["id"] not in REPEATED_ALONG_AN_AXIS]
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case["id"])
 def test_gpu_gives_what_the_original_delegate_expects(context: Context, case: Mapping[str, Any], fuse: bool) -> None:
-    blueprint = draft(Drawing(case).graph(), DEVICES["software"], fuse=fuse)
-    (found,) = on_gpu(context, blueprint, [array(value) for value in case["inputs"]])
+    compiled = compile_graph(Drawing(case).graph(), DEVICES["software"], fuse=fuse)
+    (found,) = on_gpu(context, compiled, [array(value) for value in case["inputs"]])
     wanted = array(case["expected"][0])
     finite = np.isfinite(wanted)
     assert np.array_equal(found[~finite], wanted[~finite])
@@ -188,5 +188,5 @@ def test_gpu_gives_what_the_original_delegate_expects(context: Context, case: Ma
 def test_what_repeats_along_one_axis_is_refused() -> None:
     for case in VECTORS:
         if case["id"] in REPEATED_ALONG_AN_AXIS:
-            with pytest.raises(UnsupportedError, match=r"ADD .* repeated along rows or columns"):
-                draft(Drawing(case).graph(), DEVICES["software"])
+            with pytest.raises(UnsupportedError, match=r"ADD .* broadcast along rows or columns"):
+                compile_graph(Drawing(case).graph(), DEVICES["software"])

@@ -15,7 +15,7 @@ Backend = Literal["gl", "cpu"]
 
 
 @dataclass(frozen=True)
-class Machine:
+class ComputeBackend:
     """Where the network runs, and the context to draw with; there is none if nothing needs one."""
 
     backend: Backend
@@ -23,13 +23,13 @@ class Machine:
 
     @property
     def renderer(self) -> str:
-        """Who does the work, for tables."""
+        """The renderer that does the work, for tables."""
         drawn = self.context.renderer if self.context else "nothing is drawn"
         return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
 
 
 @contextlib.contextmanager
-def open_machine(choice: str, needs_picture: bool, console: Console) -> Iterator[Machine]:
+def open_compute(choice: str, needs_picture: bool, console: Console) -> Iterator[ComputeBackend]:
     """Decide by the choice and by what OpenGL is here; `auto` says in one line why it takes the CPU.
 
     Raises UsageError for another choice, DeviceError where OpenGL is needed and missing.
@@ -37,23 +37,23 @@ def open_machine(choice: str, needs_picture: bool, console: Console) -> Iterator
     _check_choice(choice)
     with contextlib.ExitStack() as stack:
         if choice == "gl" or (choice == "auto" and _is_one_worth_it(console)):
-            yield _told(Machine("gl", stack.enter_context(open_context())), choice)
+            yield _told(ComputeBackend("gl", stack.enter_context(open_context())), choice)
         else:
-            yield _told(Machine("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None), choice)
+            yield _told(ComputeBackend("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None), choice)
 
 
-def machine_in(context: Context, choice: str, console: Console) -> Machine:
+def compute_in(context: Context, choice: str, console: Console) -> ComputeBackend:
     """The same decision for a context that is open, a window's. Raises UsageError, DeviceError."""
     _check_choice(choice)
     if choice == "gl" and not context.can_compute:
         raise DeviceError(f"{too_old(context.gl.version, context.renderer)}; update the driver or use --backend cpu")
     computes = choice == "gl" or (choice == "auto" and _is_worth_it(context, console))
-    return _told(Machine("gl" if computes else "cpu", context), choice)
+    return _told(ComputeBackend("gl" if computes else "cpu", context), choice)
 
 
-def _told(machine: Machine, choice: str) -> Machine:
-    debug.tell(debug.RUN, f"debug: --backend {choice} is {machine.backend} here: {machine.renderer}")
-    return machine
+def _told(compute: ComputeBackend, choice: str) -> ComputeBackend:
+    debug.tell(debug.RUN, f"debug: --backend {choice} is {compute.backend} here: {compute.renderer}")
+    return compute
 
 
 def _check_choice(choice: str) -> None:
@@ -62,7 +62,7 @@ def _check_choice(choice: str) -> None:
 
 
 def _is_one_worth_it(console: Console) -> bool:
-    """Whether this machine has OpenGL that is worth it; if not, one line says why."""
+    """Whether this machine has OpenGL worth running networks on; if not, one line says why."""
     try:
         with open_context() as context:
             return _is_worth_it(context, console)

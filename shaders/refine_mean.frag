@@ -1,8 +1,8 @@
 #version 330
 // Cells go in, colour in rgb, mask in alpha; a quarter as many come out: the mean colours of 2 x 2 cells, and the mean
-// masks of all around them, by which the vote knows what is surely the person and what is surely not.
+// masks of their neighbourhood, which tell the bilateral vote where the mask is certain.
 uniform sampler2D cells;
-out vec4 known;
+out vec4 means;
 
 const int AROUND = 2;  // cells on all sides
 
@@ -17,5 +17,5 @@ void main() {
             masks += cell.a;
             if (inside) colors += cell.rgb;
         }
-    known = vec4(colors / 4.0, masks / float((2 * AROUND + 2) * (2 * AROUND + 2)));
+    means = vec4(colors / 4.0, masks / float((2 * AROUND + 2) * (2 * AROUND + 2)));
 }

@@ -1,6 +1,6 @@
-"""Places and words go in; boxes, letters, bars and graphs come out over the picture, drawn by Dear ImGui.
+"""Positions and text go in; boxes, text, bars and graphs come out over the picture, drawn by Dear ImGui.
 
-Sizes are in em, the height of a line of text. Each block of text is one string, since calls cost more than letters do.
+Sizes are in em, the height of a line of text. Each block of text is one string, since calls cost more than characters.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def scale_top_ms(intervals_ms: Sequence[float], budget_ms: float) -> float:
     return next(top for top in accumulate([max(2 * budget_ms, 4.0)] + [2] * 40, float.__mul__) if top >= typical)
 
 
-class Pen:
+class Painter:
     """Dear ImGui's list of what to draw behind all its windows; x and y are pixels from the upper left corner."""
 
     def __init__(self, in_front: bool = False) -> None:
@@ -38,7 +38,7 @@ class Pen:
         self._list = imgui.get_foreground_draw_list() if in_front else imgui.get_background_draw_list()
         self.em = self._imgui.get_font_size()
         self.letter = self._imgui.calc_text_size("m").x
-        self.large_letter = max(self.letter, self.em / 2) * LARGE  # how widths are rounded is each version's own
+        self.large_letter = max(self.letter, self.em / 2) * LARGE  # versions round widths differently
         size = self._imgui.get_io().display_size
         self.width, self.height = size.x, size.y
 

@@ -1,22 +1,22 @@
 #version 330
-// Cells go in, colour in rgb, mask in alpha, and what is known around them; the same cells come out with the mask that
-// is known for like colours: the definition is in app/frame/guided.py.
+// Cells go in, colour in rgb, mask in alpha, and the means of neighbourhoods; the same cells come out with the mask of
+// similar colours around them: the definition is in app/frame/guided.py.
 uniform sampler2D cells;
-uniform sampler2D known;
+uniform sampler2D means;
 out vec4 voted;
 
 const int REACH = 3, STRIDE = 2;
 const float ALIKE = 0.04, NOVEL = 0.01, UNSURE = 0.001;
 
 void main() {
-    ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(known, 0) - 1;
+    ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(means, 0) - 1;
     vec4 centre = texelFetch(cells, at, 0);
-    float doubt = 1.0 - smoothstep(0.7, 0.95, abs(2.0 * texelFetch(known, at / 2, 0).a - 1.0));
-    int reach = doubt > 0.0 ? REACH : -1;  // few cells are in doubt, and the others are left as they are
+    float doubt = 1.0 - smoothstep(0.7, 0.95, abs(2.0 * texelFetch(means, at / 2, 0).a - 1.0));
+    int reach = doubt > 0.0 ? REACH : -1;  // few cells are uncertain; the others keep their mask
     float persons = 0.0, votes = 0.0, alike = 0.0;
     for (int j = -reach; j <= reach; j++)
         for (int i = -reach; i <= reach; i++) {
-            vec4 cell = texelFetch(known, clamp(at / 2 + STRIDE * ivec2(i, j), ivec2(0), last), 0);
+            vec4 cell = texelFetch(means, clamp(at / 2 + STRIDE * ivec2(i, j), ivec2(0), last), 0);
             vec3 apart = cell.rgb - centre.rgb;
             float sure = 2.0 * cell.a - 1.0, weight = sure * sure * sure * sure;
             persons += weight * max(sure, 0.0);

@@ -34,8 +34,8 @@ def locked(path: str | os.PathLike[str], patient: bool = False) -> Iterator[bool
         os.close(handle)
 
 
-def remove_if_left(path: Path) -> None:
-    """Unless a process works on it, or it is not ours to remove."""
+def remove_if_stale(path: Path) -> None:
+    """Remove it, unless a process uses it or it belongs to another user."""
     with contextlib.suppress(OSError), locked(path) as is_locked:
         if is_locked and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

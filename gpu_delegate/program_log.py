@@ -1,6 +1,6 @@
-"""A program's Blueprint and its dispatches go in; what DEBUG asks to see of them comes out: lines on stderr, and files.
+"""A CompiledGraph and its dispatches go in; what DEBUG asks to see of them comes out: lines on stderr, and files.
 
-The text is made by pure functions; Watch only decides which of it is due. debug.py lists the levels.
+The text is made by pure functions; ProgramLog only decides which of it is due. debug.py lists the levels.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from . import debug, hazards, memory
 from .context import Context
 from .kernel import Sides
 from .packing import Float32Array
-from .program import Blueprint, accesses_of
+from .program import CompiledGraph, accesses_of
 from .roofline import Cost, cost_of
 
 MOST_DUMPED_RUNS = 2
@@ -22,36 +22,36 @@ _NAME = 40  # characters of a name in tables
 _WAYS = {hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
 
 
-class Watch:
-    """What one program shows of itself at a level from 1 to 5. Belongs to the context's thread."""
+class ProgramLog:
+    """What one program reports at a level from 1 to 5. Use it only on the context's thread."""
 
-    def __init__(self, level: int, context: Context, blueprint: Blueprint) -> None:
-        """Says at once what is known before the first run."""
-        self._level, self._context, self._blueprint = level, context, blueprint
+    def __init__(self, level: int, context: Context, compiled: CompiledGraph) -> None:
+        """Write what is known before the first run."""
+        self._level, self._context, self._compiled = level, context, compiled
         self._runs = 0
         parts = [(debug.RUN, decision_lines), (debug.MEMORY, plan_lines), (debug.MEMORY, barrier_lines)]
         for needed, lines in parts:
-            for line in lines(blueprint) if level >= needed else ():
+            for line in lines(compiled) if level >= needed else ():
                 debug.say(line)
 
     def run(self, dispatches: Sequence[Callable[[], None]], read: Callable[[int], Float32Array]) -> None:
-        """One inference, each dispatch under its name; `read` gives a tensor of the graph."""
+        """Run one inference, each dispatch under its name; `read` returns a tensor of the graph."""
         if self._level >= debug.DISPATCHES:
             self._context.gl.glFinish()
-            debug.say(f"debug: {self._blueprint.source.name}, run {self._runs}; each dispatch is waited for")
+            debug.say(f"debug: {self._compiled.source.name}, run {self._runs}; each dispatch is waited for")
             debug.say(DISPATCH_HEADER)
-        self._dump("input", self._blueprint.graph.inputs, read)
-        for number, (kernel, dispatch) in enumerate(zip(self._blueprint.kernels, dispatches, strict=True)):
+        self._dump("input", self._compiled.graph.inputs, read)
+        for number, (kernel, dispatch) in enumerate(zip(self._compiled.kernels, dispatches, strict=True)):
             with self._context.scope(kernel.name):
                 time_ms = self._timed(dispatch)
             if self._level >= debug.DISPATCHES:
-                cost = cost_of(self._blueprint, kernel)
+                cost = cost_of(self._compiled, kernel)
                 debug.say(dispatch_line(str(number), kernel.name, kernel.grid, kernel.local, cost, time_ms))
             self._dump(f"{number:03}-{kernel.name[:_NAME]}", kernel.outputs, read)
         self._runs += 1
 
     def _timed(self, dispatch: Callable[[], None]) -> float:
-        """Milliseconds of a dispatch with the device waited for; not waited for, and meaningless, below that level."""
+        """Milliseconds of a dispatch, waiting for the device; meaningless below that level, where nothing waits."""
         start = perf_counter()
         dispatch()
         if self._level >= debug.DISPATCHES:
@@ -59,19 +59,19 @@ class Watch:
         return (perf_counter() - start) * 1e3
 
     def _dump(self, label: str, tensors: Sequence[int], read: Callable[[int], Float32Array]) -> None:
-        """Tensors as they are now: later dispatches may need their memory."""
+        """Write tensors as they are now: later dispatches may reuse their memory."""
         if self._level < debug.TENSORS or self._runs >= MOST_DUMPED_RUNS:
             return
         for tensor in tensors:
             content = io.BytesIO()
             np.save(content, read(tensor))
-            name = f"run{self._runs}-{label}-{self._blueprint.graph.tensors[tensor].name}"
+            name = f"run{self._runs}-{label}-{self._compiled.graph.tensors[tensor].name}"
             self._context.debug_files.write(name, "npy", content.getvalue())
 
 
 @contextlib.contextmanager
-def shown(context: Context, name: str, grid: Sides, group: Sides, cost: Cost) -> Iterator[None]:
-    """The same for a dispatch that is issued inside, of a pass that is no part of a network."""
+def logged_pass(context: Context, name: str, grid: Sides, group: Sides, cost: Cost) -> Iterator[None]:
+    """The same for a dispatch that is issued inside the with-block, of a pass that is not part of a network."""
     level = debug.level()
     if not level:
         yield
@@ -92,7 +92,7 @@ DISPATCH_HEADER = (
 
 
 def dispatch_line(number: str, name: str, grid: Sides, group: Sides, cost: Cost, time_ms: float) -> str:
-    """One row under DISPATCH_HEADER; bytes are those that must move at least."""
+    """One row under DISPATCH_HEADER; bytes are the least that must be moved."""
     seconds = max(time_ms, 1e-6) / 1e3
     return (
         f"{number:>4} {_cut(name):<{_NAME}} {_sides(grid):>13} {_sides(group):>11} "
@@ -101,48 +101,48 @@ def dispatch_line(number: str, name: str, grid: Sides, group: Sides, cost: Cost,
     )
 
 
-def decision_lines(blueprint: Blueprint) -> Iterator[str]:
-    """What became of the model: its passes, and what it takes."""
-    yield f"debug: {blueprint.source.name}: {len(blueprint.source.nodes)} ops, {len(blueprint.kernels)} dispatches"
-    for report in blueprint.passes:
+def decision_lines(compiled: CompiledGraph) -> Iterator[str]:
+    """The passes that were applied to the model, and the memory that it needs."""
+    yield f"debug: {compiled.source.name}: {len(compiled.source.nodes)} ops, {len(compiled.kernels)} dispatches"
+    for report in compiled.passes:
         declined = f", declined {len(report.declined)} times ({report.declined[0]})" if report.declined else ""
         yield f"debug: pass {report.name}: applied {report.applied} times{declined}"
-    if blueprint.declined:
-        yield f"debug: fusion declined {len(blueprint.declined)} times ({blueprint.declined[0]})"
-    weights_bytes = sum(kernel.weights.nbytes for kernel in blueprint.kernels)
-    yield f"debug: {blueprint.plan.total_bytes:,} bytes planned for tensors, {weights_bytes:,} for weights"
+    if compiled.declined:
+        yield f"debug: fusion declined {len(compiled.declined)} times ({compiled.declined[0]})"
+    weights_bytes = sum(kernel.weights.nbytes for kernel in compiled.kernels)
+    yield f"debug: {compiled.plan.total_bytes:,} bytes planned for tensors, {weights_bytes:,} for weights"
 
 
-def plan_lines(blueprint: Blueprint) -> Iterator[str]:
-    """Each tensor's place in the arena, and the dispatches from and to which it lives."""
-    apart, least = memory.naive(blueprint.records).total_bytes, memory.lower_bound_bytes(blueprint.records)
+def plan_lines(compiled: CompiledGraph) -> Iterator[str]:
+    """Each tensor's place in the arena, and the first and last dispatch of its lifetime."""
+    apart, least = memory.naive(compiled.records).total_bytes, memory.lower_bound_bytes(compiled.records)
     yield (
-        f"debug: memory plan: {len(blueprint.records)} tensors in {blueprint.plan.total_bytes:,} bytes, "
+        f"debug: memory plan: {len(compiled.records)} tensors in {compiled.plan.total_bytes:,} bytes, "
         f"{apart:,} apart, at least {least:,}"
     )
     yield f"{'from':>12} {'to byte':>12} {'alive':>9}  {'tensor':<{_NAME}}  shape"
-    for record in sorted(blueprint.records, key=lambda r: (r.first_task, blueprint.plan.offsets[r.tensor])):
-        start, tensor = blueprint.plan.offsets[record.tensor], blueprint.graph.tensors[record.tensor]
+    for record in sorted(compiled.records, key=lambda r: (r.first_task, compiled.plan.offsets[r.tensor])):
+        start, tensor = compiled.plan.offsets[record.tensor], compiled.graph.tensors[record.tensor]
         alive = f"{record.first_task}-{record.last_task}"
         shape = "x".join(map(str, tensor.shape))
         yield f"{start:>12,} {start + record.size_bytes:>12,} {alive:>9}  {_cut(tensor.name):<{_NAME}}  {shape}"
 
 
-def barrier_lines(blueprint: Blueprint) -> Iterator[str]:
+def barrier_lines(compiled: CompiledGraph) -> Iterator[str]:
     """Each barrier with what would be unordered without it."""
-    found = hazards.reasons(accesses_of(blueprint), blueprint.barriers)
-    yield f"debug: barriers: {sum(bool(bits) for bits in blueprint.barriers)} before {len(found)} dispatches"
+    found = hazards.reasons(accesses_of(compiled), compiled.barriers)
+    yield f"debug: barriers: {sum(bool(bits) for bits in compiled.barriers)} before {len(found)} dispatches"
     for number, reasons in enumerate(found):
         if reasons:
-            ways = " and ".join(name for bit, name in _WAYS.items() if blueprint.barriers[number] & bit)
-            why = "; ".join(dict.fromkeys(_reason(blueprint, number, *reason) for reason in reasons))
-            yield f"{number:>4} {_cut(blueprint.kernels[number].name):<{_NAME}} {ways}: {why}"
+            ways = " and ".join(name for bit, name in _WAYS.items() if compiled.barriers[number] & bit)
+            why = "; ".join(dict.fromkeys(_reason(compiled, number, *reason) for reason in reasons))
+            yield f"{number:>4} {_cut(compiled.kernels[number].name):<{_NAME}} {ways}: {why}"
 
 
-def _reason(blueprint: Blueprint, number: int, earlier: int, access: hazards.Access) -> str:
-    kernel = blueprint.kernels[number]
+def _reason(compiled: CompiledGraph, number: int, earlier: int, access: hazards.Access) -> str:
+    kernel = compiled.kernels[number]
     tensors = kernel.outputs if access.writes else kernel.inputs
-    offsets, names = blueprint.plan.offsets, blueprint.graph.tensors
+    offsets, names = compiled.plan.offsets, compiled.graph.tensors
     name = next(_cut(names[t].name) for t in tensors if offsets.get(t) == access.start)
     run = "" if earlier < number else " of the run before"
     return (

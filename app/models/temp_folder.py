@@ -1,4 +1,4 @@
-"""A folder goes in; a new folder in it comes out to work in, which goes at the end, or at least before the next one."""
+"""A folder goes in; a new temporary folder in it comes out, removed at the end or before the next one."""
 
 import contextlib
 import shutil
@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..leftovers import locked, remove_if_left
+from ..stale_files import locked, remove_if_stale
 
 _PREFIX = ".fetch-"
 
 
 @contextlib.contextmanager
-def workplace(parent: Path) -> Iterator[Path]:
+def temp_folder(parent: Path) -> Iterator[Path]:
     """A new folder in `parent`, which is made if need be. Raises OSError."""
     parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -25,11 +25,11 @@ def workplace(parent: Path) -> Iterator[Path]:
 
 
 def clean(parent: Path) -> None:
-    """Remove what was left behind in a folder, unless somebody else is at it; harmless where there is no folder."""
+    """Remove stale folders, unless another process is doing so; harmless if the folder does not exist."""
     with contextlib.suppress(OSError), locked(parent):
         _remove_all_left(parent)
 
 
 def _remove_all_left(parent: Path) -> None:
     for old in parent.glob(f"{_PREFIX}*"):
-        remove_if_left(old)
+        remove_if_stale(old)

@@ -1,7 +1,7 @@
 """A recording's packets go in, undecoded; the time stamps of its frames and where decoding may begin come out.
 
-What packets say is quickly read, but is a claim: some become no frame, some share a stamp. Who seeks by it has to look
-at what then comes out of the decoder.
+Packets are quickly read, but not reliable: some give no frame, some share a time stamp. Seeking by them has to verify
+what the decoder gives.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ _POLL_S = 0.02
 
 
 @dataclass(frozen=True)
-class Claims:
-    """What packets say: `pts` of the frames in order of display, `key_pts` of the key frames among them.
+class PacketTimes:
+    """The times that packets state: `pts` of the frames in order of display, `key_pts` of the key frames among them.
 
     `key_seeks` are the stamps that find the key frames' packets when seeking. `sound` says that each packet has a stamp
     of its own, so that the n-th of `pts` may be taken for frame n.
@@ -48,11 +48,11 @@ class Claims:
         return bisect_left(self.pts, self.key_pts[keys - 1]) if keys else 0
 
 
-def arrange(stamps: Sequence[int], keys: Sequence[int], seeks: Sequence[int], sound: bool = True) -> Claims:
-    """Claims of packets given in any order; a stamp that two packets share is kept once, and is not sound."""
+def arrange(stamps: Sequence[int], keys: Sequence[int], seeks: Sequence[int], sound: bool = True) -> PacketTimes:
+    """Times of packets given in any order; a stamp that two packets share is kept once, and then `sound` is false."""
     in_order = np.unique(np.array(stamps, np.int64))
     key_order = np.argsort(np.array(keys, np.int64), kind="stable")
-    return Claims(
+    return PacketTimes(
         _integers(in_order),
         _integers(np.array(keys, np.int64)[key_order]),
         _integers(np.array(seeks, np.int64)[key_order]),
@@ -64,14 +64,14 @@ def _integers(values: npt.NDArray[np.int64]) -> Sequence[int]:
     return array("q", values.tobytes())
 
 
-class TimeIndex:
-    """Reads all packets of a file on a thread of its own; `claims` is None until it has them.
+class PacketIndex:
+    """Reads all packets of a file on a thread of its own; `packet_times` is None until it has them.
 
     pts are those of FileSource's frames: `offset` is what it takes from the stamps of an AVI file, else 0.
     """
 
     def __init__(self, path: str, offset: int = 0) -> None:
-        self.claims: Claims | None = None
+        self.packet_times: PacketTimes | None = None
         self._path, self._offset = path, offset
         self._ready, self._unwanted = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -80,18 +80,18 @@ class TimeIndex:
     @property
     def count(self) -> int | None:
         """How many frames the packets promise."""
-        return len(self.claims.pts) if self.claims else None
+        return len(self.packet_times.pts) if self.packet_times else None
 
     def index_at(self, pts: int) -> int | None:
         """The number of the frame that is on the screen at a time stamp."""
-        return self.claims.index_at(pts) if self.claims else None
+        return self.packet_times.index_at(pts) if self.packet_times else None
 
     def keyframe_before(self, index: int) -> int | None:
         """The number of the last key frame up to a frame; 0 where there is none."""
-        return self.claims.keyframe_before(index) if self.claims else None
+        return self.packet_times.keyframe_before(index) if self.packet_times else None
 
     def wait(self, timeout_s: float, unwanted: Callable[[], bool] = lambda: False) -> None:
-        """Until `claims` are there, or the time is over, or `unwanted` says so."""
+        """Until `packet_times` are there, or the time is over, or `unwanted` says so."""
         for _ in range(round(timeout_s / _POLL_S)):
             if self._ready.wait(_POLL_S) or unwanted():
                 return
@@ -105,13 +105,13 @@ class TimeIndex:
         try:
             container, _ = open_recording(self._path)
             with container:
-                self.claims = self._read(container, pick_stream(container, self._path))
+                self.packet_times = self._read(container, pick_stream(container, self._path))
         except MediaError:  # the file vanished or changed since it was opened for playing, which will tell
-            self.claims = arrange([], [], [], sound=False)
+            self.packet_times = arrange([], [], [], sound=False)
         finally:
             self._ready.set()
 
-    def _read(self, container: av.container.InputContainer, stream: av.VideoStream) -> Claims:
+    def _read(self, container: av.container.InputContainer, stream: av.VideoStream) -> PacketTimes:
         stamps, keys, seeks = array("q"), array("q"), array("q")
         by_dts = container.format.name == "avi"
         by_pts = "matroska" in container.format.name  # whose index has times of display; others seek by decoding time

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from texelflow.app.capture.likeness import like, pixel_format_name
+from texelflow.app.capture.conversion import convert_like, pixel_format_name
 from texelflow.app.capture.raw import rgba_of
-from texelflow.app.capture.source import Shot
+from texelflow.app.capture.source import CapturedFrame
 from texelflow.app.picture.convert import Rgba
 from texelflow.app.picture.picture import ImageSize, Orientation, PictureFormat, rgba_picture
 
@@ -31,7 +31,7 @@ def scene(size: ImageSize) -> Rgba:
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: f"{pixel_format_name(format)} {format.orientation}")
 def test_every_format_can_be_had(format: PictureFormat) -> None:
-    shot = like(Shot(rgba_picture(scene((64, 48)))), format)
+    shot = convert_like(CapturedFrame(rgba_picture(scene((64, 48)))), format)
     assert shot.picture.format == format
     assert tuple(plane.shape for plane in shot.picture.planes) == format.plane_shapes
     assert shot.convert is not None
@@ -52,8 +52,8 @@ def test_every_format_can_be_had(format: PictureFormat) -> None:
     ],
 )
 def test_the_aspect_is_kept(size: ImageSize, into: ImageSize, inner: tuple[int, int, int, int]) -> None:
-    white = Shot(rgba_picture(np.full((size[1], size[0], 4), 255, np.uint8)))
-    fitted = like(white, PictureFormat(into)).picture.planes[0]
+    white = CapturedFrame(rgba_picture(np.full((size[1], size[0], 4), 255, np.uint8)))
+    fitted = convert_like(white, PictureFormat(into)).picture.planes[0]
     left, top, width, height = inner
     expected = np.zeros((into[1], into[0], 4), np.uint8)
     expected[..., 3] = 255
@@ -63,9 +63,9 @@ def test_the_aspect_is_kept(size: ImageSize, into: ImageSize, inner: tuple[int, 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: f"{pixel_format_name(format)} {format.orientation}")
 def test_every_format_can_be_converted(format: PictureFormat) -> None:
-    stored = like(Shot(rgba_picture(scene((64, 48)))), format).picture
+    stored = convert_like(CapturedFrame(rgba_picture(scene((64, 48)))), format).picture
     double = 2 * format.upright_size[0], 2 * format.upright_size[1]
-    seen = like(Shot(stored), PictureFormat(double)).picture.planes[0]
+    seen = convert_like(CapturedFrame(stored), PictureFormat(double)).picture.planes[0]
     assert np.abs(seen.astype(int) - scene(double).astype(int)).max() <= 10
 
 
@@ -74,5 +74,5 @@ def test_colours_stay() -> None:
     rgba = np.ascontiguousarray(colours.repeat(48, 0).repeat(16, 1))
     for format in FORMATS[2:8]:
         if format.size == (64, 48):
-            wide = like(Shot(rgba_picture(rgba)), format).picture
+            wide = convert_like(CapturedFrame(rgba_picture(rgba)), format).picture
             assert np.abs(rgba_of(wide)[24, [16, 32, 48], :3].astype(int) - colours[0, :, :3]).max() <= 6

@@ -181,10 +181,11 @@ class Program:
         For models that take no pictures, and for checks: it copies values into another order, while frames go up as
         textures.
         """
-        place = self._ranges[tensor]
-        shape = place.shape
-        checked = check_values(values, self.compiled.graph.tensors[tensor])
-        values_hwc = checked.reshape(shape.height, shape.width, shape.channels)
+        self._upload(self._ranges[tensor], check_values(values, self.compiled.graph.tensors[tensor]))
+
+    def _upload(self, place: TensorRange, values: Float32Array) -> None:
+        """Values of as many elements, whatever they are."""
+        values_hwc = values.reshape(place.shape.height, place.shape.width, place.shape.channels)
         texels = np.ascontiguousarray(to_memory(values_hwc, place.storage))
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
         self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 CHECKOUT = Path(__file__).parent.parent
 PACKAGES = ("app", "gpu_delegate", "shaders", "assets")
-RESOURCES = ("*.py", "*.comp", "*.glsl", "*.vert", "*.frag", "*.mp4", "*.png", "*.jpg", "*.md")
+RESOURCES = ("*.py", "*.comp", "*.glsl", "*.vert", "*.frag", "*.mp4", "*.png", "*.jpg", "*.md", "*.service")
 LICENCES = ("LICENSE", "NOTICE")
 PIP = (sys.executable, "-m", "pip", "-q", "--disable-pip-version-check")
 

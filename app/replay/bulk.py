@@ -122,7 +122,7 @@ def _check_several(each: ReplayOptions, inputs: int) -> None:
 def _folders(targets: Sequence[Target], named: Mapping[str, str]) -> Iterator[str]:
     """Those that are named, where files get names of their own in them."""
     for name, path in named.items():
-        if path and any(target.outputs[name] != path for target in targets):
+        if path and any(Path(target.outputs[name]) != Path(path) for target in targets):
             yield path
 
 
@@ -169,7 +169,8 @@ def _digest(each: MediaInput, settings: Settings, options: ReplayOptions) -> str
     with contextlib.suppress(OSError):
         found = os.stat(each.path)
         told.append(f"{found.st_size} bytes of {found.st_mtime_ns}")
-    return f"texelflow {version('texelflow')} {hashlib.sha256(os.linesep.join(told).encode()).hexdigest()[:32]}"
+    digest = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()[:32]
+    return f"texelflow {version('texelflow')} {digest}"
 
 
 def _tell_of_left(inputs: Sequence[MediaInput], console: Console) -> None:

@@ -11,6 +11,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from ..files import Files, Read, Write
 from ..frame.moving_background import check_background
+from ..media.media_inputs import input_kind
 from ..media.sources import Position
 from ..session.derived import check_videos, chosen_look_of, reads_of, writes_any, writes_of
 from ..session.pacing import FASTEST, SLOWEST
@@ -68,8 +69,8 @@ def files_of(options: ReplayOptions, settings: Settings) -> Files:
     kinds = {"--log": "log", "--trace": "trace"}
     reports = [Write(flag, path, kinds[flag]) for flag, path in named if path]  # type: ignore[arg-type]
     return Files(
-        (Read("the input itself", options.file), *reads_of(settings, options.config)),
-        (*writes_of(settings), *reports),
+        (Read("the input itself", options.file), *reads_of(settings, options.config, "replay")),
+        (*writes_of(settings, input_kind(str(options.file)) == "picture"), *reports),
     )
 
 

@@ -14,7 +14,7 @@ from ..media.feed import Feed
 from ..media.media_inputs import open_input
 from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
-from ..models.loading import load_segmentation
+from ..models.loading import SegmentationModel, load_segmentation
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
 from ..outputs.png_files import PIPE
@@ -68,17 +68,20 @@ class _Opened:
 
     recording: Recording | SeekableSource
     source: SessionSource
+    model: SegmentationModel
     host: SessionHost
 
 
 def _open(options: ReplayOptions, watch: ConfigWatch, console: Console, stack: contextlib.ExitStack) -> _Opened:
     settings = watch.settings
     recording, source = (source_to_watch if options.window else source_to_run)(options, settings, stack)
+    with console.download() as progress:  # fetched and read before anything is opened to show it
+        model = load_segmentation(settings.model, spec_of(settings, settings.model), progress)
     if options.window:
         host = open_host_with_window(source, "replay", watch, console)
     else:
         host = _host_without_window(watch, console)
-    return _Opened(recording, source, stack.enter_context(host))
+    return _Opened(recording, source, model, stack.enter_context(host))
 
 
 @contextlib.contextmanager
@@ -136,19 +139,13 @@ def _run(
 ) -> tuple[dict[str, Any], int | None]:
     """All frames, until the end, a person or a signal: the figures, and the signal."""
     host = opened.host
-    with host.console.download() as progress:
-        model = load_segmentation(settings.model, spec_of(settings, settings.model), progress)
 
     def check_files(changed: Settings) -> None:
         settle(files_of(options, changed), force)  # while all was compiled others may have written
 
     with contextlib.ExitStack() as stack:
-        session = stack.enter_context(open_session(host, opened.source, model, settings, check_files))
+        session = stack.enter_context(open_session(host, opened.source, opened.model, settings, check_files))
         check_files(settings)
-        if not (options.window or writes_any(settings) or options.log or options.trace):
-            host.console.note(
-                "nothing is written, this only measures: --out FILE records the result, --window shows it"
-            )
         reports = stack.enter_context(_reports(options, session))
         host.observers.append(reports.add)
         with stop_flag() as stopped, _progress(options, opened, report) as shown:

@@ -37,6 +37,7 @@ def summarize_replay(
         "interrupted": interrupted,
         "cut_off": source.truncated is not None,
         "written": session.written,
+        "only_measured": not (options.window or session.written),
         "warnings": _warnings(options, settings, source, parts),
     }
 

@@ -73,20 +73,31 @@ def work_of(settings: Settings) -> Work:
     return Work(settings.every, settings.skip_still, settings.still_db, settings.auto)
 
 
-def reads_of(settings: Settings, config: Path | None) -> tuple[Read, ...]:
+def reads_of(settings: Settings, config: Path | None, verb: Verb) -> tuple[Read, ...]:
     """Of the disk, but for the source itself; `config` is the file of settings."""
     reads = [Read("the file of settings", config)] if config else []
-    reads += [Read("a model", model_path(name)) for name in (settings.model, settings.small_model) if name]
+    reads.append(Read("the model", model_path(settings.model)))
+    if verb == "live" and settings.small_model:
+        reads.append(Read("the small model", model_path(settings.small_model)))
     background = chosen_look_of(settings).background
     return (*reads, Read("the background", background)) if background else tuple(reads)
 
 
-def writes_of(settings: Settings) -> tuple[Write, ...]:
-    """The outputs that settings name."""
+def writes_of(settings: Settings, one_picture: bool = False) -> tuple[Write, ...]:
+    """The outputs that settings name; a source of one_picture alone makes single PNG files."""
+
+    def kind(name: str) -> FileKind:
+        path = Path(name)
+        return "pictures" if wants_folder(path) else "picture" if one_picture and is_picture(path) else "video"
+
     named: list[tuple[str, str, FileKind]] = [
-        ("--out", settings.out, _kind(settings.out)),
-        ("--masks", settings.masks, _kind(settings.masks)),
-        ("--cutouts", settings.cutouts, "pictures"),
+        ("--out", settings.out, kind(settings.out)),
+        ("--masks", settings.masks, kind(settings.masks)),
+        (
+            "--cutouts",
+            settings.cutouts,
+            "picture" if one_picture and is_picture(Path(settings.cutouts)) else "pictures",
+        ),
     ]
     return tuple(Write(flag, Path(path), kind) for flag, path, kind in named if path and path != PIPE)
 
@@ -122,7 +133,3 @@ def check_videos(settings: Settings, strict: bool) -> None:
                 choose_encoding(ending, writing.codec, writing.quality, alpha and (strict or ending in TRANSPARENT))
             except UsageError as error:
                 raise UsageError(f"{flag} {name}: {error}") from None
-
-
-def _kind(path: str) -> FileKind:
-    return "pictures" if wants_folder(Path(path)) else "picture" if is_picture(Path(path)) else "video"

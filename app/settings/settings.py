@@ -74,7 +74,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
-            "background": "a file, or a colour such as #3366cc",
+            "background": "a file, an image or a recording, or a colour such as #3366cc,",
         }
         return others.get(self.kind, "text on one line")
 

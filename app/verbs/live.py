@@ -134,7 +134,7 @@ def check(settings: Settings, config: Path | None) -> None:
 
 def check_files(settings: Settings, config: Path | None) -> None:
     """Raise UsageError for outputs that are read, too, or cannot be written; those there get the next free number."""
-    reads = (Read("the camera", Path(settings.camera)), *reads_of(settings, config))
+    reads = (Read("the camera", Path(settings.camera)), *reads_of(settings, config, "live"))
     settle(Files(reads, tuple(write.numbered() for write in writes_of(settings))))
 
 

@@ -154,7 +154,7 @@ class TestWithoutWindow:
         """The last section is reached, and its box clicked."""
         with panel(context) as scrolled:
             scrolled.click(500, 464)  # unfolds Window
-            scrolled.do(Moved(500, 300), *[Wheel(0, -5)] * 8)
+            scrolled.do(Moved(500, 300), *[Wheel(0, -5)] * 16)
             for y in range(400, 470, 6):
                 scrolled.click(BOXES, y)
             assert {"overlay", "fullscreen"} & {*changed(PLAIN, scrolled.settings)}

@@ -107,7 +107,10 @@ def test_a_look_has_all_that_was_said() -> None:
         ({"threshold": -0.1}, "--threshold -0.1: a number from 0 to 1"),
         ({"softness": float("nan")}, "--softness nan: a number from 0 to 1"),
         ({"gamma": 0.0}, "--gamma 0: a number from 0.1 to 10"),
-        ({"background": "https://example.org/beach.jpg"}, "a file, or a colour such as #3366cc is needed"),
+        (
+            {"background": "https://example.org/beach.jpg"},
+            "a file, an image or a recording, or a colour such as #3366cc, is needed",
+        ),
     ],
 )
 def test_what_is_out_of_range_is_refused(flags: dict[str, object], complaint: str) -> None:

@@ -14,7 +14,7 @@ from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
-from ..settings.settings import Settings, setting_size
+from ..settings.settings import Settings, Verb, setting_size
 from .workload import Work
 
 LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake of masks that are steady from there on
@@ -86,18 +86,14 @@ def reads_of(settings: Settings, config: Path | None, verb: Verb) -> tuple[Read,
 def writes_of(settings: Settings, one_picture: bool = False) -> tuple[Write, ...]:
     """The outputs that settings name; a source of one_picture alone makes single PNG files."""
 
-    def kind(name: str) -> FileKind:
+    def kind(name: str, otherwise: FileKind = "video") -> FileKind:
         path = Path(name)
-        return "pictures" if wants_folder(path) else "picture" if one_picture and is_picture(path) else "video"
+        return "pictures" if wants_folder(path) else "picture" if one_picture and is_picture(path) else otherwise
 
     named: list[tuple[str, str, FileKind]] = [
         ("--out", settings.out, kind(settings.out)),
         ("--masks", settings.masks, kind(settings.masks)),
-        (
-            "--cutouts",
-            settings.cutouts,
-            "picture" if one_picture and is_picture(Path(settings.cutouts)) else "pictures",
-        ),
+        ("--cutouts", settings.cutouts, kind(settings.cutouts, "pictures")),
     ]
     return tuple(Write(flag, Path(path), kind) for flag, path, kind in named if path and path != PIPE)
 

@@ -17,6 +17,8 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
         return
     for line in summary["written"]:
         console.say(line)
+    if summary["only_measured"]:
+        console.say("nothing was written, this only measured: --out FILE records the result, --window shows it")
     read_back = summary["stage_readback_bytes"]
     rows = [
         (name, *(times[key] for key in _PERCENTILES), read_back.get(name, 0) // frames)

@@ -1,6 +1,7 @@
 """What Linux tells of video devices, read from recorded structures; the list of cameras that a person sees."""
 
 import errno
+import json
 import struct
 import sys
 from pathlib import Path

@@ -160,4 +160,4 @@ def test_pipes(inputs: Path) -> None:
 def test_measuring_is_said(inputs: Path, texelflow: Command) -> None:
     result = texelflow("replay", "in/two.mkv")
     assert result.code == 0
-    assert "nothing is written, this only measures" in result.err
+    assert "nothing was written, this only measured" in result.out

@@ -46,6 +46,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if number < FRAMES:
                 packet.stream = stream
                 copy.mux(packet)
+    shutil.copy(path, path.with_name("talk.mkv"))
+    path.with_name("photos").mkdir()
+    shutil.copy(ROOT / "assets" / "demo.jpg", path.with_name("photos"))
     return path
 
 
@@ -74,7 +77,7 @@ def test_command_with_a_window(line: str, recording: Path, display: Display) -> 
 def test_command(
     line: str, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copy(recording, tmp_path)
+    shutil.copytree(recording.parent, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     result = Command(capsys)(*shlex.split(line.partition(" > ")[0])[1:])
     assert result.code == 0, result.err
@@ -84,7 +87,7 @@ def test_command(
 def test_outputs_are_where_the_readme_says(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copy(recording, tmp_path)
+    shutil.copytree(recording.parent, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     line = next(line for line in commands("texelflow") if "--masks" in line)
     assert Command(capsys)(*shlex.split(line)[1:]).code == 0

@@ -153,7 +153,8 @@ class TestWithoutWindow:
     def test_it_scrolls(self, context: Context) -> None:
         """The last section is reached, and its box clicked."""
         with panel(context) as scrolled:
-            scrolled.click(500, 464)  # unfolds Window
+            scrolled.do(Moved(500, 300), *[Wheel(0, -5)] * 8)
+            scrolled.click(500, 452)  # unfolds Window
             scrolled.do(Moved(500, 300), *[Wheel(0, -5)] * 16)
             for y in range(400, 470, 6):
                 scrolled.click(BOXES, y)

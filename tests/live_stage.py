@@ -32,7 +32,8 @@ from texelflow.app.models.loading import load_segmentation
 from texelflow.app.session.clock import NewestWins
 from texelflow.app.session.hud import Hud
 from texelflow.app.session.opening import open_host_with_window, open_session
-from texelflow.app.session.session import Session, SessionParts
+from texelflow.app.session.parts import SessionParts
+from texelflow.app.session.session import Session
 from texelflow.app.session.view import WindowView
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from texelflow.app.window import library, window
+from texelflow.app import glfw_library
+from texelflow.app.window import window
 from texelflow.gpu_delegate import context
 
 FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -48,7 +49,7 @@ def _no_devices(request: pytest.FixtureRequest) -> Iterator[None]:
             for name, value in _NO_DRIVERS.items():
                 patch.setenv(name, value)
             patch.setattr(context, "_open_native", _refuse_opengl)
-            for module in (library, window):
+            for module in (glfw_library, window):
                 patch.setattr(module, "load_glfw", _refuse_window)
         yield
 

@@ -12,6 +12,17 @@ MODERNGL = {"moderngl", "glcontext"}
 MAY_IMPORT_MODERNGL = {"context.py", "runtime.py", "delegate.py"}
 MAY_IMPORT_CONTEXT = {"runtime.py", "delegate.py", "program_log.py"}
 MOST_LINES = 500
+FLOORS = (  # folders of app/ from the ground up
+    ("picture",),
+    ("models", "media"),
+    ("frame", "capture"),
+    ("settings",),
+    ("outputs", "overlay"),
+    ("window",),
+    ("session",),
+    ("live", "replay"),
+    ("verbs", "bench"),
+)
 SAME_PROTOCOL = {
     "main",  # what runs when Python is started with a module
     "Program",  # the public class holds one of the engine's, and does the same on a thread of its own
@@ -68,6 +79,25 @@ def test_a_name_has_one_meaning() -> None:
     assert len(places) > 500, "the scan finds the program's names"
     twice = {name: files for name, files in places.items() if len(files) > 1 and name not in SAME_PROTOCOL}
     assert not twice
+
+
+def floor_of(name: str) -> int | None:
+    """How far up a module of the program stands; None for those beside the folders."""
+    parts = name.split(".")
+    found = [floor for floor, rooms in enumerate(FLOORS) if len(parts) > 1 and parts[0] == "app" and parts[1] in rooms]
+    return found[0] if found else None
+
+
+def test_no_import_runs_upward() -> None:
+    """A folder may use itself and those below it; whoever reads one needs to know none above."""
+    folders = {path.name for path in (ROOT / "app").iterdir() if (path / "__init__.py").exists()} - {"api"}
+    assert {room for rooms in FLOORS for room in rooms} == folders
+    for file in sorted((ROOT / "app").rglob("*.py")):
+        own = floor_of(".".join(file.relative_to(ROOT).with_suffix("").parts))
+        for name in imported(file):
+            floor = floor_of(name)
+            if own is not None and floor is not None and file.parent.name != name.split(".")[1]:
+                assert floor < own, f"{file} imports {name}"
 
 
 def test_engine_imports() -> None:

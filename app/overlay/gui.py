@@ -13,9 +13,9 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import one_line
+from ..glfw_library import library_named
 from ..picture.preprocess import ImageSize
 from ..signals import postponed
-from ..window.library import library_named
 from .inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 
 FONT_PX = 13.0  # at scale 1

@@ -6,7 +6,8 @@ from ..console import counted
 from ..frame.run_stats import RunStats
 from ..media.recording import Recording
 from ..media.seeking import SeekableSource
-from ..session.session import Session, SessionParts
+from ..session.parts import SessionParts
+from ..session.session import Session
 from ..settings.settings import Settings
 from .options import ReplayOptions
 

@@ -35,7 +35,7 @@ class Due:
     lead: bool = False
 
 
-class Clock(Protocol):
+class FrameClock(Protocol):
     """What a session asks of its source. keeps_all: every frame counts, none may be dropped."""
 
     looks_ahead: bool

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
@@ -20,10 +20,8 @@ from ..settings.settings import Settings, SettingValue, changed, specs, while_ru
 from ..window.keys import TABLES, Action, Command, Key, action_of
 from .derived import chosen_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
 from .hud import Hud
+from .parts import SessionParts
 from .playback import Playback
-
-if TYPE_CHECKING:
-    from .session import SessionParts
 
 _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
     "out": "recording",
@@ -47,7 +45,7 @@ class Controller:
         self,
         settings: Settings,
         watch: ConfigWatch,
-        parts: "SessionParts",
+        parts: SessionParts,
         check_files: Callable[[Settings], None],
     ) -> None:
         """The stages have been made by these settings. check_files raises for outputs that may not be written."""

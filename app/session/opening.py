@@ -29,11 +29,12 @@ from ..window.loading_screen import LoadingScreen
 from ..window.opening import open_window
 from ..window.screen import Screen
 from ..window.window import Window
-from .clock import Clock
+from .clock import FrameClock
 from .controller import Controller
 from .derived import chosen_look_of, refinement_of, work_of, writing_of
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
-from .session import Session, SessionParts, facts_of
+from .parts import SessionParts, facts_of
+from .session import Session
 from .view import NoView, View, WindowView
 from .workload import Workload
 
@@ -45,7 +46,7 @@ class SessionSource:
     `peek` tells the first frame, to be shown meanwhile, once there is one.
     """
 
-    clock: Clock
+    clock: FrameClock
     format: PictureFormat
     timing: Timing
     title: str

@@ -5,57 +5,30 @@ reading files.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter_ns
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
 from ..capture.supervise import CapturePhase, CaptureState
-from ..frame.figures import Figures
-from ..frame.pipeline import FrameRecord, Pipeline
+from ..frame.pipeline import FrameRecord
 from ..frame.run_stats import RunStats
 from ..models.loading import SegmentationModel, load_segmentation
-from ..outputs.outputs import Outputs
-from ..outputs.screenshots import Screenshots
 from ..overlay.controls import controls
-from ..overlay.panel import Facts
 from ..picture.video_frame import VideoFrame
-from ..settings.settings import Verb
-from .clock import LIVE, Clock, Due, NewestWins
+from .clock import LIVE, Due, NewestWins
 from .controller import Controller
 from .derived import chosen_look_of, refinement_of, spec_of
 from .hud import Hud
-from .model_stages import SharedParts, Steps, SwitchableStages, stages_in_steps
+from .model_stages import Steps, stages_in_steps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
-from .playback import Playback
-from .view import View
-from .workload import Workload, busy_ms
+from .parts import SessionParts, facts_of
+from .workload import busy_ms
 
 _IDLE_S = 0.25  # how long a signal may go unheard while nothing moves
 _PANEL_S = 1 / 60  # between two pictures of the panel, while nothing else moves
 _SHOT_S = 0.02  # between two looks at what other threads do
-
-
-@dataclass(frozen=True)
-class SessionParts:
-    """What a session is made of; whoever opened it frees it."""
-
-    verb: Verb
-    view: View
-    clock: Clock
-    shared: SharedParts
-    stages: SwitchableStages
-    outputs: Outputs
-    pipeline: Pipeline
-    screenshots: Screenshots | None  # None without a window
-    workload: Workload
-    figures: Figures
-
-    @property
-    def playback(self) -> Playback | None:
-        """The clock, where a person has it in hand."""
-        return self.clock if isinstance(self.clock, Playback) else None
 
 
 class Session:
@@ -349,12 +322,3 @@ class Session:
     def _steps_of(self, model: SegmentationModel) -> Steps:
         settings = self.controller.settings
         return stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))
-
-
-def facts_of(parts: SessionParts) -> Facts:
-    """What the overlay tells besides figures."""
-    compute, segmenter = parts.shared.compute, parts.stages.current.segmenter
-    return Facts(
-        compute.renderer, compute.backend, parts.stages.name, segmenter.precision, segmenter.dispatches,
-        parts.clock.budget_ms, parts.pipeline.timer_note,
-    )  # fmt: skip

@@ -85,7 +85,7 @@ def _egl_device(ask: Callable[[int, int], bytes | None], device: int) -> str:
 
 def probe_window() -> Found:
     """Whether a window opens, and which OpenGL it gets; the window is never shown."""
-    from ..window.library import load_glfw
+    from ..glfw_library import load_glfw
 
     glfw = load_glfw()
     reporting: Any = glfw

@@ -12,10 +12,10 @@ from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.library import load_library
 
 from ..console import one_line
+from ..glfw_library import load_glfw
 from ..overlay.inputs import Input
 from ..picture.preprocess import ImageSize
 from .keys import Key
-from .library import load_glfw
 from .listener import Listener
 
 _NAME = "texelflow"

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from tests.display import SCREEN, Display
 from tests.waiting import PATIENCE_S
 from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.glfw_library import variant_for
 from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from texelflow.app.window.blit import blit, letterbox
 from texelflow.app.window.keys import Key
-from texelflow.app.window.library import variant_for
 from texelflow.app.window.window import Window, fitted
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context

@@ -1,0 +1,45 @@
+"""Everything that a session is made of, opened one by one, stands together here; and what the overlay tells of it."""
+
+from dataclasses import dataclass
+
+from ..frame.figures import Figures
+from ..frame.pipeline import Pipeline
+from ..outputs.outputs import Outputs
+from ..outputs.screenshots import Screenshots
+from ..overlay.panel import Facts
+from ..settings.settings import Verb
+from .clock import FrameClock
+from .model_stages import SharedParts, SwitchableStages
+from .playback import Playback
+from .view import View
+from .workload import Workload
+
+
+@dataclass(frozen=True)
+class SessionParts:
+    """What a session is made of; whoever opened it frees it."""
+
+    verb: Verb
+    view: View
+    clock: FrameClock
+    shared: SharedParts
+    stages: SwitchableStages
+    outputs: Outputs
+    pipeline: Pipeline
+    screenshots: Screenshots | None  # None without a window
+    workload: Workload
+    figures: Figures
+
+    @property
+    def playback(self) -> Playback | None:
+        """The clock, where a person has it in hand."""
+        return self.clock if isinstance(self.clock, Playback) else None
+
+
+def facts_of(parts: SessionParts) -> Facts:
+    """What the overlay tells besides figures."""
+    compute, segmenter = parts.shared.compute, parts.stages.current.segmenter
+    return Facts(
+        compute.renderer, compute.backend, parts.stages.name, segmenter.precision, segmenter.dispatches,
+        parts.clock.budget_ms, parts.pipeline.timer_note,
+    )  # fmt: skip

@@ -170,11 +170,12 @@ def _same(one: FileStatus, other: FileStatus) -> bool:
 
 
 def _touches(write: Write, seen: FileStatus, other: FileStatus) -> bool:
-    """Whether writing something touches another file beside it, or in it."""
-    name = other.name.removesuffix(_PART)
+    """Whether writing something touches another file beside it, or in it, or a link that leads there."""
     if write.kind in _HELD:
-        return other.folder == seen.place and _HELD[write.kind].fullmatch(name) is not None
-    return write.kind == "picture" and other.folder == seen.folder and other.name == seen.name + _PART
+        names = [name for folder, name in ((other.folder, other.name), *other.links) if folder == seen.place]
+        return any(_HELD[write.kind].fullmatch(name.removesuffix(_PART)) for name in names)
+    part = seen.folder, seen.name + _PART
+    return write.kind == "picture" and part in ((other.folder, other.name), *other.links)
 
 
 def _trouble(write: Write, seen: FileStatus) -> str:

@@ -6,7 +6,7 @@ Nothing is opened and nothing is touched, so that no pipe blocks.
 import os
 import re
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Literal
 FileType = Literal["nothing", "file", "folder", "other"]
 Above = Literal["folder", "missing", "file"]
 FileIdentity = tuple[int | str, ...]
+_MOST_LINKS = 40  # what Linux follows
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,9 @@ class FileStatus:
     """The status of a name, links followed.
 
     All names of one thing have the same place, also of one that is not there yet; `folder` is the place of the folder
-    that it is in under `name`. Where nothing is, `above` tells what the folder would be made in, and `writable` whether
-    it can be. `held` is one of the files in a folder that would be written over, '' for none.
+    that it is in under `name`, and `links` are folders and names of the links that lead there. Where nothing is,
+    `above` tells what the folder would be made in, and `writable` whether it can be. `held` is one of the files in a
+    folder that would be written over, '' for none.
     """
 
     form: FileType
@@ -33,6 +35,7 @@ class FileStatus:
     above: Above = "folder"
     writable: bool = True
     held: str = ""
+    links: tuple[tuple[FileIdentity, str], ...] = ()
 
 
 def look(path: Path, written: re.Pattern[str] | None = None) -> FileStatus:
@@ -51,7 +54,20 @@ def look(path: Path, written: re.Pattern[str] | None = None) -> FileStatus:
         ground,
         writable,
         _held(real, written) if written and form == "folder" else "",
+        tuple(_links(str(path))),
     )
+
+
+def _links(path: str) -> Iterator[tuple[FileIdentity, str]]:
+    """Where each link is, from the name itself on."""
+    for _ in range(_MOST_LINKS):
+        try:
+            target = os.readlink(path)
+        except (OSError, ValueError):  # no link
+            return
+        above, name = os.path.split(path)
+        yield _place(_real(Path(above)))[0], os.path.normcase(name)
+        path = os.path.join(above, target)
 
 
 def _real(path: Path) -> str:

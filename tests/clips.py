@@ -10,6 +10,7 @@ import av
 import numpy as np
 import numpy.typing as npt
 from av.audio.frame import AudioFrame
+from av.video.reformatter import VideoReformatter
 
 Rgb = npt.NDArray[np.uint8]
 SOUND_RATE = 48000
@@ -68,12 +69,14 @@ def write_clip(path: Path, frames: Sequence[Rgb], recipe: Recipe = Recipe()) -> 
         matrix, levels = recipe.colour
         context.colorspace, context.color_range = matrix or 2, levels
         sound = _Sound(container, recipe.sound) if recipe.sound else None
+        scaler = VideoReformatter()  # one for all, since each takes a millisecond to make
         for index, rgb in enumerate(frames):
             picture = av.VideoFrame.from_ndarray(rgb, "rgb24")
             picture.colorspace = (
                 matrix or 5
             )  # the scaler's target: its own option lacks BT.2020 in some versions of PyAV
-            frame = picture.reformat(
+            frame = scaler.reformat(
+                picture,
                 format=recipe.pixel_format,
                 src_color_range=2,
                 dst_color_range=levels or 1,

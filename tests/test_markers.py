@@ -8,6 +8,7 @@ import pytest
 
 from tests.running import ROOT
 
+PLUGINS = ["-p", "tests.markers", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
 TESTS = """
 import pytest
 from texelflow.app.window.opening import open_window

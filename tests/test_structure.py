@@ -118,8 +118,8 @@ def test_files_stay_short_and_say_what_they_are(folder: str) -> None:
         tree = ast.parse(text)
         assert text.count("\n") <= MOST_LINES, file
         assert ast.get_docstring(tree), file
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and folder != "tests" and not node.level:
+        for node in ast.walk(tree) if folder != "tests" else ():
+            if isinstance(node, ast.ImportFrom) and not node.level:
                 own = node.module is not None and node.module.startswith((f"texelflow.{folder}", folder + "."))
                 assert not own, f"{file} imports {node.module}, of its own package, by its whole name"
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from texelflow.gpu_delegate import opengl
 
+from ..capture.reader import TimeSource
 from ..picture.video_frame import VideoFrame
 from ..session.motion import luma
 from ..window.window import Window
@@ -111,28 +112,29 @@ def latency_test(
     camera: TimedCamera,
     plan: FlashPlan = USUAL,
     stopped: Callable[[], bool] = lambda: False,
+    clock: TimeSource = perf_counter_ns,
 ) -> Latency | None:
     """Flash the window and watch the camera; None if the person closes the window or presses q.
 
-    Raises what taking a picture raises.
+    The clock is that of the camera's stamps. Raises what taking a picture raises.
     """
-    start_ns, white = perf_counter_ns(), False
+    start_ns, white = clock(), False
     *due_ns, end_ns = plan.due_ns()
     changes: list[Change] = []
     seen = SeenPictures()
     _show(window, white)
-    while (now_ns := perf_counter_ns() - start_ns) < end_ns:
+    while (now_ns := clock() - start_ns) < end_ns:
         if len(changes) < len(due_ns) and now_ns >= due_ns[len(changes)]:
             white = not white
             _show(window, white)
-            changes.append(Change(perf_counter_ns() / 1e6, white))
+            changes.append(Change(clock() / 1e6, white))
         elif window.damaged and not window.minimised:
             _show(window, white)
         keys = window.events(_PATIENCE_S)
         if window.closed or stopped() or any({"q", "escape"} & {*key.names} for key in keys):
             return None
         while frame := camera.take():
-            seen.add(frame, perf_counter_ns())
+            seen.add(frame, clock())
     return latency_of(changes, seen, camera.stamps)
 
 

@@ -126,6 +126,13 @@ def write_all(write: Write) -> None:
             path.write_bytes(b"written")
 
 
+@example(links=[("pics/000002.png", "a.json", False)], reads=["pics/000002.png"], written=["pics"], force=True)
+@example(
+    links=[("pics/000002.png", "a.json", False), ("l.json", "pics/000002.png", False)],
+    reads=["l.json"],
+    written=["pics"],
+    force=True,
+)
 @example(links=[("l.json", "a.png.part", True)], reads=["l.json"], written=["a.png"], force=True)
 @settings(max_examples=100, deadline=None)
 @given(

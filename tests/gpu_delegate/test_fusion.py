@@ -63,6 +63,7 @@ def test_kernels_of_the_real_models(name: str, device: Device, fuse: bool, reque
         assert len(compiled.kernels) <= 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_kernels_of_changed_networks(seed: int) -> None:
     family: dict[int, dict[str, Any]] = {

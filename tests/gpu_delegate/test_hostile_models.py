@@ -191,6 +191,7 @@ def test_survives_every_truncation() -> None:
 WORDS = st.sampled_from((0, 1, 4, 0x7F, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFC, 0x10000000, len(SMALL)))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), min_size=1, max_size=6))
 def test_survives_changed_bytes(changes: list[tuple[int, int]]) -> None:
@@ -200,6 +201,7 @@ def test_survives_changed_bytes(changes: list[tuple[int, int]]) -> None:
     survives(bytes(data))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(SMALL) // 4 - 1), WORDS), min_size=1, max_size=3))
 def test_survives_changed_words(changes: list[tuple[int, int]]) -> None:

@@ -139,6 +139,7 @@ def test_another_thread_runs_and_ends() -> None:
 # In a window ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_frame_is_measured_stage_by_stage(display: Display) -> None:
     figures = bench_live(LiveBench(size="64x48", frames=3), Console(quiet=True))
     assert figures == json.loads(json.dumps(figures))

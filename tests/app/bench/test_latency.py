@@ -4,7 +4,7 @@ import json
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from time import perf_counter_ns, sleep
+from time import perf_counter_ns
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.clocks import ManualClock
 from tests.display import SCREEN, Display
 from tests.mjpeg_server import MjpegServer
 from texelflow.app.bench.flashes import Change, delays_ms, period_ms
 from texelflow.app.bench.latency import FlashPlan, Latency, latency_test
 from texelflow.app.bench.latency_test import measure_latency, show_latency, summarize_latency
-from texelflow.app.capture.capture import Capture
-from texelflow.app.capture.source import CapturedFrame
 from texelflow.app.console import Console
-from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
+from texelflow.app.picture.picture import rgba_picture
+from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.settings.settings import Settings
 from texelflow.app.window.window import Window
 from texelflow.gpu_delegate.context import DRAWING
@@ -177,29 +177,31 @@ class Mirror:
 
 
 class ScreenCamera:
-    """A camera that is pointed at a screen, by way of a mirror. Implements Source."""
+    """A camera that is pointed at a screen, by a clock on which each look for a picture takes 5 ms. Implements Camera.
 
-    description, stamps, may_stand_still = "a camera at the screen", "driver", True
+    It looks 30 times a second, and hands each picture over some time after it saw it; delays_ms says how long.
+    """
 
-    def __init__(self, mirror: Mirror, fps: float) -> None:
-        self.fps, self._mirror = fps, mirror
-        self.format: PictureFormat = rgba_format((SCREEN[0] // 4, SCREEN[1] // 4))
-        self._due_ns = perf_counter_ns()
+    stamps = "driver"
 
-    def read(self) -> CapturedFrame:
-        """Look at its pace until a picture is due."""
-        while True:
-            self._due_ns = max(self._due_ns + int(1e9 / self.fps), perf_counter_ns())
-            sleep(max(0.0, (self._due_ns - perf_counter_ns()) / 1e9))
-            self._mirror.look()
-            if self._mirror.due:
-                break
-        seen_ns, rgb = self._mirror.show()
+    def __init__(self, display: Display, clock: ManualClock, delay_s: float) -> None:
+        self._display, self._clock, self._delay_ns = display, clock, int(delay_s * 1e9)
+        self._due_ns = clock()
+        self._under_way: deque[tuple[int, npt.NDArray[np.uint8]]] = deque()
+        self.delays_ms: list[float] = []
+
+    def take(self) -> VideoFrame | None:
+        self._clock.pass_s(0.005)
+        now_ns = self._clock()
+        if now_ns >= self._due_ns:
+            self._due_ns += int(1e9 / 30)
+            self._under_way.append((now_ns, self._display.picture()[::4, ::4]))
+        if not self._under_way or now_ns - self._under_way[0][0] < self._delay_ns:
+            return None
+        seen_ns, rgb = self._under_way.popleft()
+        self.delays_ms.append((now_ns - seen_ns) / 1e6)
         rgba = np.dstack([rgb, np.full(rgb.shape[:2], 255, np.uint8)])
-        return CapturedFrame(rgba_picture(rgba), seen_ns, perf_counter_ns(), 0.0)
-
-    def close(self) -> None:
-        """Nothing to give back."""
+        return VideoFrame(0, 0, 0.0, rgba_picture(rgba), captured_ns=seen_ns)
 
 
 @pytest.fixture
@@ -214,13 +216,11 @@ def window(display: Display) -> Iterator[Window]:
 
 
 def test_a_real_window_seen_through_a_known_delay(window: Window, display: Display, quick: FlashPlan) -> None:
-    mirror = Mirror(display, 0.25)
-    camera = ScreenCamera(mirror, 30)
-    with Capture(lambda: camera) as capture:
-        capture.first(10)
-        latency = latency_test(window, capture, quick)
+    clock = ManualClock()
+    camera = ScreenCamera(display, clock, 0.25)
+    latency = latency_test(window, camera, quick, clock=clock)
     assert latency
-    true_ms = float(np.median(mirror.delays_ms))
+    true_ms = float(np.median(camera.delays_ms))
     assert true_ms >= 250
     assert latency.lost < quick.changes / 2
     assert abs(latency.median_ms - true_ms) <= latency.period_ms
@@ -230,11 +230,11 @@ def test_a_real_window_seen_through_a_known_delay(window: Window, display: Displ
 
 
 def test_q_ends_it(window: Window, display: Display, quick: FlashPlan) -> None:
-    camera = ScreenCamera(Mirror(display, 0.0), 30)
+    clock = ManualClock()
+    camera = ScreenCamera(display, clock, 0.0)
     display.window("flashing")
     display.press("q")
-    with Capture(lambda: camera) as capture:
-        assert latency_test(window, capture, quick) is None
+    assert latency_test(window, camera, quick, clock=clock) is None
 
 
 def test_the_verb_measures_a_camera_in_the_network(display: Display, quick: FlashPlan) -> None:

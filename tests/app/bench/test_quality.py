@@ -127,6 +127,7 @@ def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFi
     assert all(name in shown for name in steps)
 
 
+@pytest.mark.slow
 @pytest.mark.gl
 def test_mattes_of_a_folder_are_those_that_are_computed(selfie_model: Path, tmp_path: Path) -> None:
     for frame in range(22):

@@ -28,7 +28,7 @@ from texelflow.gpu_delegate.context import Context
 
 pytestmark = pytest.mark.gl
 
-RATE = 30
+RATE, FRAMES = 30, 1200
 UNDER_WAY = 8  # frames between the device and the file
 
 
@@ -39,9 +39,9 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """100 s, which nobody waits for."""
+    """40 s, which nobody waits for."""
     recipe = Recipe(sound="aac", codec_options={"crf": "30", "preset": "ultrafast"})
-    return write_clip(tmp_path_factory.mktemp("clip") / "clip.mp4", moving(3000), recipe)
+    return write_clip(tmp_path_factory.mktemp("clip") / "clip.mp4", moving(FRAMES), recipe)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_a_signal_finishes_all_files(
     rows = len(rows_of(tmp_path / log))
     assert found == code
     assert line == f"texelflow: interrupted after {rows} frames; what was written is complete"
-    assert 20 < rows < 3000
+    assert 20 < rows < FRAMES
     assert frames_in(tmp_path / "t.json") == set(range(rows))
     assert len(pictures_of(tmp_path / "masks")) == rows
     if out == "out":
@@ -268,8 +268,8 @@ def test_a_screenshot_on_a_full_disk(context: Context, tmp_path: Path) -> None:
 
 def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     class Faulty(Outputs):
-        def __init__(self, context: Context, *rest: Any) -> None:
-            super().__init__(context, *rest)
+        def __init__(self, context: Context, *rest: Any, **more: Any) -> None:
+            super().__init__(context, *rest, **more)
             take = self.stage.run
 
             def fail(frame: VideoFrame) -> None:
@@ -337,4 +337,5 @@ def test_nothing_asks_what_time_it_is(folder: str) -> None:
     files = sorted((ROOT / folder).rglob("*.py"))
     assert len(files) > 20
     for file in files:
-        assert not walls.search(file.read_text(encoding="utf-8")), file
+        if file.name != "sound_device.py":  # drivers date sound by that clock: it is asked how far it is from ours
+            assert not walls.search(file.read_text(encoding="utf-8")), file

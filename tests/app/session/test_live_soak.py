@@ -26,7 +26,7 @@ from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.window.window import Window
 
 LONG = "SOAK_FRAMES" in os.environ
-FRAMES = int(os.environ.get("SOAK_FRAMES", "400"))
+FRAMES = int(os.environ.get("SOAK_FRAMES", "250"))
 SIZE, RATE = (160, 120), 100.0
 WARM_UP = min(500, FRAMES // 2)  # frames after which memory is compared
 MOST_GROWTH_BYTES = 20 << 20

@@ -166,6 +166,7 @@ class Session:
             return
         if due.cut:
             self._begin_anew()
+        self._follow_need_of_mask()
         ahead = self._prepare(due)
         if due.lead:
             return
@@ -173,10 +174,11 @@ class Session:
         newest = ahead or frame
         stages.age, stages.catches_up = int(ahead is not None), ahead is None and self._seen == frame.index
         stages.fresh = self._runs_network(newest)
+        self.controller.stale = False  # the panel may set it again while it is drawn
         self._lay_out()
-        shown = replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
-        parts.pipeline.submit(shown, due.dropped, due.repeated)
-        self._drawn, self._seen, self.controller.stale = shown, newest.index, False
+        uploaded = replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
+        parts.pipeline.submit(uploaded, due.dropped, due.repeated)
+        self._drawn, self._seen = frame, newest.index
         for record in parts.pipeline.completed():
             self._take_record(record)
 
@@ -189,26 +191,32 @@ class Session:
         if ahead and self._seen != frame.index:
             if due.dropped:
                 return None
-            stages.prepare(frame, age=0)
+            stages.prepare(frame, age=0, fresh=self._masked)
             self._seen = frame.index
         if due.lead and (ahead or self._seen != frame.index):
             newest = ahead or frame
-            stages.prepare(newest, age=int(ahead is not None))
+            stages.prepare(newest, age=int(ahead is not None), fresh=self._masked)
             self._seen = newest.index
         return ahead
+
+    def _follow_need_of_mask(self) -> bool:
+        """Notice whether masks are needed; True if they are again: then those before are forgotten."""
+        parts, before = self.parts, self._masked
+        canvas = parts.stages.current.canvas
+        self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
+        if before or not self._masked:
+            return False
+        self._seen = None
+        parts.stages.begin_anew()
+        parts.workload.reset()
+        return True
 
     def _runs_network(self, frame: VideoFrame) -> bool:
         """Whether the network sees the frame."""
         parts, settings = self.parts, self.controller.settings
-        masked_before = self._masked
-        canvas = parts.stages.current.canvas
-        self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
         if not self._masked:
             parts.workload.reset()
             return False
-        if not masked_before:
-            parts.stages.begin_anew()
-            parts.stages.age = 0
         similarity = self._motion.similarity_db(frame.picture) if parts.workload.compares else None
         small = parts.stages.name != settings.model
         fresh = parts.workload.decide(frame.index, frame.time_ms, similarity, small) == "fresh"
@@ -224,10 +232,17 @@ class Session:
             self._take(Due(shown))
             return
         self._lay_out()
-        stale, self.controller.stale = self.controller.stale, False  # the panel may say so again while it is drawn
+        stale, self.controller.stale = self.controller.stale, False  # the panel may set it again while it is drawn
         if stale:
-            parts.stages.composite(self._drawn)
+            self._draw_again(self._drawn)
         parts.view.redraw()
+
+    def _draw_again(self, frame: VideoFrame) -> None:
+        """Draw the current frame by the settings as they are now; its mask is made if none was needed before."""
+        if self._follow_need_of_mask():
+            self.parts.stages.prepare(frame, age=0)
+            self._seen = frame.index
+        self.parts.stages.redraw(frame)
 
     def _lay_out(self) -> None:
         settings, parts = self.controller.settings, self.parts
@@ -246,7 +261,7 @@ class Session:
         """Take one of what is on the screen."""
         if self._drawn is not None and self.parts.screenshots:
             alpha = self.controller.settings.effect == "cutout"
-            self.parts.stages.composite(self._drawn)  # the look may have changed since it was drawn
+            self._draw_again(self._drawn)
             self.parts.screenshots.take(self._drawn.index, alpha)
 
     # What goes on beside --------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
-            "background": "a file, an image or a recording, or a colour such as #3366cc,",
+            "background": "an image, a video, or a colour such as #3366cc",
         }
         return others.get(self.kind, "text on one line")
 
@@ -190,6 +190,12 @@ def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
 def defaults(verb: Verb) -> Settings:
     """What holds where nobody says anything."""
     return replace(Settings(), **{spec.name: spec.default for spec in specs(verb)})  # type: ignore[arg-type]
+
+
+def of_verb(settings: Settings, verb: Verb) -> Settings:
+    """The settings, with defaults for those that a verb does not have."""
+    others = {spec.name: spec.default for spec in specs() if verb not in spec.verbs}
+    return replace(settings, **others)  # type: ignore[arg-type]
 
 
 def current_names(values: Mapping[str, object]) -> dict[str, object]:

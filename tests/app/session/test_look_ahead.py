@@ -1,5 +1,6 @@
 """A recording that looks one frame ahead shows the right frame with its own mask, whatever changes meanwhile."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from texelflow.app.models.spec import SpecOptions
 from texelflow.gpu_delegate import opengl
 
 Picture = npt.NDArray[np.uint8]
-FLAGS: dict[str, object] = {"delay_video": True, "smooth": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,12 @@ def number_of(stage: Stage, pictures: list[Picture]) -> int:
     return int(np.argmin([np.abs(seen - picture).mean() for picture in pictures]))
 
 
+def play(
+    display: Display, model: SegmentationModel, clip: Path, script: Callable[[Stage], Script], effect: Effect
+) -> None:
+    run(display, model, clip, script, effect=effect, delay_video=True, smooth=0.5)
+
+
 def redrawn(stage: Stage) -> Script:
     yield from stage.until(lambda: not stage.session.controller.stale)
 
@@ -71,8 +77,9 @@ def test_a_mask_that_is_needed_while_paused_is_made(
         assert number_of(stage, pictures) == 5
         masks.append(drawn(stage, "mask"))
 
-    for effect in ("tint", "none"):
-        run(display, model, clip, script, effect=effect, **FLAGS)
+    effects: tuple[Effect, ...] = ("tint", "none")
+    for effect in effects:
+        play(display, model, clip, script, effect)
     assert masks[0].mean() > 20
     assert np.abs(masks[0].astype(int) - masks[1]).mean() < 6
 
@@ -89,7 +96,7 @@ def test_the_frame_is_the_right_one_when_masks_begin_and_end(
             assert number_of(stage, pictures) == index, effect
         assert index == len(pictures) - 1
 
-    run(display, model, clip, script, effect="none", **FLAGS)
+    play(display, model, clip, script, "none")
 
 
 def test_another_model_shows_the_same_frame(
@@ -105,7 +112,7 @@ def test_another_model_shows_the_same_frame(
         yield from stage.at(5)
         assert number_of(stage, pictures) == 5
 
-    run(display, model, clip, script, effect="tint", **FLAGS)
+    play(display, model, clip, script, "tint")
 
 
 def test_the_fit_to_edges_changes_while_paused(display: Display, model: SegmentationModel, clip: Path) -> None:
@@ -117,4 +124,4 @@ def test_the_fit_to_edges_changes_while_paused(display: Display, model: Segmenta
             yield from redrawn(stage)
             assert (np.abs(fitted.astype(int) - drawn(stage, "mask")).mean() < 0.5) == edges
 
-    run(display, model, clip, script, effect="tint", **FLAGS)
+    play(display, model, clip, script, "tint")

@@ -55,6 +55,7 @@ class Controller:
         self._watch, self._parts, self._check_files = watch, parts, check_files
         self._keys = TABLES[parts.verb]
         self._hud: Hud
+        self._note: Callable[[str], None]
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
             "toggle": self._toggle,
@@ -69,9 +70,12 @@ class Controller:
         if parts.playback:
             self._commands |= self._of_playback(parts.playback)
 
-    def begin(self, hud: Hud, screenshot: Callable[[], None]) -> None:
-        """Do what settings ask for before the first frame; `screenshot` takes one. Raises TexelflowError."""
-        self._hud = hud
+    def begin(self, hud: Hud, screenshot: Callable[[], None], note: Callable[[str], None]) -> None:
+        """Do what settings ask for before the first frame. Raises TexelflowError.
+
+        `screenshot` takes one; `note` gets what is to be read outside of a window.
+        """
+        self._hud, self._note = hud, note
         self._commands["screenshot"] = lambda _: screenshot()
         self._set_clock()
         for name in _OUTPUTS:
@@ -91,13 +95,13 @@ class Controller:
         """Do what has come to stand in the file."""
         found = self._watch.poll(now_ns, self.settings)
         if isinstance(found, str):
-            self._complain(found)
+            self.complain(found)
         elif found is not None:
             settings, waiting = while_running(self.settings, found)
             self._say("settings read again")
             self.adopt(settings)
             if waiting:
-                self._complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
+                self.complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
 
     def change(self, **values: SettingValue) -> None:
         """Have other values of some settings, which must be valid."""
@@ -124,6 +128,13 @@ class Controller:
         if "fullscreen" in names and settings.fullscreen != self._parts.view.fullscreen:
             self._parts.view.toggle_fullscreen()
         self._tell(names)
+
+    def complain(self, words: str) -> None:
+        """Tell what is wrong: on the screen, and outside of it where nobody sees that."""
+        self._hud.toast.add(words, _COMPLAINT_S)
+        self.stale = True
+        if not self._parts.view.seen:
+            self._note(words)
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
@@ -162,7 +173,7 @@ class Controller:
             self.change(small_model="")
         else:
             self.change(model=self._parts.stages.name)
-        self._complain(complaint)
+        self.complain(complaint)
 
     # Playback -------------------------------------------------------------------------------------------------------
 
@@ -246,16 +257,12 @@ class Controller:
             self._hud.toast.say(words)
             self.stale = True
 
-    def _complain(self, words: str) -> None:
-        self._hud.toast.add(words, _COMPLAINT_S)
-        self.stale = True
-
     @contextlib.contextmanager
     def _complaining(self) -> Iterator[None]:
         try:
             yield
         except TexelflowError as error:
-            self._complain(str(error))
+            self.complain(str(error))
 
     def _toggle_help(self, _: Action) -> None:
         self._hud.help = not self._hud.help

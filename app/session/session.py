@@ -55,7 +55,7 @@ class Session:
         self._motion = MotionCheck()
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
-        controller.begin(self._hud, self._take_screenshot)
+        controller.begin(self._hud, self._take_screenshot, note)
         if parts.clock.keeps_all:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others
 
@@ -88,8 +88,10 @@ class Session:
             self.say(line)
             self._note(line)
             self.controller.forget_ended()
-        for line in (*(parts.screenshots.collect() if parts.screenshots else ()), self._news_of_background()):
+        for line in parts.screenshots.collect() if parts.screenshots else ():
             self.say(line)
+        if line := self._news_of_background():
+            self.controller.complain(line)
         self.controller.stale |= self._hud.toast.expired()
 
     def finish(self) -> None:

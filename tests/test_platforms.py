@@ -62,7 +62,7 @@ for platform, (modules, functions, signals) in MISSING.items():
     assert cli.main(["models"]) == 0 and cli.main(["inspect", "--ops"]) == 0
     assert cli.main(["models", "fetch", "none"]) == 2
     (folder / "file").write_bytes(b"")
-    with leftovers.locked(folder / "file") as is_locked:
+    with stale_files.locked(folder / "file") as is_locked:
         assert is_locked == (platform != "win32")
     file = growing_file.GrowingFile(str(folder / "grown"))
     file.have_room(100)

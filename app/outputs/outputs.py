@@ -116,7 +116,7 @@ class Outputs:
         `replaces`: what is there may be written over; else the name gets the next free number. `alpha`: the picture's
         transparency is kept. Raises MediaError, DeviceError, and UsageError for a video that has none.
         """
-        path, self._alpha = path or next_name(self._folder, STEM, ".mp4", self._given), alpha
+        path = path or next_name(self._folder, STEM, ".mp4", self._given)
         channels: Channels = 4 if alpha else 3
         if wants_folder(path) or is_picture(path):
             self._begin_png("recording", path, replaces, channels)
@@ -124,6 +124,7 @@ class Outputs:
             self._begin("recording", PicturePipeSink(self._size, channels), None, None)
         else:
             self._begin_video("recording", path, replaces, self._timing, alpha=alpha)
+        self._alpha = alpha
 
     def begin_masks(self, path: Path, *, replaces: bool = False) -> None:
         """Begin a grey video of the mask, or PNG files of 8-bit grey in a folder. Raises MediaError, DeviceError."""

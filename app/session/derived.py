@@ -14,7 +14,8 @@ from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
-from ..settings.settings import Settings, Verb, setting_size
+from ..picture.size import parse_size
+from ..settings.settings import Settings, Verb
 from .workload import Work
 
 LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake of masks that are steady from there on
@@ -22,9 +23,10 @@ LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake 
 
 def capture_request_of(settings: Settings) -> CaptureRequest:
     """Of a source; a recording begins again at its end, as a camera has none."""
-    hears_source = settings.sound and not settings.microphone
+    size, hears_source = parse_size(settings.size), settings.sound and not settings.microphone
+    assert size, "settings are valid"
     return CaptureRequest(
-        setting_size(settings.size), settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
+        size, settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.catalogue import CATALOGUE
+from ..picture.size import parse_size
 
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
@@ -30,7 +31,6 @@ Verb = Literal["live", "replay"]
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
-_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
@@ -238,13 +238,6 @@ def meaning(spec: Spec) -> str:
     return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
 
 
-def setting_size(text: str) -> tuple[int, int]:
-    """(width, height) of a setting such as 640x480. Raises ValueError."""
-    if size := _size(text):
-        return size
-    raise ValueError(f"{text} is no size")
-
-
 def meant(name: str, names: Iterable[str]) -> str:
     """'; did you mean effect?' for efect; nothing where nothing is near."""
     near = difflib.get_close_matches(name[:80], names, 1)
@@ -277,7 +270,7 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     text = str(raw) if isinstance(raw, int) and abs(raw) < 100 else raw  # camera = 0
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
-    if (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices):
+    if (spec.kind == "size" and not _is_size(text)) or (spec.kind == "choice" and text not in spec.choices):
         return None
     if spec.kind == "range" and text and not _RANGE.fullmatch(text):
         return None
@@ -286,7 +279,6 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 
 
-def _size(text: str) -> tuple[int, int] | None:
-    found = _SIZE.fullmatch(text)
-    size = (int(found[1]), int(found[2])) if found else (0, 0)
-    return size if 0 < max(size) <= _MOST_SIDE else None
+def _is_size(text: str) -> bool:
+    size = parse_size(text)
+    return size is not None and max(size) <= _MOST_SIDE

@@ -33,14 +33,14 @@ class CameraFigures:
     stamps names what its frames' ages are counted from: "driver", "arrival", "stream", "made".
     """
 
-    description: str  # for a person: "V4L2 /dev/video0, MJPG 1280x720, 30 fps"
+    description: str  # to be read: "V4L2 /dev/video0, MJPG 1280x720, 30 fps"
     stamps: str
     frames_per_s: float  # as pictures come; 0 before that is known
     used: int
     dropped: int  # replaced by a newer one before they were used
     repeated: int  # came twice
     lost: int = 0  # how often it was gone
-    work: str = ""  # for how many frames the network ran, and why not for the others; for a person
+    work: str = ""  # for how many frames the network ran, and why not for the others; to be read
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: a new one is made when the numbers change

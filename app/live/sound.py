@@ -23,7 +23,7 @@ class LiveSound:
         return SoundTrack(history, capture.start_ns) if history.expected else None
 
     def lines(self) -> list[str]:
-        """What a person should know of it since the last call."""
+        """Lines for the user since the last call."""
         return self.microphone.lines() if self.microphone else []
 
 

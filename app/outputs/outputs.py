@@ -97,7 +97,7 @@ class Outputs:
 
     @property
     def status(self) -> str:
-        """What is written now, for a person; '' if nothing is."""
+        """What is being written, in one line; '' if nothing is."""
         return "   ".join(worker.status for worker in self._active.values())
 
     @property
@@ -160,7 +160,7 @@ class Outputs:
             worker.end(complete)
 
     def lines(self) -> list[str]:
-        """What a person should know since the last call: what began, what was written, what was dropped or failed."""
+        """Lines for the user since the last call: what began, what was written, what was dropped or failed."""
         for kind, worker in self._active.items():
             self._tell_of_drops(kind, worker)
         self._tell_of_ended()
@@ -169,7 +169,8 @@ class Outputs:
         return lines
 
     def finish(self, complete: bool = True) -> None:
-        """End all as end does, and wait until what is under way is written: not for ever, but where every frame counts.
+        """End all as end does, and wait until what is under way is written: some seconds, or where every frame counts,
+        as long as it takes.
 
         Raises what went wrong there, MediaError or DeviceError, after all have ended.
         """

@@ -1,7 +1,7 @@
 """A source of frames goes in; which of them is drawn now, and how long until the next look, comes out.
 
 Three policies drive one loop: the newest picture of a camera wins (NewestWins), every frame of a recording counts
-(EveryFrame), and a person watches a recording at its pace (app/session/playback.py). A clock that looks ahead gives a
+(EveryFrame), and a window plays a recording at its pace (app/session/playback.py). A clock that looks ahead gives a
 frame together with the one after it, whose mask tells more of it.
 """
 
@@ -24,7 +24,7 @@ class Due:
     """A frame to be drawn now. `ahead` is the one after it, where the clock looks ahead and there is one.
 
     `dropped` frames before it are not drawn, and the one before was shown `repeated` times more. cut: those before have
-    nothing to do with it. lead: it is not drawn, only its mask is made, for the sake of those after it.
+    nothing to do with it. lead: it is not drawn, only its mask is made, which those after it need.
     """
 
     frame: VideoFrame
@@ -36,7 +36,7 @@ class Due:
 
 
 class FrameClock(Protocol):
-    """What a session asks of its source. keeps_all: every frame counts, none may be dropped."""
+    """Chooses the frames of a source. keeps_all: every frame counts, none may be dropped."""
 
     looks_ahead: bool
 
@@ -54,7 +54,7 @@ class FrameClock(Protocol):
 
     @property
     def state(self) -> CaptureState:
-        """How the source fares."""
+        """Whether the source delivers pictures, and what is wrong if not."""
         ...
 
     @property
@@ -99,7 +99,7 @@ class NewestWins:
 
     @property
     def state(self) -> CaptureState:
-        """How the source fares."""
+        """That of the capture."""
         return self.capture.state
 
     @property

@@ -1,4 +1,4 @@
-"""What a person wants goes in, by keys, by the panel and by the file of settings; the parts of a session do it.
+"""Keys, changes in the panel and in the file of settings go in; the parts of a session are told what to do.
 
 Whatever can be a setting is one: keys and the panel change settings, and the difference is what is done. Keys that
 control playback go to it, where there is one.
@@ -37,8 +37,8 @@ _COMPLAINT_S = 6.0
 class Controller:
     """Keeps the settings, and has the parts of one session follow them. Belongs to the context's thread.
 
-    `left`: the person has seen enough; `reopens`: there are settings for which the session has to begin anew;
-    `touched`: a key has done something; uses_small_model: the person wants the small model for now.
+    `left`: the user has quit; `reopens`: there are settings for which the session has to begin anew; `touched`: a key
+    has done something; uses_small_model: the user wants the small model for now.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Controller:
             self._commands[action.command](action)
 
     def poll(self, now_ns: int) -> None:
-        """Do what has come to stand in the file."""
+        """Apply what has changed in the file."""
         found = self._watch.poll(now_ns, self.settings)
         if isinstance(found, str):
             self.complain(found)
@@ -104,11 +104,11 @@ class Controller:
                 self.complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
 
     def change(self, **values: SettingValue) -> None:
-        """Have other values of some settings, which must be valid."""
+        """Change some settings; values must be valid."""
         self.adopt(replace(self.settings, **values))  # type: ignore[arg-type]  # any of them
 
     def adopt(self, settings: Settings) -> None:
-        """Have these settings, and do what makes the difference."""
+        """Apply other settings: only what differs is done."""
         before, self.settings = self.settings, settings
         names = {*changed(before, settings)}
         if not names:
@@ -166,7 +166,7 @@ class Controller:
         self.uses_small_model = not self.uses_small_model
 
     def reject_setting(self, model: str, complaint: str) -> None:
-        """A model that settings name cannot be had; the one that runs goes on."""
+        """Take back a model that cannot be loaded; the one that runs goes on."""
         if self.uses_small_model:
             self.uses_small_model = False
         elif model != self.settings.model:  # the automatic mode has asked for it
@@ -218,7 +218,7 @@ class Controller:
             self.forget_ended()
 
     def forget_ended(self) -> None:
-        """Have settings say what is so of outputs that have ended by themselves."""
+        """Take outputs that have ended out of the settings."""
         self.settings = replace(self.settings, **self._idle())
 
     def _begin(self, name: str) -> None:
@@ -245,7 +245,7 @@ class Controller:
     # Words ----------------------------------------------------------------------------------------------------------
 
     def _tell(self, names: set[str]) -> None:
-        """What a key or the file has changed, in a few words; what is seen by itself is not told."""
+        """Say in a few words what a key or the file has changed, unless the picture shows it anyway."""
         told = [*(names - _SEEN)]
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])

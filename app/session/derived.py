@@ -18,11 +18,11 @@ from ..picture.size import parse_size
 from ..settings.settings import Settings, Verb
 from .workload import Work
 
-LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake of masks that are steady from there on
+LEAD_FRAMES = 6  # before a range or a seek, that the network sees, so that masks are steady from there on
 
 
 def capture_request_of(settings: Settings) -> CaptureRequest:
-    """Of a source; a recording begins again at its end, as a camera has none."""
+    """Of a source; a recording begins again at its end."""
     size, hears_source = parse_size(settings.size), settings.sound and not settings.microphone
     assert size, "settings are valid"
     return CaptureRequest(
@@ -60,7 +60,7 @@ def lead_of(settings: Settings) -> int:
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:
-    """What is said of a model's numbers: only of the one that settings name first."""
+    """The meaning of a model's numbers; the options are about `model` alone, not about the small model."""
     if model != settings.model:
         return SpecOptions()
     return SpecOptions(

@@ -103,7 +103,7 @@ class SwitchableStages:
     """
 
     def __init__(self, first: ModelStages, name: str) -> None:
-        """Takes the first ones over; the name is what a person calls their model."""
+        """Takes the first ones over; the name is that of their model in the settings."""
         self.current, self.name = first, name
         self.fresh, self.age, self.catches_up = True, 0, False
         self._coming: tuple[Steps, str] | None = None
@@ -132,7 +132,7 @@ class SwitchableStages:
         return self.canvas.target
 
     def composite(self, frame: VideoFrame) -> None:
-        """Draw the picture of the frame at hand; once more if its look has changed since."""
+        """Draw the picture of the current frame; once more if its look has changed since."""
         self.canvas.stage.run(frame)
 
     def drawn(self, effect: Effect) -> OffscreenTarget:

@@ -26,13 +26,13 @@ from .motion import MotionCheck
 from .parts import SessionParts, facts_of
 from .workload import busy_ms
 
-_IDLE_S = 0.25  # how long a signal may go unheard while nothing moves
+_IDLE_S = 0.25  # until a signal is noticed while nothing moves
 _PANEL_S = 1 / 60  # between two pictures of the panel, while nothing else moves
 _SHOT_S = 0.02  # between two looks at what other threads do
 
 
 class Session:
-    """One source, from its first frame to the last one that somebody wants. run() it once."""
+    """One source, from its first frame until the user quits or it ends. run() it once."""
 
     def __init__(
         self, parts: SessionParts, controller: Controller, stats: RunStats, observe: Callable[[FrameRecord], None],
@@ -60,7 +60,7 @@ class Session:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others
 
     def run(self, stopped: Callable[[], bool]) -> None:
-        """Until the person quits, other settings need another session, the source ends, or `stopped` says so.
+        """Until the user quits, other settings need another session, the source ends, or `stopped` says so.
 
         Raises TexelflowError for what cannot go on.
         """
@@ -121,7 +121,7 @@ class Session:
 
     @property
     def phase(self) -> CapturePhase:
-        """How the source fares, as far as that was noticed."""
+        """Whether the source delivers pictures, as of the last step."""
         return self._state.phase
 
     @property
@@ -227,7 +227,7 @@ class Session:
         return fresh
 
     def _redraw(self) -> None:
-        """The frame at hand again, which counts for nothing; or one that came while nobody saw it."""
+        """The current frame again, which is not counted; or one that came while nobody saw it."""
         parts, shown = self.parts, self._shown
         assert shown is not None
         if self._drawn is None or shown.index != self._drawn.index:
@@ -256,7 +256,7 @@ class Session:
         parts.view.lay_out(self._hud.parts(settings.overlay, self._panel if settings.panel else None))
 
     def _panel(self) -> None:
-        """Drawn with Dear ImGui; what the person changes there is done."""
+        """Drawn with Dear ImGui; what the user changes there is applied."""
         self.controller.adopt(controls(self.controller.settings, self.parts.verb))
 
     def _take_screenshot(self) -> None:
@@ -284,7 +284,7 @@ class Session:
             self.controller.reject_setting(wanted, str(error))
 
     def _begin_model(self) -> None:
-        """Show the frame at hand by a new model; it may have to be drawn again before the next one comes."""
+        """Show the current frame by a new model; it may have to be drawn again before the next one comes."""
         self.controller.set_look()
         self._motion.forget()
         if self._drawn is not None:

@@ -1,6 +1,6 @@
 """A file and the flags of a command line go in; the settings that they make come out, again when the file changes.
 
-Defaults give way to the file, the file to flags. What is changed while running stays until the file says otherwise.
+Flags override the file, which overrides defaults. What is changed while running stays until the file changes it.
 """
 
 from collections.abc import Mapping
@@ -47,9 +47,9 @@ class ConfigWatch:
         self._flags = current_names(given)
 
     def poll(self, now_ns: int, current: Settings) -> Settings | str | None:
-        """What has become of the current settings, or one line that complains of the file; None: nothing is new.
+        """The current settings with what has changed in the file, or one line on what is wrong there; None: no change.
 
-        Looks twice a second at most, at a file that nobody has written to in between, and that is there.
+        Looks at most twice a second, and reads a file only once it has not changed between two looks.
         """
         if now_ns < self._next_ns or self.path is None:
             return None

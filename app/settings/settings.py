@@ -37,7 +37,7 @@ _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 @dataclass(frozen=True)
 class Spec:
-    """All about one setting. A text with choices may be anything else, too: they are but proposed.
+    """All about one setting. The choices of a text are only suggestions.
 
     low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
     `in_replay` is replay's default where it is another one. `was` is a name that it had in earlier versions.
@@ -112,7 +112,7 @@ _once: Changes = "restart"
 
 @dataclass(frozen=True)
 class Settings:
-    """What live and replay are told. Make others with with_values, which lets nothing wrong in."""
+    """All settings of live and replay. Use with_values to make others: it refuses invalid values."""
 
     camera: str = _camera("0", "A number or device, a stream's address, a recording, which loops, or pattern.")
     size: str = _camera("640x480", "Width and height to ask a camera for.", "size")
@@ -188,7 +188,7 @@ def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
 
 
 def defaults(verb: Verb) -> Settings:
-    """What holds where nobody says anything."""
+    """The settings of a verb without options and file."""
     return replace(Settings(), **{spec.name: spec.default for spec in specs(verb)})  # type: ignore[arg-type]
 
 
@@ -232,7 +232,7 @@ def while_running(before: Settings, after: Settings) -> tuple[Settings, tuple[st
 
 
 def meaning(spec: Spec) -> str:
-    """The range of a number, and what holds without a word of the person: 'from 0 to 1; 0.5 by default'."""
+    """The range of a number, and the default: 'from 0 to 1; 0.5 by default'."""
     numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
     zero = f"0: {spec.zero}; " if spec.zero else ""
     return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"

@@ -1,4 +1,4 @@
-"""Settings go in; a window, recordings or a virtual camera show the camera until the person has seen enough.
+"""Settings go in; a window, recordings or a virtual camera show the camera until the user quits.
 
 What that came to comes out.
 """

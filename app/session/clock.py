@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 
 from ..capture.capture import Capture
 from ..capture.supervise import CaptureState
@@ -149,6 +149,7 @@ class EveryFrame:
         self.complete = False
         self._frames, self._name = frames, name
         self._next: VideoFrame | None = None
+        self._error: TexelflowError | None = None  # of reading the next one, raised when that is due
         self._begun = False
 
     @property
@@ -158,14 +159,23 @@ class EveryFrame:
 
     def due(self, now_ns: int) -> Due | None:
         """The next frame; None after the last one. Raises MediaError for one that cannot be decoded, or for none."""
-        frame = self._next if self._begun else next(self._frames, None)
+        frame = self._next if self._begun else self._pull()
+        if self._error and frame is None:
+            raise self._error
         if frame is None:
             self.complete = True
             if not self._begun:
                 raise MediaError(f"'{self._name}' has no frame in the range asked for; give another one")
             return None
-        first, self._begun, self._next = not self._begun, True, next(self._frames, None)
+        first, self._begun, self._next = not self._begun, True, self._pull()
         return Due(frame, self._next if self.looks_ahead else None, cut=first, lead=frame.lead)
+
+    def _pull(self) -> VideoFrame | None:
+        try:
+            return next(self._frames, None)
+        except TexelflowError as error:
+            self._error = error
+            return None
 
     def wait_s(self, now_ns: int) -> float | None:
         """There is always one, until there is none."""

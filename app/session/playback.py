@@ -6,6 +6,8 @@ the screen, or with nothing to say. After a seek `lead` frames before the one th
 
 from dataclasses import replace
 
+from texelflow.gpu_delegate.errors import TexelflowError
+
 from ..media.feed import Feed
 from ..media.seeking import SeekableSource
 from ..picture.video_frame import VideoFrame
@@ -117,7 +119,7 @@ class Playback:
         if self.paused or self.pacer.wait_ns(frame.time_ms, now_ns) > 0:
             return None
         due = self._given(frame, 0, 0)
-        following = self._feed.peek()
+        following = self._following()
         taken = self.pacer.take(frame.time_ms, None if following is None else following.time_ms, now_ns)
         return None if taken is None else replace(due, dropped=taken.dropped, repeated=taken.repeated)
 
@@ -126,9 +128,16 @@ class Playback:
         self._feed.pop()
         self._cut |= self._last is None or frame.index != self._last + 1
         self._last = frame.index
-        following = self._feed.peek() if self.looks_ahead else None
+        following = self._following() if self.looks_ahead else None
         ahead = following if following and following.index == frame.index + 1 else None
         return Due(frame, ahead, dropped, repeated, self._cut, lead)
+
+    def _following(self) -> VideoFrame | None:
+        """The frame that comes after the one that was taken, if it is there; what is wrong with it is raised later."""
+        try:
+            return self._feed.peek()
+        except TexelflowError:
+            return None
 
     # Commands of the user --------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """A window and a camera that is pointed at it go in; how long the loop of the two takes comes out.
 
-The window turns white and black at irregular times, and the camera's pictures follow. From the swap to the picture in
-hand it is the whole loop: screen, camera, cable and decoding. Their shares cannot be told apart, except
+The window turns white and black at irregular times, and the camera's pictures follow. From the swap to the decoded
+picture it is the whole loop: screen, camera, cable and decoding. Their shares cannot be told apart, except
 by the time stamps of a camera whose driver gives any. What live does from there to its own swap is not included.
 
 It flashes at most 1.5 times a second, below the three that are held to be safe (WCAG 2.2, success criterion 2.3.1).
@@ -93,14 +93,14 @@ class Latency:
 
 @dataclass
 class SeenPictures:
-    """Pictures: when each was in hand, when it says that it was taken, and how bright it is."""
+    """Pictures: when each was decoded, when it says that it was taken, and how bright it is."""
 
     arrived_ns: list[int] = field(default_factory=list)
     stamped_ns: list[int | None] = field(default_factory=list)
     luma: list[float] = field(default_factory=list)
 
     def add(self, frame: VideoFrame, now_ns: int) -> None:
-        """One more; it was in hand once it was decoded, or where nobody measured that, now."""
+        """One more; it arrived when it was decoded, or now where that was not measured."""
         decoded_ns = frame.decode_start_ns + int(frame.decode_ms * 1e6)
         self.arrived_ns.append(decoded_ns if frame.decode_start_ns else now_ns)
         self.stamped_ns.append(frame.captured_ns)
@@ -114,7 +114,7 @@ def latency_test(
     stopped: Callable[[], bool] = lambda: False,
     clock: TimeSource = perf_counter_ns,
 ) -> Latency | None:
-    """Flash the window and watch the camera; None if the person closes the window or presses q.
+    """Flash the window and watch the camera; None if the user closes the window or presses q.
 
     The clock is that of the camera's stamps. Raises what taking a picture raises.
     """

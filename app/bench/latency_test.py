@@ -66,7 +66,7 @@ def summarize_latency(latency: Latency, camera: str) -> dict[str, Any]:
 
 
 def show_latency(summary: dict[str, Any], console: Console) -> None:
-    """The same for a person; nothing if it was ended early."""
+    """The same in words; nothing if it was ended early."""
     if not summary:
         return
     loop_ms, seen = summary["loop_ms"], summary["flashes"] - summary["lost"]
@@ -75,7 +75,7 @@ def show_latency(summary: dict[str, Any], console: Console) -> None:
         f"90% of the flashes within {loop_ms['p5']:.1f} to {loop_ms['p95']:.1f} ms; "
         f"{seen} of {summary['flashes']} flashes seen"
     )
-    console.say(f"from the window's swap to the picture in hand: {INCLUDED}, which this cannot distinguish")
+    console.say(f"from the window's swap to the decoded picture: {INCLUDED}, which this cannot distinguish")
     if summary["to_stamp_ms"] is not None:
         rest_ms = loop_ms["median"] - summary["to_stamp_ms"]
         console.say(

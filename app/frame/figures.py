@@ -9,31 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from .pipeline import FrameRecord
+from .stats import TimeSummary, summarize, summarize_columns
 
 WINDOW = 120  # frames: some seconds of video, enough for a 99th percentile
 _REFRESH_NS = 300_000_000  # figures that change more often cannot be read
 _PAUSE_MS = 1000.0  # no frame for that long: playback was paused, which is not a frame time
-_PERCENTILES = (50, 95, 99, 100)
 OVERLAY = "overlay"  # the stage whose time is the overlay's own cost
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Milliseconds of one stage over the window."""
-
-    p50: float
-    p95: float
-    p99: float
-    max: float
-
-
-@dataclass(frozen=True)
 class StageFigures:
-    """What a stage takes; gpu is None where the device has no timer."""
+    """What a stage takes over the window; gpu is None where the device has no timer."""
 
     name: str
-    cpu: Spread
-    gpu: Spread | None
+    cpu: TimeSummary
+    gpu: TimeSummary | None
 
 
 @dataclass(frozen=True)
@@ -43,14 +33,14 @@ class CameraFigures:
     stamps names what its frames' ages are counted from: "driver", "arrival", "stream", "made".
     """
 
-    description: str  # for a person: "V4L2 /dev/video0, MJPG 1280x720, 30 fps"
+    description: str  # to be read: "V4L2 /dev/video0, MJPG 1280x720, 30 fps"
     stamps: str
     frames_per_s: float  # as pictures come; 0 before that is known
     used: int
     dropped: int  # replaced by a newer one before they were used
     repeated: int  # came twice
     lost: int = 0  # how often it was gone
-    work: str = ""  # for how many frames the network ran, and why not for the others; for a person
+    work: str = ""  # for how many frames the network ran, and why not for the others; to be read
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: a new one is made when the numbers change
@@ -66,7 +56,7 @@ class FigureSummary:
     readback_bytes: int = 0
     process_percent: float = 0.0  # 100 is one core
     overlay_ms: float | None = None  # median of the overlay's own stage, on the CPU; None without that stage
-    age: Spread | None = None  # ms from capture to swap; None for recordings
+    age: TimeSummary | None = None  # ms from capture to swap; None for recordings
     in_flight: float = 0.0  # frames, as in frames_in_flight
     camera: CameraFigures | None = None
 
@@ -136,7 +126,7 @@ class Figures:
     def _renew(self, record: FrameRecord) -> None:
         frame_ms = sum(self.intervals_ms) / len(self.intervals_ms) if self.intervals_ms else 0.0
         stages = self._stage_figures()
-        overlay = next((stage.cpu.p50 for stage in stages if stage.name == OVERLAY), None)
+        overlay = next((stage.cpu.median_ms for stage in stages if stage.name == OVERLAY), None)
         self._summary = FigureSummary(
             stages,
             1000 / frame_ms if frame_ms else 0.0,
@@ -155,9 +145,8 @@ class Figures:
 
     def _stage_figures(self) -> tuple[StageFigures, ...]:
         times_ms = self._times_ms[: self._count]
-        cpu = np.percentile(times_ms[:, :, 0], _PERCENTILES, axis=0).T.tolist()
-        gpu = _spreads_of_known(times_ms[:, :, 1])
-        return tuple(StageFigures(name, Spread(*cpu[place]), gpu[place]) for place, name in enumerate(self._names))
+        cpu, gpu = summarize_columns(times_ms[:, :, 0]), _summaries_of_known(times_ms[:, :, 1])
+        return tuple(StageFigures(*figures) for figures in zip(self._names, cpu, gpu, strict=True))
 
     def _process_percent(self, now_ns: int) -> float:
         used_s, before_s = self._cpu_s(), self._used_s
@@ -167,9 +156,9 @@ class Figures:
         return max(0.0, used_s - before_s) / (now_ns - self._renewed_ns) * 1e11
 
 
-def ages(records: Iterable[FrameRecord]) -> Spread | None:
+def ages(records: Iterable[FrameRecord]) -> TimeSummary | None:
     """Milliseconds from the capture to the end of the last stage, a window's swap; None if no record has a capture."""
-    return _spread_of_known(np.array([record.age_ms for record in records], np.float64))
+    return _summary_of_known(np.array([record.age_ms for record in records], np.float64))
 
 
 def frames_in_flight(records: Iterable[FrameRecord]) -> float:
@@ -187,16 +176,15 @@ def mean_in_flight(captured_ns: npt.ArrayLike, end_ns: npt.ArrayLike) -> float:
     return float(np.mean(under_way))
 
 
-def _spreads_of_known(times_ms: npt.NDArray[np.float64]) -> list[Spread | None]:
+def _summaries_of_known(times_ms: npt.NDArray[np.float64]) -> list[TimeSummary | None]:
     """Of each column. Most frames tell all stages' times or none: then one call does what takes several otherwise."""
     is_known = ~np.isnan(times_ms)
     frames = np.logical_or.reduce(is_known, axis=1)
     is_whole = np.logical_and.reduce(is_known[frames], axis=0) & frames.any()
-    whole = np.percentile(times_ms[frames][:, is_whole], _PERCENTILES, axis=0).T.tolist() if is_whole.any() else []
-    spreads = (Spread(*row) for row in whole)
-    return [next(spreads) if one else _spread_of_known(times_ms[:, place]) for place, one in enumerate(is_whole)]
+    whole = iter(summarize_columns(times_ms[frames][:, is_whole]) if is_whole.any() else [])
+    return [next(whole) if one else _summary_of_known(times_ms[:, place]) for place, one in enumerate(is_whole)]
 
 
-def _spread_of_known(times_ms: npt.NDArray[np.float64]) -> Spread | None:
+def _summary_of_known(times_ms: npt.NDArray[np.float64]) -> TimeSummary | None:
     known = times_ms[~np.isnan(times_ms)]
-    return Spread(*np.percentile(known, _PERCENTILES).tolist()) if len(known) else None
+    return summarize(known) if len(known) else None

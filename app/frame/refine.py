@@ -85,6 +85,12 @@ class Refiner:
         self.age, self._mask, self._fitted = 0, self._blend.steady, wanted.edges
         self._shown = self._guided.run(self._mask, 0, wanted.least) if wanted.edges else self._mask
 
+    def refit(self) -> None:
+        """Show the same mask of the same frame with or without the fit to edges, as the refinement is now."""
+        if self.refinement.edges != self._fitted:
+            self._fitted = self.refinement.edges
+            self._shown = self._guided.run(self._mask, self.age, 1.0) if self._fitted else self._mask
+
     def _next_mask(self, fresh: bool, least: float) -> OffscreenTarget | None:
         """The mask of the frame that is shown; None where nothing newer than the last one is known."""
         tensor, unseen = self._segmenter.mask, self._unseen

@@ -1,6 +1,6 @@
 """A frame's textures go in and the network's input tensor comes out; its output tensor goes in and a mask comes out.
 
-Both are one dispatch each, as app/frame/preprocess.py defines them; neither waits or reads anything back.
+Both are one dispatch each, as app/picture/preprocess.py defines them; neither waits or reads anything back.
 """
 
 from dataclasses import dataclass

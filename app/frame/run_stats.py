@@ -17,7 +17,7 @@ class RunStats:
         self.frames = self.dropped = self.repeated = self.uploaded_bytes = 0
         self.stage_readback_bytes: dict[str, int] = {}
         self._captured_ns, self._end_ns = array("q"), array("q")  # of frames with an age
-        self._first_ns = self._last_ns = 0
+        self._first_ns = self._last_ns = self._end_of_last_ns = 0  # starts of the first and the last, and its end
         self._names: tuple[str, ...] = ()
         self._times = StageTimes(())
 
@@ -28,7 +28,7 @@ class RunStats:
             self._names, self._times = names, StageTimes(names)
         self._times.add(record)
         self._first_ns = self._first_ns or record.start_ns
-        self._last_ns = record.end_ns
+        self._last_ns, self._end_of_last_ns = record.start_ns, record.end_ns
         self.frames += 1
         self.dropped += record.dropped
         self.repeated += record.repeated
@@ -46,7 +46,15 @@ class RunStats:
     @property
     def seconds(self) -> float:
         """From the first frame's start to the last one's end."""
-        return max(0, self._last_ns - self._first_ns) / 1e9
+        return max(0, self._end_of_last_ns - self._first_ns) / 1e9
+
+    @property
+    def frames_per_s(self) -> float:
+        """From one frame's start to the next one's; of a single frame, by what it took."""
+        started_s = (self._last_ns - self._first_ns) / 1e9
+        if started_s > 0:
+            return (self.frames - 1) / started_s
+        return self.frames / self.seconds if self.seconds else 0.0
 
     def summary(self) -> dict[str, Any]:
         """All figures; times are milliseconds per frame by stage."""
@@ -56,7 +64,7 @@ class RunStats:
             "dropped": self.dropped,
             "repeated": self.repeated,
             "seconds": round(self.seconds, 3),
-            "frames_per_second": round(self.frames / self.seconds, 2) if self.seconds else 0.0,
+            "frames_per_second": round(self.frames_per_s, 2),
             "age_at_swap": summarize((end_ns - captured_ns) / 1e6).rounded() if len(end_ns) else None,
             "frames_in_flight": round(mean_in_flight(captured_ns, end_ns), 2) if len(end_ns) else 0.0,
             "uploaded_bytes": self.uploaded_bytes,

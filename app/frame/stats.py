@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from .pipeline import FrameRecord
 
+_PERCENTILES = (0, 50, 95, 99, 100)
+
 
 @dataclass(frozen=True)
 class TimeSummary:
@@ -30,11 +32,17 @@ def summarize(times_ms: Sequence[float] | npt.NDArray[np.float64]) -> TimeSummar
     """The distribution of at least one time. Raises ValueError for none."""
     if not len(times_ms):
         raise ValueError("there is no time to summarize")
-    values = np.asarray(times_ms, np.float64)
-    median, p95, p99 = np.percentile(values, (50, 95, 99))
-    return TimeSummary(
-        float(values.min()), float(median), float(values.mean()), float(p95), float(p99), float(values.max())
-    )
+    return summarize_columns(np.asarray(times_ms, np.float64)[:, None])[0]
+
+
+def summarize_columns(times_ms: npt.NDArray[np.float64]) -> list[TimeSummary]:
+    """The distributions of several series of the same length, each a column of (times, series)."""
+    rows = np.percentile(times_ms, _PERCENTILES, axis=0).T.tolist()
+    means = times_ms.mean(axis=0).tolist()
+    return [
+        TimeSummary(least, median, mean, p95, p99, most)
+        for (least, median, p95, p99, most), mean in zip(rows, means, strict=True)
+    ]
 
 
 class StageTimes:

@@ -16,8 +16,6 @@ _LOOK_NS = 500_000_000  # between two questions to the driver
 _IDLE_NS = 5_000_000_000  # without a reader before the camera is closed: programs open and close while they look around
 _REPEAT_NS = 1_000_000_000  # between two pictures meanwhile
 
-ASLEEP = "nobody reads the virtual camera: the camera is closed until somebody does"
-
 
 class OnDemand(NewestWins):
     """The newest picture of a camera that is open while somebody wants it."""
@@ -34,22 +32,22 @@ class OnDemand(NewestWins):
         self._reopen, self._readers = reopen, readers
         self._asked_ns = self._read_ns = self._shown_ns = -1  # when that was last; before anything: -1
         self._shown = first
-        self.asleep = self._woken = False
+        self.closed = self._reopened = False
 
     @property
     def state(self) -> CaptureState:
         """That of the camera; while it is closed all is well."""
-        return LIVE if self.asleep else self.capture.state
+        return LIVE if self.closed else self.capture.state
 
     @property
     def ended(self) -> bool:
         """Whether the source has no more pictures."""
-        return not self.asleep and super().ended
+        return not self.closed and super().ended
 
     def due(self, now_ns: int) -> Due | None:
         """The newest picture; while the camera is closed the last one again, once a second."""
         self._look(now_ns)
-        if self.asleep:
+        if self.closed:
             if now_ns - self._shown_ns < _REPEAT_NS:
                 return None
             self._shown_ns = now_ns
@@ -58,7 +56,7 @@ class OnDemand(NewestWins):
         if due is None:
             return None
         self._shown, self._shown_ns = due.ahead or due.frame, now_ns
-        cut, self._woken = self._woken, False
+        cut, self._reopened = self._reopened, False
         return replace(due, cut=cut)
 
     def wait_s(self, now_ns: int) -> float | None:
@@ -77,9 +75,9 @@ class OnDemand(NewestWins):
         self._asked_ns = now_ns
         if self._readers() != 0 or self._read_ns < 0:
             self._read_ns = now_ns
-            if self.asleep:
-                self.capture, self.asleep, self._woken = self._reopen(), False, True
+            if self.closed:
+                self.capture, self.closed, self._reopened = self._reopen(), False, True
                 self.begin_anew()
-        elif not self.asleep and now_ns - self._read_ns >= _IDLE_NS:
+        elif not self.closed and now_ns - self._read_ns >= _IDLE_NS:
             self.capture.close()
-            self.asleep = True
+            self.closed = True

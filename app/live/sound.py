@@ -2,33 +2,29 @@
 
 from dataclasses import dataclass
 
-from ..capture.capture import Capture
 from ..capture.microphone import Microphone
 from ..capture.sound_device import open_microphone
 from ..media.sound_encoder import SoundTrack
+from ..session.clock import NewestWins
 from ..settings.settings import Settings
 
 
 @dataclass(frozen=True)
 class LiveSound:
-    """What is heard while a source is open."""
+    """What is heard while a source is open, whose capture may be another one after it was closed for a while."""
 
-    capture: Capture
+    clock: NewestWins
     microphone: Microphone | None = None
 
     def track(self) -> SoundTrack | None:
         """For a recording that begins now; None where there is nothing to hear. The first picture has come."""
-        history = self.microphone.history if self.microphone else self.capture.sound
-        return SoundTrack(history, self.capture.start_ns) if history.expected else None
+        capture = self.clock.capture
+        history = self.microphone.history if self.microphone else capture.sound
+        return SoundTrack(history, capture.start_ns) if history.expected else None
 
     def lines(self) -> list[str]:
-        """What a person should know of it since the last call."""
+        """Lines for the user since the last call."""
         return self.microphone.lines() if self.microphone else []
-
-    def close(self) -> None:
-        """Let go of the microphone; harmless when repeated."""
-        if self.microphone:
-            self.microphone.close()
 
 
 def microphone_of(settings: Settings) -> Microphone | None:

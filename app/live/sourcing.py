@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter, perf_counter_ns, sleep
 
 from ..capture.capture import TIME_BASE, Capture
+from ..capture.microphone import Microphone
 from ..capture.opener import opener
 from ..capture.reader import TimeSource
 from ..capture.source import SourceError
@@ -40,16 +41,17 @@ class Waker:
 
 @dataclass(frozen=True)
 class OpenSource:
-    """A capture, the first picture that was taken from it, and what is heard meanwhile."""
+    """A capture, the first picture that was taken from it, and the microphone, if one is wanted."""
 
     capture: Capture
     first: VideoFrame
-    sound: LiveSound
+    microphone: Microphone | None
 
     def close(self) -> None:
         """Give all of it back; harmless when repeated."""
         self.capture.close()
-        self.sound.close()
+        if self.microphone:
+            self.microphone.close()
 
     @property
     def title(self) -> str:
@@ -62,17 +64,18 @@ class OpenSource:
         timing = Timing(TIME_BASE, nominal_rate(capture.nominal_fps or capture.fps))
         clock = clock or NewestWins(capture, first)
         return SessionSource(
-            clock, first.picture.format, timing, self.title, Path(STEM), lambda: first, sound=self.sound
-        )
+            clock, first.picture.format, timing, self.title, Path(STEM), lambda: first,
+            sound=LiveSound(clock, self.microphone),
+        )  # fmt: skip
 
 
 def open_source(settings: Settings, wake: Waker, clock: TimeSource = perf_counter_ns) -> OpenSource:
     """The source that is wanted, waited for; `clock` is the capture's. Raises SourceError."""
     with contextlib.ExitStack() as stack:
-        capture, sound = _begun(settings, wake, stack, clock)
+        capture, microphone = _begun(settings, wake, stack, clock)
         first = capture.first(_PATIENCE_S)
         stack.pop_all()
-        return OpenSource(capture, first, sound)
+        return OpenSource(capture, first, microphone)
 
 
 def on_demand(source: OpenSource, settings: Settings, wake: Waker, readers: Callable[[], int | None]) -> OnDemand:
@@ -88,22 +91,23 @@ def on_demand(source: OpenSource, settings: Settings, wake: Waker, readers: Call
 def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: Gui, last: VideoFrame) -> OpenSource:
     """The same while a window shows the last picture there was, and answers. Raises SourceError, WindowClosedError."""
     with contextlib.ExitStack() as stack:
-        capture, sound = _begun(settings, wake, stack)
+        capture, microphone = _begun(settings, wake, stack)
         aspect = Fraction(*last.picture.format.upright_size)
         with LoadingScreen(window, gui, lambda: last, aspect) as start:
             first = start.run(_waited_for(capture), "opening the camera")
         stack.pop_all()
-        return OpenSource(capture, first, sound)
+        return OpenSource(capture, first, microphone)
 
 
 def _begun(
     settings: Settings, wake: Waker, stack: contextlib.ExitStack, clock: TimeSource = perf_counter_ns
-) -> tuple[Capture, LiveSound]:
-    """The source, which is being opened, and its sound. Raises SourceError: there is no such microphone."""
+) -> tuple[Capture, Microphone | None]:
+    """The source, which is being opened, and the microphone. Raises SourceError: there is no such microphone."""
     capture = stack.enter_context(Capture(opener(settings.camera, capture_request_of(settings)), wake, clock))
-    sound = LiveSound(capture, microphone_of(settings))
-    stack.callback(sound.close)
-    return capture, sound
+    microphone = microphone_of(settings)
+    if microphone:
+        stack.callback(microphone.close)
+    return capture, microphone
 
 
 def _waited_for(capture: Capture) -> Generator[tuple[int, int], None, VideoFrame]:

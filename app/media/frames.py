@@ -1,7 +1,6 @@
 """A .npy file, or a size, goes in; RGBA frames for measurements come out."""
 
 import os
-import re
 import tokenize
 from importlib import resources
 
@@ -12,6 +11,7 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from ..picture.convert import Rgba
 from ..picture.preprocess import ImageSize
+from ..picture.size import parse_size
 from .sources import MAX_PIXELS, MAX_SIDE, FileSource
 
 CLIP_FRAMES = (30, 60, 90, 110, 130, 150, 180, 230)  # with one person, with two, in little light
@@ -21,15 +21,14 @@ _UNREADABLE = (
     *(OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError),
     *(ArithmeticError, MemoryError, RecursionError, TypeError),
 )
-_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
 def parse_frame_size(text: str) -> ImageSize:
     """640x480 as (width, height). Raises UsageError."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    size = parse_size(text)
+    if size is None:
         raise UsageError(f"--size {text[:40]}: width and height in pixels are needed, such as 640x480")
-    return check_size((int(found[1]), int(found[2])), f"--size {text}")
+    return check_size(size, f"--size {text}")
 
 
 def check_size(size: ImageSize, what: str) -> ImageSize:

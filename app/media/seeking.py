@@ -186,7 +186,7 @@ class SeekableSource:
     def frame(self, index: int, unwanted: Callable[[], bool] = lambda: False) -> VideoFrame:
         """Frame `index` of the file. Raises IndexError where the range has none, MediaError where it cannot be had.
 
-        Raises Unwanted soon after `unwanted` says so, or the source was closed.
+        Raises DecodingCancelled soon after `unwanted` says so, or the source was closed.
         """
         start_ns = time.perf_counter_ns()
         self._check_range(index)
@@ -201,7 +201,7 @@ class SeekableSource:
     def first_index(self, unwanted: Callable[[], bool] = lambda: False) -> int:
         """The number of the first frame of the range; where that begins at a time, waits until the file is known.
 
-        Raises MediaError where the range has no frame, Unwanted soon after `unwanted` says so.
+        Raises MediaError where the range has no frame, DecodingCancelled soon after `unwanted` says so.
         """
         if isinstance(self._first, int):
             index = self._first

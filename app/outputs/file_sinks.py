@@ -45,7 +45,7 @@ class SoundSource(Protocol):
         """For a recording that begins now; None where there is nothing to hear."""
 
     def lines(self) -> list[str]:
-        """What a person should know of it since the last call."""
+        """Lines for the user since the last call."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What Linux tells of itself goes in; the devices of v4l2loopback, and what a person should know of them, come out."""
+"""Files under /sys go in; the devices of v4l2loopback come out, with advice for the user."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ LOAD = "sudo modprobe v4l2loopback exclusive_caps=1 card_label=texelflow"
 
 @dataclass(frozen=True)
 class Loopback:
-    """A device of v4l2loopback's: /dev/videoN, and the name by which programs list it."""
+    """A device of v4l2loopback: /dev/videoN, and the name by which programs list it."""
 
     device: str
     label: str
@@ -36,7 +36,7 @@ def is_exclusive(system: Path = Path("/sys")) -> bool | None:
 
 
 def loopback_advice(system: Path = Path("/sys")) -> list[str]:
-    """What a person should know about a virtual camera that works."""
+    """Lines for the user about a virtual camera that works."""
     if is_exclusive(system) is False:
         reload = f"sudo modprobe -r v4l2loopback && {LOAD}"
         return [f"Chrome, Zoom and others see no virtual camera without exclusive_caps=1: {reload}"]

@@ -23,7 +23,7 @@ _MOST_BYTES = 64 << 20  # of those, but two may always wait
 class Sink(Protocol):
     """What takes an output's frames. It is made on the OpenGL thread; then only the output's own thread uses it."""
 
-    name: str  # for a person
+    name: str  # to be read
     newest_wins: bool  # whether a frame that waits gives way to the next one
 
     @property

@@ -97,7 +97,7 @@ class Outputs:
 
     @property
     def status(self) -> str:
-        """What is written now, for a person; '' if nothing is."""
+        """What is being written, in one line; '' if nothing is."""
         return "   ".join(worker.status for worker in self._active.values())
 
     @property
@@ -116,7 +116,7 @@ class Outputs:
         `replaces`: what is there may be written over; else the name gets the next free number. `alpha`: the picture's
         transparency is kept. Raises MediaError, DeviceError, and UsageError for a video that has none.
         """
-        path, self._alpha = path or next_name(self._folder, STEM, ".mp4", self._given), alpha
+        path = path or next_name(self._folder, STEM, ".mp4", self._given)
         channels: Channels = 4 if alpha else 3
         if wants_folder(path) or is_picture(path):
             self._begin_png("recording", path, replaces, channels)
@@ -124,6 +124,7 @@ class Outputs:
             self._begin("recording", PicturePipeSink(self._size, channels), None, None)
         else:
             self._begin_video("recording", path, replaces, self._timing, alpha=alpha)
+        self._alpha = alpha
 
     def begin_masks(self, path: Path, *, replaces: bool = False) -> None:
         """Begin a grey video of the mask, or PNG files of 8-bit grey in a folder. Raises MediaError, DeviceError."""
@@ -159,7 +160,7 @@ class Outputs:
             worker.end(complete)
 
     def lines(self) -> list[str]:
-        """What a person should know since the last call: what began, what was written, what was dropped or failed."""
+        """Lines for the user since the last call: what began, what was written, what was dropped or failed."""
         for kind, worker in self._active.items():
             self._tell_of_drops(kind, worker)
         self._tell_of_ended()
@@ -168,7 +169,8 @@ class Outputs:
         return lines
 
     def finish(self, complete: bool = True) -> None:
-        """End all as end does, and wait until what is under way is written: not for ever, but where every frame counts.
+        """End all as end does, and wait until what is under way is written: some seconds, or where every frame counts,
+        as long as it takes.
 
         Raises what went wrong there, MediaError or DeviceError, after all have ended.
         """

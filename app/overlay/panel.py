@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..console import one_line
-from ..frame.figures import CameraFigures, Figures, FigureSummary, Spread
+from ..frame.figures import CameraFigures, Figures, FigureSummary
+from ..frame.stats import TimeSummary
 from .draw import BRIGHT, CPU, DIM, GPU, LARGE, LATE, LATE_SHARE, OPAQUE, PADDING, PLAIN, Painter
 
 _MARGIN, _GRAPH, _GAP = 0.6, 3.4, 0.45  # em
@@ -174,7 +175,7 @@ def _camera(summary: FigureSummary, wide: int) -> list[Paragraph]:
     camera, age = summary.camera, summary.age
     if camera is None:
         return []
-    told = "age at swap unknown" if age is None else f"age at swap {age.p50:.0f} ms, p95 {age.p95:.0f}"
+    told = "age at swap unknown" if age is None else f"age at swap {age.median_ms:.0f} ms, p95 {age.p95_ms:.0f}"
     counts = [f"used {camera.used}", f"dropped {camera.dropped}", f"repeated {camera.repeated}"]
     return [
         Paragraph(PLAIN, _wrapped([f"camera {camera.frames_per_s:.1f} fps", *counts, *_lost(camera)], wide)),
@@ -224,10 +225,10 @@ def _table(summary: FigureSummary) -> tuple[tuple[Block, ...], int]:
     return (*headings, *blocks), end + 2 + len(_HEADINGS)
 
 
-def _cells(spread: Spread | None) -> str:
-    if spread is None:
+def _cells(times: TimeSummary | None) -> str:
+    if times is None:
         return "".join(_COLUMN.format("-") for _ in range(4))
-    return "".join(map(_COLUMN.format, map(_ms, (spread.p50, spread.p95, spread.p99, spread.max))))
+    return "".join(map(_COLUMN.format, map(_ms, (times.median_ms, times.p95_ms, times.p99_ms, times.max_ms))))
 
 
 def _ms(value: float) -> str:

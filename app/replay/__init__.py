@@ -1,1 +1,1 @@
-"""Recordings go in, each or all of their frames in order or as a person watches them come out segmented."""
+"""Recordings go in; every frame in order, or those that a window plays, come out segmented."""

@@ -44,7 +44,7 @@ class ReplayOptions:
     pipes_pictures: bool = False  # a pipe gets PNG, not a video
 
     def watch(self) -> ConfigWatch:
-        """The settings, and what looks after their file. Raises UsageError."""
+        """The settings, and what watches their file. Raises UsageError."""
         return ConfigWatch(self.config, self.flags, "replay", overlay=self.window)
 
 

@@ -117,7 +117,7 @@ def source_to_run(
 def source_to_watch(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> tuple[SeekableSource, SessionSource]:
-    """At its own pace, as a person wants it; every frame where it is recorded meanwhile."""
+    """At its own pace, controlled by the user; every frame where it is recorded meanwhile."""
     file = stack.enter_context(SeekableSource(options.file, options.first, options.last))
     feed = stack.enter_context(contextlib.closing(Feed(file)))
     pacer = Pacer(options.speed or 1.0, keeps_all=writes_any(settings))
@@ -137,7 +137,7 @@ def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:
 def _run(
     options: ReplayOptions, settings: Settings, opened: _Opened, force: bool, report: Report | None
 ) -> tuple[dict[str, Any], int | None]:
-    """All frames, until the end, a person or a signal: the figures, and the signal."""
+    """All frames, until the end, a signal, or the user quits: the figures, and the signal."""
     host = opened.host
 
     def check_files(changed: Settings) -> None:
@@ -162,7 +162,7 @@ def _run(
 
 
 def _watched(session: Session) -> bool:
-    """Whether all has been shown to somebody who did no more than watch."""
+    """Whether the last frame is shown, and no key was pressed."""
     playback = session.parts.playback
     return playback is not None and playback.at_end and not session.controller.touched
 

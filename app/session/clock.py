@@ -1,7 +1,7 @@
 """A source of frames goes in; which of them is drawn now, and how long until the next look, comes out.
 
 Three policies drive one loop: the newest picture of a camera wins (NewestWins), every frame of a recording counts
-(EveryFrame), and a person watches a recording at its pace (app/session/playback.py). A clock that looks ahead gives a
+(EveryFrame), and a window plays a recording at its pace (app/session/playback.py). A clock that looks ahead gives a
 frame together with the one after it, whose mask tells more of it.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 
 from ..capture.capture import Capture
 from ..capture.supervise import CaptureState
@@ -24,7 +24,7 @@ class Due:
     """A frame to be drawn now. `ahead` is the one after it, where the clock looks ahead and there is one.
 
     `dropped` frames before it are not drawn, and the one before was shown `repeated` times more. cut: those before have
-    nothing to do with it. lead: it is not drawn, only its mask is made, for the sake of those after it.
+    nothing to do with it. lead: it is not drawn, only its mask is made, which those after it need.
     """
 
     frame: VideoFrame
@@ -36,7 +36,7 @@ class Due:
 
 
 class FrameClock(Protocol):
-    """What a session asks of its source. keeps_all: every frame counts, none may be dropped."""
+    """Chooses the frames of a source. keeps_all: every frame counts, none may be dropped."""
 
     looks_ahead: bool
 
@@ -54,7 +54,7 @@ class FrameClock(Protocol):
 
     @property
     def state(self) -> CaptureState:
-        """How the source fares."""
+        """Whether the source delivers pictures, and what is wrong if not."""
         ...
 
     @property
@@ -99,7 +99,7 @@ class NewestWins:
 
     @property
     def state(self) -> CaptureState:
-        """How the source fares."""
+        """That of the capture."""
         return self.capture.state
 
     @property
@@ -149,6 +149,7 @@ class EveryFrame:
         self.complete = False
         self._frames, self._name = frames, name
         self._next: VideoFrame | None = None
+        self._error: TexelflowError | None = None  # of reading the next one, raised when that is due
         self._begun = False
 
     @property
@@ -158,14 +159,23 @@ class EveryFrame:
 
     def due(self, now_ns: int) -> Due | None:
         """The next frame; None after the last one. Raises MediaError for one that cannot be decoded, or for none."""
-        frame = self._next if self._begun else next(self._frames, None)
+        frame = self._next if self._begun else self._pull()
+        if self._error and frame is None:
+            raise self._error
         if frame is None:
             self.complete = True
             if not self._begun:
                 raise MediaError(f"'{self._name}' has no frame in the range asked for; give another one")
             return None
-        first, self._begun, self._next = not self._begun, True, next(self._frames, None)
+        first, self._begun, self._next = not self._begun, True, self._pull()
         return Due(frame, self._next if self.looks_ahead else None, cut=first, lead=frame.lead)
+
+    def _pull(self) -> VideoFrame | None:
+        try:
+            return next(self._frames, None)
+        except TexelflowError as error:
+            self._error = error
+            return None
 
     def wait_s(self, now_ns: int) -> float | None:
         """There is always one, until there is none."""

@@ -1,4 +1,4 @@
-"""What a person wants goes in, by keys, by the panel and by the file of settings; the parts of a session do it.
+"""Keys, changes in the panel and in the file of settings go in; the parts of a session are told what to do.
 
 Whatever can be a setting is one: keys and the panel change settings, and the difference is what is done. Keys that
 control playback go to it, where there is one.
@@ -37,8 +37,8 @@ _COMPLAINT_S = 6.0
 class Controller:
     """Keeps the settings, and has the parts of one session follow them. Belongs to the context's thread.
 
-    `left`: the person has seen enough; `reopens`: there are settings for which the session has to begin anew;
-    `touched`: a key has done something; uses_small_model: the person wants the small model for now.
+    `left`: the user has quit; `reopens`: there are settings for which the session has to begin anew; `touched`: a key
+    has done something; uses_small_model: the user wants the small model for now.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Controller:
         self._watch, self._parts, self._check_files = watch, parts, check_files
         self._keys = TABLES[parts.verb]
         self._hud: Hud
+        self._note: Callable[[str], None]
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
             "toggle": self._toggle,
@@ -69,9 +70,12 @@ class Controller:
         if parts.playback:
             self._commands |= self._of_playback(parts.playback)
 
-    def begin(self, hud: Hud, screenshot: Callable[[], None]) -> None:
-        """Do what settings ask for before the first frame; `screenshot` takes one. Raises TexelflowError."""
-        self._hud = hud
+    def begin(self, hud: Hud, screenshot: Callable[[], None], note: Callable[[str], None]) -> None:
+        """Do what settings ask for before the first frame. Raises TexelflowError.
+
+        `screenshot` takes one; `note` gets what is to be read outside of a window.
+        """
+        self._hud, self._note = hud, note
         self._commands["screenshot"] = lambda _: screenshot()
         self._set_clock()
         for name in _OUTPUTS:
@@ -88,23 +92,23 @@ class Controller:
             self._commands[action.command](action)
 
     def poll(self, now_ns: int) -> None:
-        """Do what has come to stand in the file."""
+        """Apply what has changed in the file."""
         found = self._watch.poll(now_ns, self.settings)
         if isinstance(found, str):
-            self._complain(found)
+            self.complain(found)
         elif found is not None:
             settings, waiting = while_running(self.settings, found)
             self._say("settings read again")
             self.adopt(settings)
             if waiting:
-                self._complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
+                self.complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
 
     def change(self, **values: SettingValue) -> None:
-        """Have other values of some settings, which must be valid."""
+        """Change some settings; values must be valid."""
         self.adopt(replace(self.settings, **values))  # type: ignore[arg-type]  # any of them
 
     def adopt(self, settings: Settings) -> None:
-        """Have these settings, and do what makes the difference."""
+        """Apply other settings: only what differs is done."""
         before, self.settings = self.settings, settings
         names = {*changed(before, settings)}
         if not names:
@@ -124,6 +128,13 @@ class Controller:
         if "fullscreen" in names and settings.fullscreen != self._parts.view.fullscreen:
             self._parts.view.toggle_fullscreen()
         self._tell(names)
+
+    def complain(self, words: str) -> None:
+        """Tell what is wrong: on the screen, and outside of it where nobody sees that."""
+        self._hud.toast.add(words, _COMPLAINT_S)
+        self.stale = True
+        if not self._parts.view.seen:
+            self._note(words)
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
@@ -155,14 +166,14 @@ class Controller:
         self.uses_small_model = not self.uses_small_model
 
     def reject_setting(self, model: str, complaint: str) -> None:
-        """A model that settings name cannot be had; the one that runs goes on."""
+        """Take back a model that cannot be loaded; the one that runs goes on."""
         if self.uses_small_model:
             self.uses_small_model = False
         elif model != self.settings.model:  # the automatic mode has asked for it
             self.change(small_model="")
         else:
             self.change(model=self._parts.stages.name)
-        self._complain(complaint)
+        self.complain(complaint)
 
     # Playback -------------------------------------------------------------------------------------------------------
 
@@ -207,7 +218,7 @@ class Controller:
             self.forget_ended()
 
     def forget_ended(self) -> None:
-        """Have settings say what is so of outputs that have ended by themselves."""
+        """Take outputs that have ended out of the settings."""
         self.settings = replace(self.settings, **self._idle())
 
     def _begin(self, name: str) -> None:
@@ -234,7 +245,7 @@ class Controller:
     # Words ----------------------------------------------------------------------------------------------------------
 
     def _tell(self, names: set[str]) -> None:
-        """What a key or the file has changed, in a few words; what is seen by itself is not told."""
+        """Say in a few words what a key or the file has changed, unless the picture shows it anyway."""
         told = [*(names - _SEEN)]
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])
@@ -246,16 +257,12 @@ class Controller:
             self._hud.toast.say(words)
             self.stale = True
 
-    def _complain(self, words: str) -> None:
-        self._hud.toast.add(words, _COMPLAINT_S)
-        self.stale = True
-
     @contextlib.contextmanager
     def _complaining(self) -> Iterator[None]:
         try:
             yield
         except TexelflowError as error:
-            self._complain(str(error))
+            self.complain(str(error))
 
     def _toggle_help(self, _: Action) -> None:
         self._hud.help = not self._hud.help

@@ -14,17 +14,19 @@ from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
-from ..settings.settings import Settings, Verb, setting_size
+from ..picture.size import parse_size
+from ..settings.settings import Settings, Verb
 from .workload import Work
 
-LEAD_FRAMES = 6  # before a range or a seek, that the network sees for the sake of masks that are steady from there on
+LEAD_FRAMES = 6  # before a range or a seek, that the network sees, so that masks are steady from there on
 
 
 def capture_request_of(settings: Settings) -> CaptureRequest:
-    """Of a source; a recording begins again at its end, as a camera has none."""
-    hears_source = settings.sound and not settings.microphone
+    """Of a source; a recording begins again at its end."""
+    size, hears_source = parse_size(settings.size), settings.sound and not settings.microphone
+    assert size, "settings are valid"
     return CaptureRequest(
-        setting_size(settings.size), settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
+        size, settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
     )  # fmt: skip
 
 
@@ -58,7 +60,7 @@ def lead_of(settings: Settings) -> int:
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:
-    """What is said of a model's numbers: only of the one that settings name first."""
+    """The meaning of a model's numbers; the options are about `model` alone, not about the small model."""
     if model != settings.model:
         return SpecOptions()
     return SpecOptions(

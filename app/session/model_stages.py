@@ -103,7 +103,7 @@ class SwitchableStages:
     """
 
     def __init__(self, first: ModelStages, name: str) -> None:
-        """Takes the first ones over; the name is what a person calls their model."""
+        """Takes the first ones over; the name is that of their model in the settings."""
         self.current, self.name = first, name
         self.fresh, self.age, self.catches_up = True, 0, False
         self._coming: tuple[Steps, str] | None = None
@@ -132,7 +132,7 @@ class SwitchableStages:
         return self.canvas.target
 
     def composite(self, frame: VideoFrame) -> None:
-        """Draw the picture of the frame at hand; once more if its look has changed since."""
+        """Draw the picture of the current frame; once more if its look has changed since."""
         self.canvas.stage.run(frame)
 
     def drawn(self, effect: Effect) -> OffscreenTarget:
@@ -143,9 +143,15 @@ class SwitchableStages:
         """The last picture as a screen shows it."""
         return self.canvas.shown()
 
-    def prepare(self, frame: VideoFrame, age: int) -> None:
-        """Have the network see a frame, and the refiner its mask, without drawing it."""
-        self.fresh, self.age, self.catches_up = True, age, False
+    def redraw(self, frame: VideoFrame) -> None:
+        """Draw the frame that was drawn last by the look and the refinement as they are now."""
+        if self.current.refiner:
+            self.current.refiner.refit()
+        self.composite(frame)
+
+    def prepare(self, frame: VideoFrame, age: int, fresh: bool = True) -> None:
+        """Upload a frame, have the network see it if it is `fresh`, and the refiner its mask, without drawing it."""
+        self.fresh, self.age, self.catches_up = fresh, age, False
         for stage in self.stages[:-1] if self.current.canvas else self.stages:
             stage.run(frame)
 

@@ -124,7 +124,7 @@ def open_session(
 ) -> Iterator[Session]:
     """Compile the model, which is that of the settings, and be ready to run; outputs are finished at the end.
 
-    check_files raises for outputs that may not be written. Raises WindowClosedError if the person closes the window
+    check_files raises for outputs that may not be written. Raises WindowClosedError if the user closes the window
     before that is done, TexelflowError.
     """
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Everything that a session is made of, opened one by one, stands together here; and what the overlay tells of it."""
+"""Parts that were opened one by one go in; one object with all parts of a session comes out, and its facts."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class SessionParts:
 
     @property
     def playback(self) -> Playback | None:
-        """The clock, where a person has it in hand."""
+        """The clock, where the user controls it."""
         return self.clock if isinstance(self.clock, Playback) else None
 
 

@@ -1,10 +1,12 @@
-"""What a person asks for and the time go in; which frame is to be shown now, and how long until then, comes out.
+"""Commands of the user and the time go in; which frame is to be shown now, and how long until then, comes out.
 
 Nothing is drawn here. It is the clock of a session (app/session/clock.py). Each command answers with a few words for
 the screen, or with nothing to say. After a seek `lead` frames before the one that was asked for come first.
 """
 
 from dataclasses import replace
+
+from texelflow.gpu_delegate.errors import TexelflowError
 
 from ..media.feed import Feed
 from ..media.seeking import SeekableSource
@@ -20,7 +22,7 @@ _UNKNOWN = "not known yet: the file is still being read"
 class Playback:
     """One recording being played: paused or not, at which speed, what is repeated, and what was sought."""
 
-    ended = False  # a person may always go back
+    ended = False  # the user may always go back
     state = LIVE
 
     def __init__(self, source: SeekableSource, feed: Feed, pacer: Pacer, loop: bool = False) -> None:
@@ -78,7 +80,7 @@ class Playback:
         return None
 
     def wait_s(self, now_ns: int) -> float | None:
-        """How long until `due` is worth another call; None if that depends on the person alone."""
+        """How long until `due` is worth another call; None if that depends on the user alone."""
         frame = self._feed.peek()
         if frame is None:
             return None if self.at_end or (self.paused and not self.busy) else _POLL_S
@@ -117,7 +119,7 @@ class Playback:
         if self.paused or self.pacer.wait_ns(frame.time_ms, now_ns) > 0:
             return None
         due = self._given(frame, 0, 0)
-        following = self._feed.peek()
+        following = self._following()
         taken = self.pacer.take(frame.time_ms, None if following is None else following.time_ms, now_ns)
         return None if taken is None else replace(due, dropped=taken.dropped, repeated=taken.repeated)
 
@@ -126,11 +128,18 @@ class Playback:
         self._feed.pop()
         self._cut |= self._last is None or frame.index != self._last + 1
         self._last = frame.index
-        following = self._feed.peek() if self.looks_ahead else None
+        following = self._following() if self.looks_ahead else None
         ahead = following if following and following.index == frame.index + 1 else None
         return Due(frame, ahead, dropped, repeated, self._cut, lead)
 
-    # What the person asks for ---------------------------------------------------------------------------------------
+    def _following(self) -> VideoFrame | None:
+        """The frame that comes after the one that was taken, if it is there; what is wrong with it is raised later."""
+        try:
+            return self._feed.peek()
+        except TexelflowError:
+            return None
+
+    # Commands of the user --------------------------------------------------------------------------------------------
 
     def pause(self, now_ns: int) -> str:
         """Pause, or play on; at the end, play again from the start."""
@@ -241,7 +250,7 @@ class Playback:
         self._feed.seek(self._from)
 
     def _lead_of(self, index: int) -> int:
-        """Where to begin to decode for the sake of a frame: some before it, unless the end of a loop lies between."""
+        """Where to begin to decode for a frame: some before it, unless the end of a loop lies between."""
         begin, end = max(self._first or 0, index - self.lead), self._feed.loop[1] if self._feed.loop else None
         return index if end is not None and begin <= end < index else min(begin, index)
 

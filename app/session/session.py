@@ -26,13 +26,13 @@ from .motion import MotionCheck
 from .parts import SessionParts, facts_of
 from .workload import busy_ms
 
-_IDLE_S = 0.25  # how long a signal may go unheard while nothing moves
+_IDLE_S = 0.25  # until a signal is noticed while nothing moves
 _PANEL_S = 1 / 60  # between two pictures of the panel, while nothing else moves
 _SHOT_S = 0.02  # between two looks at what other threads do
 
 
 class Session:
-    """One source, from its first frame to the last one that somebody wants. run() it once."""
+    """One source, from its first frame until the user quits or it ends. run() it once."""
 
     def __init__(
         self, parts: SessionParts, controller: Controller, stats: RunStats, observe: Callable[[FrameRecord], None],
@@ -55,12 +55,12 @@ class Session:
         self._motion = MotionCheck()
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
-        controller.begin(self._hud, self._take_screenshot)
+        controller.begin(self._hud, self._take_screenshot, note)
         if parts.clock.keeps_all:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others
 
     def run(self, stopped: Callable[[], bool]) -> None:
-        """Until the person quits, other settings need another session, the source ends, or `stopped` says so.
+        """Until the user quits, other settings need another session, the source ends, or `stopped` says so.
 
         Raises TexelflowError for what cannot go on.
         """
@@ -88,8 +88,10 @@ class Session:
             self.say(line)
             self._note(line)
             self.controller.forget_ended()
-        for line in (*(parts.screenshots.collect() if parts.screenshots else ()), self._news_of_background()):
+        for line in parts.screenshots.collect() if parts.screenshots else ():
             self.say(line)
+        if line := self._news_of_background():
+            self.controller.complain(line)
         self.controller.stale |= self._hud.toast.expired()
 
     def finish(self) -> None:
@@ -119,7 +121,7 @@ class Session:
 
     @property
     def phase(self) -> CapturePhase:
-        """How the source fares, as far as that was noticed."""
+        """Whether the source delivers pictures, as of the last step."""
         return self._state.phase
 
     @property
@@ -166,6 +168,7 @@ class Session:
             return
         if due.cut:
             self._begin_anew()
+        self._follow_need_of_mask()
         ahead = self._prepare(due)
         if due.lead:
             return
@@ -173,10 +176,11 @@ class Session:
         newest = ahead or frame
         stages.age, stages.catches_up = int(ahead is not None), ahead is None and self._seen == frame.index
         stages.fresh = self._runs_network(newest)
+        self.controller.stale = False  # the panel may set it again while it is drawn
         self._lay_out()
-        shown = replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
-        parts.pipeline.submit(shown, due.dropped, due.repeated)
-        self._drawn, self._seen, self.controller.stale = shown, newest.index, False
+        uploaded = replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
+        parts.pipeline.submit(uploaded, due.dropped, due.repeated)
+        self._drawn, self._seen = frame, newest.index
         for record in parts.pipeline.completed():
             self._take_record(record)
 
@@ -189,26 +193,32 @@ class Session:
         if ahead and self._seen != frame.index:
             if due.dropped:
                 return None
-            stages.prepare(frame, age=0)
+            stages.prepare(frame, age=0, fresh=self._masked)
             self._seen = frame.index
         if due.lead and (ahead or self._seen != frame.index):
             newest = ahead or frame
-            stages.prepare(newest, age=int(ahead is not None))
+            stages.prepare(newest, age=int(ahead is not None), fresh=self._masked)
             self._seen = newest.index
         return ahead
+
+    def _follow_need_of_mask(self) -> bool:
+        """Notice whether masks are needed; True if they are again: then those before are forgotten."""
+        parts, before = self.parts, self._masked
+        canvas = parts.stages.current.canvas
+        self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
+        if before or not self._masked:
+            return False
+        self._seen = None
+        parts.stages.begin_anew()
+        parts.workload.reset()
+        return True
 
     def _runs_network(self, frame: VideoFrame) -> bool:
         """Whether the network sees the frame."""
         parts, settings = self.parts, self.controller.settings
-        masked_before = self._masked
-        canvas = parts.stages.current.canvas
-        self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
         if not self._masked:
             parts.workload.reset()
             return False
-        if not masked_before:
-            parts.stages.begin_anew()
-            parts.stages.age = 0
         similarity = self._motion.similarity_db(frame.picture) if parts.workload.compares else None
         small = parts.stages.name != settings.model
         fresh = parts.workload.decide(frame.index, frame.time_ms, similarity, small) == "fresh"
@@ -217,17 +227,24 @@ class Session:
         return fresh
 
     def _redraw(self) -> None:
-        """The frame at hand again, which counts for nothing; or one that came while nobody saw it."""
+        """The current frame again, which is not counted; or one that came while nobody saw it."""
         parts, shown = self.parts, self._shown
         assert shown is not None
         if self._drawn is None or shown.index != self._drawn.index:
             self._take(Due(shown))
             return
         self._lay_out()
-        stale, self.controller.stale = self.controller.stale, False  # the panel may say so again while it is drawn
+        stale, self.controller.stale = self.controller.stale, False  # the panel may set it again while it is drawn
         if stale:
-            parts.stages.composite(self._drawn)
+            self._draw_again(self._drawn)
         parts.view.redraw()
+
+    def _draw_again(self, frame: VideoFrame) -> None:
+        """Draw the current frame by the settings as they are now; its mask is made if none was needed before."""
+        if self._follow_need_of_mask():
+            self.parts.stages.prepare(frame, age=0)
+            self._seen = frame.index
+        self.parts.stages.redraw(frame)
 
     def _lay_out(self) -> None:
         settings, parts = self.controller.settings, self.parts
@@ -239,14 +256,14 @@ class Session:
         parts.view.lay_out(self._hud.parts(settings.overlay, self._panel if settings.panel else None))
 
     def _panel(self) -> None:
-        """Drawn with Dear ImGui; what the person changes there is done."""
+        """Drawn with Dear ImGui; what the user changes there is applied."""
         self.controller.adopt(controls(self.controller.settings, self.parts.verb))
 
     def _take_screenshot(self) -> None:
         """Take one of what is on the screen."""
         if self._drawn is not None and self.parts.screenshots:
             alpha = self.controller.settings.effect == "cutout"
-            self.parts.stages.composite(self._drawn)  # the look may have changed since it was drawn
+            self._draw_again(self._drawn)
             self.parts.screenshots.take(self._drawn.index, alpha)
 
     # What goes on beside --------------------------------------------------------------------------------------------
@@ -267,7 +284,7 @@ class Session:
             self.controller.reject_setting(wanted, str(error))
 
     def _begin_model(self) -> None:
-        """Show the frame at hand by a new model; it may have to be drawn again before the next one comes."""
+        """Show the current frame by a new model; it may have to be drawn again before the next one comes."""
         self.controller.set_look()
         self._motion.forget()
         if self._drawn is not None:

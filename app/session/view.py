@@ -1,4 +1,4 @@
-"""A window or none goes in; what a session shows there and hears from there comes out, the same either way."""
+"""A window or none goes in; one interface for both comes out: keys, pictures to be drawn, whether anybody sees them."""
 
 import threading
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ..window.window import Window
 
 
 class View(Protocol):
-    """Where a person may be. `seen`: whether anybody could see a picture now."""
+    """What shows pictures and takes keys. `seen`: whether anybody could see a picture now."""
 
     @property
     def stages(self) -> Sequence[Stage]: ...
@@ -55,7 +55,7 @@ class WindowView:
 
     @property
     def closed(self) -> bool:
-        """Whether the person has closed it."""
+        """Whether the user has closed it."""
         return self.window.closed
 
     @property

@@ -36,7 +36,7 @@ _MOST_BACK_OFF = 32 * _PATIENCE  # about a minute
 
 @dataclass(frozen=True)
 class Work:
-    """What a person asks for: a mask for every n-th frame, none while pictures are alike by still_db, or automatic."""
+    """What is asked for: a mask for every n-th frame, none while pictures are alike by still_db, or automatic."""
 
     every: int = 1
     skip_still: bool = False
@@ -71,7 +71,7 @@ class WorkCounts:
     budget: int = 0
 
     def __str__(self) -> str:
-        """For a person: `network ran 412 of 900: 480 still, 8 over budget`."""
+        """In words: `network ran 412 of 900: 480 still, 8 over budget`."""
         total = self.fresh + self.still + self.every + self.budget
         skipped = ((self.every, "not due"), (self.still, "still"), (self.budget, "over budget"))
         why = ", ".join(f"{count} {reason}" for count, reason in skipped if count)
@@ -267,7 +267,7 @@ class Workload:
             self._under_way.clear()
 
     def reset(self) -> None:
-        """The next frame gets a mask: the mask there is belongs to another scene, or to another model."""
+        """The next frame gets a mask: the mask there is belongs to other pictures, or to another model."""
         self._since = None
         self._still = 0
 

@@ -1,1 +1,1 @@
-"""What a person may choose: as flags, in a file, in a panel of the window; all made from one list of settings."""
+"""Command-line options and a file go in; valid settings come out. Options, file and panel come from one table."""

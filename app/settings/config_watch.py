@@ -1,6 +1,6 @@
 """A file and the flags of a command line go in; the settings that they make come out, again when the file changes.
 
-Defaults give way to the file, the file to flags. What is changed while running stays until the file says otherwise.
+Flags override the file, which overrides defaults. What is changed while running stays until the file changes it.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from .config import default_path, read_config
 from .flags import flag_of
-from .settings import Settings, SettingValue, Verb, changed, current_names, defaults, with_values
+from .settings import Settings, SettingValue, Verb, changed, current_names, defaults, of_verb, with_values
 
 _INTERVAL_NS = 500_000_000
 
@@ -39,16 +39,17 @@ class ConfigWatch:
         self._defaults = with_values(defaults(verb), unless_said)
         self._seen = self._read = _stamp(self.path)
         is_there = path is not None or self._seen is not None
-        self._file = read_config(self.path, defaults=self._defaults) if self.path and is_there else self._defaults
+        self._verb = verb
+        self._file = self._read_file(self.path, str(self.path)) if self.path and is_there else self._defaults
         self._next_ns = 0
         given = dict(flags or {})
         self.settings = with_values(self._file, {**_implied(given), **given}, flag_of)
         self._flags = current_names(given)
 
     def poll(self, now_ns: int, current: Settings) -> Settings | str | None:
-        """What has become of the current settings, or one line that complains of the file; None: nothing is new.
+        """The current settings with what has changed in the file, or one line on what is wrong there; None: no change.
 
-        Looks twice a second at most, at a file that nobody has written to in between, and that is there.
+        Looks at most twice a second, and reads a file only once it has not changed between two looks.
         """
         if now_ns < self._next_ns or self.path is None:
             return None
@@ -58,12 +59,16 @@ class ConfigWatch:
             return None
         self._read = self._seen
         try:
-            before, self._file = self._file, read_config(self.path, self.path.name, self._defaults)
+            before, self._file = self._file, self._read_file(self.path, self.path.name)
         except UsageError as error:
             return str(error)
         names = set(changed(before, self._file)) - self._flags.keys()
         settings = replace(current, **{name: getattr(self._file, name) for name in names})
         return None if settings == current else settings
+
+    def _read_file(self, path: Path, name: str) -> Settings:
+        """What a file says to this verb; what it says to others alone is checked, and left."""
+        return of_verb(read_config(path, name, self._defaults), self._verb)
 
 
 def _implied(flags: Mapping[str, object]) -> dict[str, object]:

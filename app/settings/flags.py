@@ -22,7 +22,7 @@ _TYPES: dict[SettingKind, Any] = {"bool": bool | None, "int": int | None, "float
 def with_settings(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Gives a verb's function all its settings as options, beside its own; those of earlier names are not shown.
 
-    Its first parameter gets those that were given, values by name, for a Watch to put above the file's.
+    Its first parameter gets those that were given, values by name, for a ConfigWatch, where they override the file.
     """
     options = [_option(spec) for spec in specs(verb)]
     options += [_earlier_option(spec) for spec in specs(verb) if spec.was and verb == "live"]

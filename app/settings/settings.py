@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.catalogue import CATALOGUE
+from ..picture.size import parse_size
 
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
@@ -30,14 +31,13 @@ Verb = Literal["live", "replay"]
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
-_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """All about one setting. A text with choices may be anything else, too: they are but proposed.
+    """All about one setting. The choices of a text are only suggestions.
 
     low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
     `in_replay` is replay's default where it is another one. `was` is a name that it had in earlier versions.
@@ -74,7 +74,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
-            "background": "a file, an image or a recording, or a colour such as #3366cc,",
+            "background": "an image, a video, or a colour such as #3366cc",
         }
         return others.get(self.kind, "text on one line")
 
@@ -112,7 +112,7 @@ _once: Changes = "restart"
 
 @dataclass(frozen=True)
 class Settings:
-    """What live and replay are told. Make others with with_values, which lets nothing wrong in."""
+    """All settings of live and replay. Use with_values to make others: it refuses invalid values."""
 
     camera: str = _camera("0", "A number or device, a stream's address, a recording, which loops, or pattern.")
     size: str = _camera("640x480", "Width and height to ask a camera for.", "size")
@@ -188,8 +188,14 @@ def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
 
 
 def defaults(verb: Verb) -> Settings:
-    """What holds where nobody says anything."""
+    """The settings of a verb without options and file."""
     return replace(Settings(), **{spec.name: spec.default for spec in specs(verb)})  # type: ignore[arg-type]
+
+
+def of_verb(settings: Settings, verb: Verb) -> Settings:
+    """The settings, with defaults for those that a verb does not have."""
+    others = {spec.name: spec.default for spec in specs() if verb not in spec.verbs}
+    return replace(settings, **others)  # type: ignore[arg-type]
 
 
 def current_names(values: Mapping[str, object]) -> dict[str, object]:
@@ -226,17 +232,10 @@ def while_running(before: Settings, after: Settings) -> tuple[Settings, tuple[st
 
 
 def meaning(spec: Spec) -> str:
-    """The range of a number, and what holds without a word of the person: 'from 0 to 1; 0.5 by default'."""
+    """The range of a number, and the default: 'from 0 to 1; 0.5 by default'."""
     numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
     zero = f"0: {spec.zero}; " if spec.zero else ""
     return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
-
-
-def setting_size(text: str) -> tuple[int, int]:
-    """(width, height) of a setting such as 640x480. Raises ValueError."""
-    if size := _size(text):
-        return size
-    raise ValueError(f"{text} is no size")
 
 
 def meant(name: str, names: Iterable[str]) -> str:
@@ -271,7 +270,7 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     text = str(raw) if isinstance(raw, int) and abs(raw) < 100 else raw  # camera = 0
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
-    if (spec.kind == "size" and not _size(text)) or (spec.kind == "choice" and text not in spec.choices):
+    if (spec.kind == "size" and not _is_size(text)) or (spec.kind == "choice" and text not in spec.choices):
         return None
     if spec.kind == "range" and text and not _RANGE.fullmatch(text):
         return None
@@ -280,7 +279,6 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 
 
-def _size(text: str) -> tuple[int, int] | None:
-    found = _SIZE.fullmatch(text)
-    size = (int(found[1]), int(found[2])) if found else (0, 0)
-    return size if 0 < max(size) <= _MOST_SIDE else None
+def _is_size(text: str) -> bool:
+    size = parse_size(text)
+    return size is not None and max(size) <= _MOST_SIDE

@@ -1,4 +1,4 @@
-"""Settings go in; a window, recordings or a virtual camera show the camera until the person has seen enough.
+"""Settings go in; a window, recordings or a virtual camera show the camera until the user quits.
 
 What that came to comes out.
 """
@@ -79,7 +79,8 @@ def _run(host: SessionHost, source: OpenSource, wake: Waker) -> int | None:
                 settings, before, reopened, notice = before, None, None, str(error)
                 continue
             with stop_flag() as stopped:
-                session.say(notice)
+                if notice:
+                    session.controller.complain(notice)
                 session.run(lambda: bool(stopped))
         if not session.controller.reopens:
             return stopped.number
@@ -93,8 +94,9 @@ def _session(host: SessionHost, source: OpenSource, settings: Settings, wake: Wa
     """A session; of a virtual camera alone, that nobody watches here, the camera is open while somebody reads it."""
 
     def read_by() -> int | None:
-        device = session.parts.outputs.camera_device
-        return readers(device) if device else None
+        outputs = session.parts.outputs
+        alone = outputs.active == ("virtual camera",)  # whatever records meanwhile needs the camera as well
+        return readers(outputs.camera_device) if alone and outputs.camera_device else None
 
     clock = None
     if host.window is None and settings.virtual_camera and not writes_any(settings):

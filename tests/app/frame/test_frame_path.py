@@ -1,4 +1,4 @@
-"""The frame path on this machine's real OpenGL, against NumPy in double precision and app/frame/preprocess.py."""
+"""The frame path on this machine's real OpenGL, against NumPy in double precision and app/picture/preprocess.py."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def noise_mask(size: ImageSize, channels: int | None = None, seed: int = 1) -> F
 
 
 class TestDefinition:
-    """What app/frame/preprocess.py does, against its docstring written out in doubles."""
+    """What app/picture/preprocess.py does, against its docstring written out in doubles."""
 
     @staticmethod
     def scales(frame: ImageSize, tensor: ImageSize, fit: Fit) -> tuple[Doubles, Doubles]:

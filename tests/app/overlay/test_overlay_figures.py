@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texelflow.app.frame.figures import CameraFigures, Figures, Spread, ages, frames_in_flight
+from texelflow.app.frame.figures import CameraFigures, Figures, ages, frames_in_flight
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
+from texelflow.app.frame.stats import TimeSummary
 from texelflow.app.overlay import draw
 
 SECOND_NS = 1_000_000_000
@@ -19,26 +20,26 @@ def record(start_ns: int, cpu_ms: float = 1.0, gpu_ms: float | None = None, **mo
     return FrameRecord(0, 0, 0.0, start_ns, stages, more.pop("uploaded_bytes", 0), **more)
 
 
-def numpy_spread(times_ms: list[float]) -> list[float]:
+def percentiles(times_ms: list[float]) -> list[float]:
     return [*np.percentile(times_ms, (50, 95, 99)), max(times_ms)]
 
 
-def listed(spread: Spread | None) -> list[float]:
-    assert spread
-    return [spread.p50, spread.p95, spread.p99, spread.max]
+def listed(times: TimeSummary | None) -> list[float]:
+    assert times
+    return [times.median_ms, times.p95_ms, times.p99_ms, times.max_ms]
 
 
 @given(st.lists(st.tuples(TIMES_MS, st.none() | TIMES_MS), min_size=1, max_size=30), st.integers(1, 12))
-def test_spreads_are_numpys_over_the_last_frames(times_ms: list[tuple[float, float | None]], window: int) -> None:
+def test_times_are_numpys_over_the_last_frames(times_ms: list[tuple[float, float | None]], window: int) -> None:
     figures = Figures(window)
     for place, (cpu_ms, gpu_ms) in enumerate(times_ms):
         figures.add(record(place * SECOND_NS, cpu_ms, gpu_ms))
     (stage,) = figures.summary.stages
     seen = times_ms[-window:]
-    assert listed(stage.cpu) == pytest.approx(numpy_spread([cpu_ms for cpu_ms, _ in seen]))
+    assert listed(stage.cpu) == pytest.approx(percentiles([cpu_ms for cpu_ms, _ in seen]))
     known = [gpu_ms for _, gpu_ms in seen if gpu_ms is not None]
     if known:
-        assert listed(stage.gpu) == pytest.approx(numpy_spread(known))
+        assert listed(stage.gpu) == pytest.approx(percentiles(known))
     else:
         assert stage.gpu is None
 
@@ -115,7 +116,7 @@ def test_ages_go_from_the_capture_to_the_swap(frames: list[tuple[int, int]]) -> 
     taken_ms = np.cumsum([gap_ms for gap_ms, _ in frames]).tolist()
     shown_ms = [taken + age for taken, (_, age) in zip(taken_ms, frames, strict=True)]
     records = [captured(*times) for times in zip(taken_ms, shown_ms, strict=True)]
-    assert listed(ages(records)) == pytest.approx(numpy_spread([age for _, age in frames]))
+    assert listed(ages(records)) == pytest.approx(percentiles([age for _, age in frames]))
     under_way = [sum(taken <= end for taken in taken_ms) - place for place, end in enumerate(shown_ms)]
     assert frames_in_flight(records) == pytest.approx(np.mean(under_way))
     figures = Figures()
@@ -158,4 +159,4 @@ def test_times_that_are_known_of_some_stages_and_frames_alone_count(times_ms: li
         known = [gpu_ms for row in times_ms if (gpu_ms := row[number]) is not None]
         assert (stage.gpu is None) == (not known)
         if known:
-            assert listed(stage.gpu) == pytest.approx(numpy_spread(known))
+            assert listed(stage.gpu) == pytest.approx(percentiles(known))

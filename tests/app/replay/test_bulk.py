@@ -54,6 +54,7 @@ def test_what_fails_does_not_stop_the_others(inputs: Path, texelflow: Command) -
     summary = json.loads(result.out)
     assert (summary["inputs"], summary["frames"], summary["failed"]) == (4, 2 * FRAMES + 1, ["in/bad.mp4"])
     assert "bad.mp4" in result.err
+    assert summary["seconds"] > sum(run.get("seconds", 0) for run in summary["runs"]), "with opening and compiling"
     assert sorted(os.listdir("done")) == ["a.png", "one.mp4", "two.mp4"]
     assert frames_of(Path("done/two.mp4")) == FRAMES
     with av.open("done/one.mp4") as written:

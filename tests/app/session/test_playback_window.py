@@ -79,7 +79,7 @@ class TestPlaying:
 
     def test_what_fails_ends_it_with_its_own_line(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         with (
-            pytest.raises(MediaError, match="no frame in the range"),
+            pytest.raises(MediaError, match="no frame in the range"),  # found while opening, or later
             opened(clip, model, first=FRAMES + 5) as (session, _, _),
         ):
             session.run(lambda: False)

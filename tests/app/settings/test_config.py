@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.choices import any_settings
 from texelflow.app.settings.config import MOST_BYTES, default_path, dump, key_lines, read_config
 from texelflow.app.settings.config_watch import ConfigWatch
-from texelflow.app.settings.settings import Settings, changed, specs
+from texelflow.app.settings.settings import Settings, changed, defaults, specs
 from texelflow.gpu_delegate.errors import UsageError
 
 if sys.version_info >= (3, 11):
@@ -206,6 +206,19 @@ class TestWatching:
             ConfigWatch(None, {"light_wrap": 3.0})
         with pytest.raises(UsageError, match="No such file"):
             ConfigWatch(home.parent / "other.toml")
+
+    def test_replay_leaves_what_a_file_says_to_live_alone(self, tmp_path: Path) -> None:
+        file = tmp_path / "live.toml"
+        file.write_text("[mask]\nsmooth = 0.25\n[camera]\nsize = '320x240'\n[work]\nauto = true\nevery = 3")
+        watch = ConfigWatch(file, {}, "replay")
+        assert changed(defaults("replay"), watch.settings) == ("smooth",)
+        file.write_text("[camera]\nsize = '320x200'\n[output]\nvirtual_camera = true\n[window]\noverlay = true")
+        (found,) = Clock(watch).looks(watch.settings)
+        assert isinstance(found, Settings)
+        assert changed(watch.settings, found) == ("smooth", "overlay")
+        file.write_text("[work]\nevery = 99")
+        with pytest.raises(UsageError, match="every = 99"):
+            ConfigWatch(file, {}, "replay")
 
     def test_a_file_that_changes(self, home: Path) -> None:
         home.write_text("[mask]\nsmooth = 0.25\ngamma = 2")

@@ -17,9 +17,10 @@ from texelflow.app.frame.compute import Backend
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.models.catalogue import CATALOGUE
 from texelflow.app.picture.preprocess import Fit
+from texelflow.app.picture.size import parse_size
 from texelflow.app.settings.config import read_config
 from texelflow.app.settings.flags import flag_of, with_settings
-from texelflow.app.settings.settings import Settings, changed, setting_size, specs, while_running, with_values
+from texelflow.app.settings.settings import Settings, changed, specs, while_running, with_values
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
 
@@ -75,7 +76,7 @@ class TestValues:
             ("mirror", "yes", "mirror yes: true or false is needed"),
             ("size", "640", "size 640: a size such as 640x480, 16384 a side at most, is needed"),
             ("size", "0x480", "size 0x480: a size"),
-            ("background", "#36c", "background #36c: a file, an image or a recording, or a"),
+            ("background", "#36c", "background #36c: an image, a video, or a colour such as #3366cc is needed"),
             ("size", "640x99999", "size 640x99999: a size"),
             ("camera", [0], "camera (a list): text on one line is needed"),
             ("camera", 0.0, "camera 0: text on one line is needed"),
@@ -133,9 +134,8 @@ class TestValues:
 
     def test_numbers_of_cameras_may_be_written_as_such_and_sizes_be_read(self) -> None:
         assert with_values(Settings(), {"camera": 2, "fps": 0, "gamma": 2}) == Settings("2", fps=0.0, gamma=2.0)
-        assert setting_size(Settings().size) == (640, 480)
-        with pytest.raises(ValueError, match="640"):
-            setting_size("640")
+        assert parse_size(Settings().size) == (640, 480)
+        assert not any(map(parse_size, ("640", "640x", "0x9", "640x480x1", "-1x1", "640x480\n", "999999x1")))
 
 
 def verb(heard: list[Any]) -> typer.Typer:

@@ -1,0 +1,48 @@
+"""A session without a window tells in lines what a window would show, and records what settings ask for meanwhile."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import until
+from texelflow.app.console import Console
+from texelflow.app.live.sourcing import Waker, open_source
+from texelflow.app.models.loading import load_segmentation
+from texelflow.app.session.opening import open_host_without_window, open_session
+from texelflow.app.session.session import Session
+from texelflow.app.settings.config_watch import ConfigWatch
+
+pytestmark = pytest.mark.gl
+
+FLAGS: dict[str, object] = {"camera": "pattern", "size": "160x120", "backend": "cpu"}
+
+
+@contextmanager
+def opened(config: Path, note: Callable[[str], None]) -> Iterator[Session]:
+    """A session of the test pattern with a file of settings."""
+    watch, wake = ConfigWatch(config, FLAGS | {"out": str(config.with_name("out.mkv"))}), Waker()
+    with ExitStack() as stack:
+        source = open_source(watch.settings, wake)
+        stack.callback(source.close)
+        host = replace(
+            stack.enter_context(open_host_without_window(True, "live", watch, Console(quiet=True))), note=note
+        )
+        wake.loop = host.wake
+        model = load_segmentation(watch.settings.model)
+        yield stack.enter_context(open_session(host, source.for_session(), model, watch.settings, lambda _: None))
+
+
+def test_what_is_wrong_with_the_file_of_settings_and_the_background_is_told(tmp_path: Path) -> None:
+    config, lines = tmp_path / "live.toml", list[str]()
+    config.touch()
+    with opened(config, lines.append) as session:
+        config.write_text("[mask]\nsmooth = 9\n")
+        until(lambda: any("line 2: [mask] smooth = 9" in line for line in lines), session.step)
+        config.write_text('[picture]\neffect = "replace"\nbackground = "gone.png"\n')
+        until(lambda: any("gone.png" in line for line in lines), session.step)
+        session.controller.change(model="gone.tflite")
+        until(lambda: any("gone.tflite" in line for line in lines), session.step)
+        assert session.model == session.controller.settings.model == "selfie"

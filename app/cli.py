@@ -119,9 +119,10 @@ def replay_verb(
     from .replay.targets import parse_format
     from .verbs.report import show_replay, show_replays
 
-    span, wanted, pipe = _range(first, last), parse_format(format), flags.get("out") == "-"
-    console = Console(quiet=json or pipe)
+    span, wanted = _range(first, last), parse_format(format)
     each = ReplayOptions(Path(), flags, *span, log, trace, window, speed, loop, force=force, config=config)
+    pipe = each.watch().settings.out == "-"
+    console = Console(quiet=json or pipe)
     summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
     (show_replays if "runs" in summary else show_replay)(summary, console)
     if json and not pipe:

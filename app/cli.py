@@ -159,6 +159,8 @@ def live_verb(
 
         return show_cameras(console, json)
     watch = ConfigWatch(config, flags)
+    pipe = watch.settings.out == "-"
+    console = Console(quiet=json or pipe)
     if dump_config:
         print(dump(watch.settings), end="")
         return 0
@@ -173,7 +175,7 @@ def live_verb(
 
         summary, code = live(watch, console, window)
         show_live(summary, console)
-    if json:
+    if json and not pipe:
         console.json(summary)
     return code
 

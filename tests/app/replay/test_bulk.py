@@ -194,6 +194,13 @@ def test_pipes(inputs: Path) -> None:
     last = cv2.imdecode(np.frombuffer(b"\x89PNG\r\n\x1a\n" + pictures[-1], np.uint8), cv2.IMREAD_COLOR)
     assert last is not None
     assert last.shape == (*SIZE[::-1], 3)
+    cutouts = subprocess.run(
+        [*program, "--effect", "cutout", "--to", "0", "--out", "-", "--format", "png"],
+        input=first.stdout, capture_output=True, check=True,
+    )  # fmt: skip
+    alone = cv2.imdecode(np.frombuffer(cutouts.stdout, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert alone is not None
+    assert alone.shape == (*SIZE[::-1], 4)
 
 
 def test_measuring_is_said(inputs: Path, texelflow: Command) -> None:

@@ -115,7 +115,7 @@ try:
         sys.setprofile(profile)
         load_imgui()
         os.kill(os.getpid(), signal.SIGTERM)  # older ones make no enumerations
-except Ended as error:
+except EndedBySignal as error:
     print(error.number, "imgui_bundle" in sys.modules)
 """
     done = run_python(program)

@@ -109,7 +109,7 @@ class TestRecordings:
 
     def test_a_file_may_be_standard_input(self, tmp_path: Path) -> None:
         path = write_clip(tmp_path / "a.mkv", moving(5))
-        line = "from texelflow.app.media.media_inputs import open_input; print(len(list(open_source('-'))))"
+        line = "from texelflow.app.media.media_inputs import open_input; print(len(list(open_input('-'))))"
         with path.open("rb") as file:
             done = subprocess.run([sys.executable, "-c", line], stdin=file, capture_output=True, cwd=ROOT, check=False)
         assert done.stdout == b"5\n", done.stderr

@@ -119,9 +119,10 @@ def replay_verb(
     from .replay.targets import parse_format
     from .verbs.report import show_replay, show_replays
 
-    span, wanted, pipe = _range(first, last), parse_format(format), flags.get("out") == "-"
-    console = Console(quiet=json or pipe)
+    span, wanted = _range(first, last), parse_format(format)
     each = ReplayOptions(Path(), flags, *span, log, trace, window, speed, loop, force=force, config=config)
+    pipe = each.watch().settings.out == "-"
+    console = Console(quiet=json or pipe)
     summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
     (show_replays if "runs" in summary else show_replay)(summary, console)
     if json and not pipe:
@@ -158,6 +159,8 @@ def live_verb(
 
         return show_cameras(console, json)
     watch = ConfigWatch(config, flags)
+    pipe = watch.settings.out == "-"
+    console = Console(quiet=json or pipe)
     if dump_config:
         print(dump(watch.settings), end="")
         return 0
@@ -172,7 +175,7 @@ def live_verb(
 
         summary, code = live(watch, console, window)
         show_live(summary, console)
-    if json:
+    if json and not pipe:
         console.json(summary)
     return code
 

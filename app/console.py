@@ -60,6 +60,7 @@ class Console:
         if not self._out.is_terminal and "COLUMNS" not in os.environ:
             self._out.width = FILE_COLUMNS
         self._err = rich.console.Console(stderr=True, highlight=False)
+        self._told = set[str]()
 
     def warn(self, line: str) -> None:
         """One line that starts with the program's name, on stderr."""
@@ -68,6 +69,12 @@ class Console:
     def note(self, line: str) -> None:
         """One line about what is being done, on stderr."""
         self._err.print(one_line(line), style="dim", markup=False, soft_wrap=True)
+
+    def note_once(self, line: str) -> None:
+        """A note, unless it was made before: of a machine, for each of many inputs."""
+        if line not in self._told:
+            self._told.add(line)
+            self.note(line)
 
     def say(self, line: str) -> None:
         """One line of the result, on stdout."""

@@ -43,7 +43,7 @@ def exit_code(number: int | None) -> int:
 
 @contextlib.contextmanager
 def raising(flag: StopFlag) -> Iterator[None]:
-    """Within it these signals raise Ended, so that what cleans up after Ctrl-C does so after all of them.
+    """Within it these signals raise EndedBySignal, so that what cleans up after Ctrl-C does so after all of them.
 
     The flag is set, too: compiled modules that are being loaded turn the exception into another one.
     """
@@ -57,14 +57,15 @@ def raising(flag: StopFlag) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stop_flag() -> Iterator[StopFlag]:
-    """Within it the first of these signals sets a flag, and the second raises Ended."""
+def stop_flag(wake: Callable[[], None] = lambda: None) -> Iterator[StopFlag]:
+    """Within it the first of these signals sets a flag and calls `wake`, and the second raises EndedBySignal."""
     flag = StopFlag()
 
     def ask(number: int, frame: FrameType | None) -> None:
         if flag:
             raise EndedBySignal(number)
         flag.number = number
+        wake()
 
     with _handled(ask):
         yield flag

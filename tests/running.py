@@ -26,10 +26,12 @@ ROOT = Path(__file__).parents[1]
 class Running:
     """`python -m texelflow.app` with these arguments. Leaving its with-block ends it for good."""
 
-    def __init__(self, *arguments: object, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *arguments: object, environment: Mapping[str, str] | None = None, stdin: int | None = None
+    ) -> None:
         command = [sys.executable, "-m", "texelflow.app", *map(str, arguments)]
         self.process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            command, cwd=ROOT, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **(environment or {})},
         )  # fmt: skip
 

@@ -67,17 +67,17 @@ def _is_one_worth_it(console: Console) -> bool:
         with open_context() as context:
             return _is_worth_it(context, console)
     except DeviceError as error:
-        console.note(f"{_reason(error)}: the network runs on the CPU")
+        console.note_once(f"{_reason(error)}: the network runs on the CPU")
         return False
 
 
 def _is_worth_it(context: Context, console: Console) -> bool:
     """Whether a context is a GPU's and computes; if not, one line says why."""
     if not context.can_compute:
-        console.note(f"{too_old(context.gl.version, context.renderer)}: the network runs on the CPU")
+        console.note_once(f"{too_old(context.gl.version, context.renderer)}: the network runs on the CPU")
         return False
     if context.is_software:
-        console.note(
+        console.note_once(
             f"OpenGL is a software renderer here ({context.renderer}): the network runs on the CPU; "
             "--backend gl overrides this"
         )

@@ -74,6 +74,17 @@ def open_input(
     return FileSource(name, first, last)
 
 
+def files_in(each: MediaInput) -> list[str]:
+    """The paths of the files that are read for an input; none of a pipe. Raises nothing: what is wrong shows later."""
+    numbered = numbered_names(each.path)
+    if each.kind != "sequence" or not numbered:
+        return [] if each.kind == "stream" else [each.path]
+    try:
+        return [os.path.join(numbered.folder, numbered.name(number)) for number in numbered.numbers()]
+    except MediaError:
+        return []
+
+
 def input_kind(path: str) -> InputKind:
     """What a path stands for. A file with a picture's ending alone is a picture, which will not open."""
     if path == PIPE:

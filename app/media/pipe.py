@@ -208,7 +208,9 @@ class _PipedImages(ImageRecording):
         self, reader: PipeReader, stream: _PngStream, first: Position, last: Position | None, rate: Fraction
     ) -> None:
         self._reader = reader
-        super().__init__(PIPE, stream, first, last, rate, missing=stream.missing)
+        super().__init__(
+            PIPE, stream, first, last, rate, missing=lambda: None if reader.interrupted else stream.missing()
+        )
 
     def interrupt(self) -> None:
         self._reader.interrupt()

@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.errors import OutputError, TexelflowError, UsageErro
 from ..console import Console, Report, counted
 from ..files import Files, settle
 from ..media.finished import finished_by
-from ..media.media_inputs import MediaInput, expand_inputs
+from ..media.media_inputs import MediaInput, expand_inputs, files_in
 from ..outputs.png_files import make_folder
 from ..settings.settings import Settings
 from .options import ReplayOptions, files_of
@@ -56,9 +56,10 @@ def replay_all(options: BulkOptions, console: Console) -> tuple[dict[str, Any], 
     jobs, skipped = _without_finished(options, jobs, console)
     for name in _folders(targets, named):
         make_folder(Path(name))
+    force = options.each.force or options.skip_finished
     if len(targets) == 1:
-        return replay(jobs[0], console) if jobs else ({"skipped": skipped, "frames": 0}, 0)
-    force = settle(_files_of(jobs, settings), options.each.force or options.skip_finished)
+        return replay(replace(jobs[0], force=force), console) if jobs else ({"skipped": skipped, "frames": 0}, 0)
+    force = settle(_files_of(jobs, settings), force)
     return _run([replace(job, force=force) for job in jobs], skipped, console)
 
 
@@ -148,7 +149,7 @@ def _without_finished(
     left, skipped = list[ReplayOptions](), list[str]()
     for job in jobs:
         outputs = [path for path in _named(job).values() if path]
-        if outputs and all(finished_by(path) == job.made_by for path in outputs):
+        if outputs and job.made_by and all(finished_by(path) == job.made_by for path in outputs):
             skipped.append(str(job.file))
             console.note(
                 f"skipped: {job.file}, {' and '.join(outputs)} {'is' if len(outputs) == 1 else 'are'} finished"
@@ -158,8 +159,13 @@ def _without_finished(
     return left, skipped
 
 
-def _digest(each: MediaInput, settings: Settings, options: ReplayOptions) -> str:
-    """What tags a file that was finished: the program, and a digest of the input and of what decides its picture."""
+def _digest(each: MediaInput, settings: Settings, options: ReplayOptions) -> str | None:
+    """What tags a file that was finished: the program, and a digest of the input and of what decides its picture.
+
+    None for a pipe, which may bring something else each time.
+    """
+    if each.kind == "stream":
+        return None
     told = [
         f"{field.name}={getattr(settings, field.name)!r}" for field in fields(settings) if field.name not in _OF_OUTPUT
     ]
@@ -168,9 +174,10 @@ def _digest(each: MediaInput, settings: Settings, options: ReplayOptions) -> str
         f"overlay={settings.overlay}",
         f"input={os.path.abspath(each.path)}",
     ]
-    with contextlib.suppress(OSError):
-        found = os.stat(each.path)
-        told.append(f"{found.st_size} bytes of {found.st_mtime_ns}")
+    for path in (*files_in(each), settings.model, settings.background):
+        with contextlib.suppress(OSError):
+            found = os.stat(path)
+            told.append(f"{found.st_size} bytes of {found.st_mtime_ns}")
     digest = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()[:32]
     return f"texelflow {version('texelflow')} {digest}"
 

@@ -60,7 +60,7 @@ def check_options(options: ReplayOptions, settings: Settings) -> None:
     if options.loop and keeps_all:
         raise UsageError("--loop does not go with --out, --masks or --cutouts: there would be no end to them")
     _check_look(options.flags, settings)
-    check_videos(settings, strict=True)
+    check_videos(settings, strict=True, pipes_pictures=options.pipes_pictures)
 
 
 def files_of(options: ReplayOptions, settings: Settings) -> Files:

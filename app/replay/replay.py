@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
 from ..console import Console, Report, counted
 from ..files import settle
@@ -33,7 +33,7 @@ from ..session.playback import Playback
 from ..session.session import Session
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
-from ..signals import exit_code, stop_flag
+from ..signals import StopFlag, exit_code, stop_flag
 from ..threads import ahead
 from .options import ReplayOptions, check_options, files_of
 from .summary import summarize_replay
@@ -71,6 +71,11 @@ class _Opened:
     model: SegmentationModel
     host: SessionHost
 
+    def interrupt(self) -> None:
+        """Let nobody wait for frames that may never come."""
+        if isinstance(self.recording, Recording):
+            self.recording.interrupt()
+
 
 def _open(options: ReplayOptions, watch: ConfigWatch, console: Console, stack: contextlib.ExitStack) -> _Opened:
     settings = watch.settings
@@ -107,6 +112,7 @@ def source_to_run(
     file = stack.enter_context(open_input(options.file, options.first, options.last))
     file.lead = lead_of(settings)
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
+    stack.callback(file.interrupt)  # first of all: closing `frames` waits for the one that is being read
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
     return file, SessionSource(
         clock, file.format, _timing(options, file.info), options.file.name, options.file, lambda: None,
@@ -148,9 +154,9 @@ def _run(
         check_files(settings)
         reports = stack.enter_context(_reports(options, session))
         host.observers.append(reports.add)
-        with stop_flag() as stopped, _progress(options, opened, report) as shown:
+        with stop_flag(opened.interrupt) as stopped, _progress(options, opened, report) as shown:
             host.observers.append(shown)
-            session.run(lambda: bool(stopped) or (options.closes and _watched(session)))
+            _run_session(session, stopped, options.closes)
         session.finish()
         frames = counted(host.stats.frames, "frame")
         session.written += [
@@ -159,6 +165,15 @@ def _run(
         summary = summarize_replay(options, settings, opened.recording, session, host.stats, bool(stopped))
         reports.close(summary)
     return summary, stopped.number
+
+
+def _run_session(session: Session, stopped: StopFlag, closes: bool) -> None:
+    """Until its end or a signal; what the source lacks because the signal ended it is no error of its own."""
+    try:
+        session.run(lambda: bool(stopped) or (closes and _watched(session)))
+    except MediaError:  # of the outputs: finishing them raises it again
+        if not stopped:
+            raise
 
 
 def _watched(session: Session) -> bool:

@@ -227,7 +227,9 @@ class Controller:
         self._check_files(replace(settings, **self._idle(besides=name)))
         path, replaces = Path(str(getattr(settings, name))), self._parts.clock.keeps_all
         if name == "out":
-            outputs.begin_recording(path, replaces=replaces, alpha=keeps_alpha(settings))
+            outputs.begin_recording(
+                path, replaces=replaces, alpha=keeps_alpha(settings, outputs.writing.pipes_pictures)
+            )
         elif name == "masks":
             outputs.begin_masks(path, replaces=replaces)
         elif name == "cutouts":

@@ -105,10 +105,11 @@ def writes_any(settings: Settings) -> bool:
     return bool(settings.out or settings.masks or settings.cutouts)
 
 
-def keeps_alpha(settings: Settings) -> bool:
+def keeps_alpha(settings: Settings, pipes_pictures: bool = False) -> bool:
     """Whether the recording of the picture keeps its transparency: that of an effect that has some, where it can."""
     out = Path(settings.out)
     holds = wants_folder(out) or is_picture(out) or out.suffix.lower() in TRANSPARENT
+    holds |= settings.out == PIPE and pipes_pictures
     return settings.effect == "cutout" and holds
 
 
@@ -118,8 +119,9 @@ def writing_of(settings: Settings, made_by: str | None = None, pipes_pictures: b
     return Writing(settings.codec, quality, made_by, pipes_pictures)
 
 
-def check_videos(settings: Settings, strict: bool) -> None:
+def check_videos(settings: Settings, strict: bool, pipes_pictures: bool = False) -> None:
     """Raise UsageError for videos that cannot be written so; `strict` asks for the transparency of the effect, too."""
+    _check_pipe(settings, strict and not pipes_pictures)
     writing = writing_of(settings)
     for flag, name, alpha in (("--out", settings.out, settings.effect == "cutout"), ("--masks", settings.masks, False)):
         path = Path(name)
@@ -131,3 +133,14 @@ def check_videos(settings: Settings, strict: bool) -> None:
                 choose_encoding(ending, writing.codec, writing.quality, alpha and (strict or ending in TRANSPARENT))
             except UsageError as error:
                 raise UsageError(f"{flag} {name}: {error}") from None
+
+
+def _check_pipe(settings: Settings, opaque: bool) -> None:
+    """Raise UsageError for what no pipe takes; an `opaque` one takes no transparency."""
+    for flag, name in (("--masks", settings.masks), ("--cutouts", settings.cutouts)):
+        if name == PIPE:
+            raise UsageError(
+                f"{flag} -: only --out goes into a pipe; name {'a file or ' * (flag == '--masks')}a folder"
+            )
+    if opaque and settings.out == PIPE and settings.effect == "cutout":
+        raise UsageError("--out -: a video in a pipe has no transparency; --format png has it")

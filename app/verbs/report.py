@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..console import Console
+from ..console import Console, counted
 from ..models.catalogue import list_models
 
 _PERCENTILES = ("median_ms", "p95_ms", "p99_ms", "max_ms")
@@ -26,7 +26,8 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     ]
     total = summary["readback_bytes"] // frames
     rows[-1] = (*rows[-1][:-1], total)
-    title = f"{frames} frames of {'x'.join(map(str, summary['size']))}, {summary['frames_per_second']} frames/s"
+    size = "x".join(map(str, summary["size"]))
+    title = f"{counted(frames, 'frame')} of {size}, {summary['frames_per_second']} frames/s"
     if summary["dropped"] or summary["repeated"]:
         title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
     console.table(title, ("stage, ms", "p50", "p95", "p99", "max", "bytes read back"), rows)
@@ -48,7 +49,9 @@ def show_replays(summary: Mapping[str, Any], console: Console) -> None:
     ]
     rows += [(name, 0, 0.0, "skipped: finished before") for name in summary["skipped"]]
     console.table(f"{summary['inputs']} inputs", ("input", "frames", "frames/s", "result"), rows)
-    total = f"{summary['frames']} frames in {summary['seconds']:.1f} s, {summary['frames_per_second']} frames/s"
+    total = (
+        f"{counted(summary['frames'], 'frame')} in {summary['seconds']:.1f} s, {summary['frames_per_second']} frames/s"
+    )
     console.say(total + (f"; {len(summary['failed'])} failed" if summary["failed"] else ""))
 
 

@@ -104,6 +104,45 @@ def test_one_that_is_finished_is_skipped(inputs: Path, texelflow: Command) -> No
     assert (result.code, result.out) == (0, "nothing was left to do\n")
 
 
+def test_one_that_is_not_finished_is_made_anew(inputs: Path, texelflow: Command) -> None:
+    Path("x.mkv").write_bytes(b"cut off by a kill")
+    assert texelflow("replay", "in/two.mkv", "--out", "x.mkv", "--skip-existing").code == 0
+    assert frames_of(Path("x.mkv")) == FRAMES
+
+
+def test_what_a_pattern_or_a_background_holds_now_decides(inputs: Path, texelflow: Command) -> None:
+    picture = Path("in/a.png").read_bytes()
+    for number in (1, 2):
+        Path(f"{number}.png").write_bytes(picture)
+    command = "replay", "%d.png", "--out", "x.mkv", "--skip-existing", "--background", "2.png", "--json"
+    assert json.loads(texelflow(*command).out)["frames"] == 2
+    assert json.loads(texelflow(*command).out)["frames"] == 0
+    Path("3.png").write_bytes(picture)
+    assert json.loads(texelflow(*command).out)["frames"] == 3
+    os.utime("2.png", ns=(1, 1))
+    assert json.loads(texelflow(*command).out)["frames"] == 3
+
+
+def test_the_machine_is_told_of_once(inputs: Path, texelflow: Command) -> None:
+    lines = texelflow("replay", "in/a.png", "in/b.jpg", "--out", "done").err.splitlines()
+    assert len(lines) == len(set(lines))
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--out", "-", "--masks", "-"), "--masks -: only --out goes into a pipe; name a file or a folder"),
+        (("--cutouts", "-"), "--cutouts -: only --out goes into a pipe; name a folder"),
+        (("--out", "-", "--effect", "cutout"), "--out -: a video in a pipe has no transparency; --format png has it"),
+    ],
+)
+def test_what_a_pipe_does_not_take_is_refused(
+    options: tuple[str, ...], line: str, inputs: Path, texelflow: Command
+) -> None:
+    result = texelflow("replay", "in/one.mp4", *options)
+    assert (result.code, result.out, result.err) == (2, "", f"texelflow: {line}\n")
+
+
 def test_what_is_there_is_not_written_over(inputs: Path, texelflow: Command) -> None:
     Path("done").mkdir()
     Path("done/two.mp4").write_text("precious")
@@ -156,6 +195,13 @@ def test_pipes(inputs: Path) -> None:
     last = cv2.imdecode(np.frombuffer(b"\x89PNG\r\n\x1a\n" + pictures[-1], np.uint8), cv2.IMREAD_COLOR)
     assert last is not None
     assert last.shape == (*SIZE[::-1], 3)
+    cutouts = subprocess.run(
+        [*program, "--effect", "cutout", "--to", "0", "--out", "-", "--format", "png"],
+        input=first.stdout, capture_output=True, check=True,
+    )  # fmt: skip
+    alone = cv2.imdecode(np.frombuffer(cutouts.stdout, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert alone is not None
+    assert alone.shape == (*SIZE[::-1], 4)
 
 
 def test_measuring_is_said(inputs: Path, texelflow: Command) -> None:

@@ -152,6 +152,25 @@ def test_a_second_ctrl_c_ends_at_once(clip: Path, tmp_path: Path) -> None:
     check_pictures(tmp_path / "masks", rows, UNDER_WAY)
 
 
+def test_a_pipe_that_stalls_ends_with_the_first_signal(tmp_path: Path) -> None:
+    """In the middle of a recording whose end never comes: what came is whole."""
+    recipe = Recipe(codec="mpeg2video", codec_options={})
+    data = write_clip(tmp_path / "a.ts", moving(60), recipe).read_bytes()
+    out, log = tmp_path / "out.mkv", tmp_path / "x.json"
+    reader, writer = os.pipe()
+    os.write(writer, data)
+    with Running("replay", "-", "--out", out, "--log", log, "--backend", "cpu", stdin=reader) as running:
+        running.until(lambda: len(rows_of(log)) > 50)
+        sleep(0.7)  # and nothing comes any more
+        running.send(signal.SIGTERM)
+        code, line = running.end()
+    os.close(writer)
+    os.close(reader)
+    rows = len(rows_of(log))
+    assert (code, line) == (143, f"texelflow: interrupted after {rows} frames; what was written is complete")
+    check_video(out, rows, 0)
+
+
 @pytest.mark.parametrize("library", ["multiarray_umath", "libavcodec", "llvm"])
 def test_signals_before_the_first_frame_leave_what_was_there(library: str, clip: Path, tmp_path: Path) -> None:
     """While modules are loaded, a device is opened and shaders are compiled."""

@@ -68,4 +68,4 @@ lock:
 
 clean:
 	rm -rf $(VENV) .links out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find app gpu_delegate shaders assets tests -name __pycache__ -prune -exec rm -rf {} +
+	find app gpu_delegate shaders assets tests examples -name __pycache__ -prune -exec rm -rf {} +

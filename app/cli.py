@@ -79,7 +79,7 @@ def replay_verb(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...",
+            metavar="INPUT",
             help="Recordings (mp4, mkv, webm, mov, avi and others), pictures (PNG, JPEG, WebP), folders of pictures, "
             "numbered pictures (shot_%04d.png), or - for a pipe.",
         ),

@@ -145,7 +145,8 @@ def _misnamed(write: Write, seen: FileStatus) -> str:
         return f"a folder is needed, such as {write.path.with_suffix('')}" if made else ""
     endings = ENDINGS[write.kind]
     listed = (" or " if len(endings) == 2 else ", ").join(endings)
-    return "" if ending in endings else f"its name must end in {listed}"
+    folder = "; a folder gets PNG files" if write.kind == "video" and write.option else ""
+    return "" if ending in endings else f"its name must end in {listed}{folder}"
 
 
 def _taken(

@@ -173,7 +173,7 @@ class Settings:
     quality: int = _output(USUAL_QUALITY, "Of videos: 0 makes the smallest files.", low=0, high=100)
     virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 
-    overlay: bool = _window(False, "Figures on the picture.")
+    overlay: bool = _window(False, "Figures on the picture; in a window of replay unless it is turned off.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.")
 

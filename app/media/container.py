@@ -68,9 +68,11 @@ class PassingBytes:
         return _layout(self._walked, self._seen_bytes)
 
     def _send(self) -> None:
-        header, self._header = self._header, b""
+        assert self._wanted is not None
+        header, start = self._header, self._wanted
         try:
             self._wanted = self._walk.send(header)
+            self._header = header[self._wanted - start :]  # the next one may have begun among the bytes that went by
         except StopIteration as done:
             self._wanted, self._walked = None, done.value
 

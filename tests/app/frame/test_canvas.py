@@ -41,7 +41,8 @@ def test_looks_switch_between_any_two_frames(context: Context) -> None:
         compiled = compiled or living(context)
         assert living(context) == compiled, "later rounds make nothing new"
     bench.release()
-    assert living(context) == before
+    left = living(context)
+    assert all(left[kind] <= before[kind] for kind in left), "what tests before left may have gone meanwhile"
     assert len(compiled["Program"]) > len(before["Program"])
 
 

@@ -109,7 +109,7 @@ def test_a_look_has_all_that_was_said() -> None:
         ({"gamma": 0.0}, "--gamma 0: a number from 0.1 to 10"),
         (
             {"background": "https://example.org/beach.jpg"},
-            "or a colour such as #3366cc, is needed",
+            "or a colour such as #3366cc is needed",
         ),
     ],
 )

@@ -29,6 +29,7 @@ Mask = npt.NDArray[np.float32]
 
 ROOT = Path(__file__).parents[1]
 TOLERANCE = 2e-3
+GL = pytest.param("gl", marks=pytest.mark.gl)
 
 
 def expected(frame: Frame, model: str = "selfie", fit: Fit = "stretch", options: SpecOptions | None = None) -> Mask:
@@ -43,7 +44,7 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.fixture(scope="module", params=["gl", "cpu"])
+@pytest.fixture(scope="module", params=[GL, "cpu"])
 def segment(request: pytest.FixtureRequest) -> Iterator[texelflow.Segmenter]:
     with texelflow.Segmenter("selfie", request.param) as segmenter:
         yield segmenter
@@ -128,6 +129,7 @@ class TestMasks:
             np.testing.assert_allclose(segment(frame), expected(frame), rtol=0, atol=TOLERANCE)
         assert segment(frame_rgba).tobytes() == before
 
+    @pytest.mark.gl
     def test_another_size_costs_two_shaders(self, frame_rgba: Frame, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled: list[str] = []
         real = context_module.compile_program
@@ -144,7 +146,7 @@ class TestMasks:
             segment(frame_rgba)
             assert sorted(compiled) == ["image_to_tensor", "mask_to_frame"]
 
-    @pytest.mark.parametrize("backend", ["gl", "cpu"])
+    @pytest.mark.parametrize("backend", [GL, "cpu"])
     @pytest.mark.parametrize(
         ("fit", "options"),
         [
@@ -175,6 +177,7 @@ class TestSegmenter:
         assert segment.renderer
         assert repr(segment) == f"<texelflow.Segmenter 'selfie': {segment.backend}, {segment.renderer}>"
 
+    @pytest.mark.gl
     def test_auto_decides_in_silence(self, capfd: pytest.CaptureFixture[str]) -> None:
         with texelflow.Segmenter() as segment, texelflow.Segmenter(backend="gl") as gl:
             assert (segment.backend == "cpu") == ("llvmpipe" in gl.renderer)
@@ -199,6 +202,7 @@ class TestSegmenter:
         assert said in str(refused.value)
         assert "\n" not in str(refused.value)
 
+    @pytest.mark.gl
     def test_goes_on_after_a_size_that_the_gpu_does_not_take(
         self, frame_rgba: Frame, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -242,7 +246,7 @@ class TestSegmenter:
             found = list(pool.map(lambda frame: segment(frame).tobytes(), frames))
         assert found == wanted
 
-    @pytest.mark.parametrize("backend", ["gl", "cpu"])
+    @pytest.mark.parametrize("backend", [GL, "cpu"])
     def test_is_closed_while_others_use_it(self, backend: Any, frame_rgba: Frame) -> None:
         segment = texelflow.Segmenter(backend=backend)
         wanted, others = segment(frame_rgba).tobytes(), threading.Barrier(4)
@@ -271,6 +275,7 @@ class TestSegmenter:
             segmenter.close()
         assert os.path.samestat(before, os.fstat(2))
 
+    @pytest.mark.gl
     def test_what_is_forgotten_or_forked_ends_without_a_word(self) -> None:
         program = (
             "import numpy as np, os, sys, texelflow\n"

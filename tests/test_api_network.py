@@ -20,6 +20,8 @@ from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.library import current_loader
 
+pytestmark = pytest.mark.gl
+
 Floats = npt.NDArray[np.float32]
 
 EGL: Any = {"backend": "egl"}

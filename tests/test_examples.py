@@ -75,6 +75,7 @@ def test_masks_of_a_folder(example: Example, picture: Path, mask: npt.NDArray[np
     assert example("masks_of_a_folder.py", folder / "none", masks)[0] == 2
 
 
+@pytest.mark.gl
 def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]) -> None:
     result = picture.parent / "result.png"
     assert example("network_as_texture.py", picture, result) == (0, "", "")

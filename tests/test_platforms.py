@@ -123,6 +123,7 @@ def test_every_module_loads_and_works_where_linuxs_own_are_missing(tmp_path: Pat
     ]
 
 
+@pytest.mark.gl
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_opengl_comes_from_the_systems_own_place(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
@@ -160,6 +161,7 @@ def test_no_file_is_open_when_it_is_moved(tmp_path: Path, monkeypatch: pytest.Mo
     assert writers == []
 
 
+@pytest.mark.gl
 def test_an_old_code_page_shows_question_marks(
     tmp_path: Path, selfie_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,7 @@ def test_what_comes_while_the_run_begins_is_kept(place: Path) -> None:
     assert Path("new.json").read_text() == "precious"
 
 
+@pytest.mark.gl
 def test_folders_with_other_files_are_taken(place: Path, texelflow: Command) -> None:
     before = contents(place)
     assert texelflow(*REPLAY.split(), "--masks", "given").code == 0

@@ -18,6 +18,9 @@ def values_of(spec: Spec) -> st.SearchStrategy[Any]:
         return st.sampled_from(spec.choices)
     if spec.kind == "size":
         return st.tuples(st.integers(1, 16384), st.integers(1, 16384)).map(lambda size: f"{size[0]}x{size[1]}")
+    if spec.kind == "range":
+        ranges = st.tuples(st.integers(-255, 0), st.integers(1, 255)).map(lambda pair: f"{pair[0]},{pair[1]}")
+        return st.one_of(st.just(""), ranges)
     if spec.kind in ("int", "float"):
         numbers: st.SearchStrategy[Any] = (
             st.integers(int(spec.low), int(spec.high)) if spec.kind == "int" else st.floats(spec.low, spec.high)

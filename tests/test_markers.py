@@ -52,6 +52,7 @@ def run(path: Path, *options: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60).stdout
 
 
+@pytest.mark.slow
 def test_fixtures_mark_tests_and_unmarked_ones_are_refused(made_up: Path) -> None:
     out = run(made_up, "-m", "not gl and not window", "--without-gl")
     assert "2 failed, 1 passed, 3 deselected" in out

@@ -15,6 +15,8 @@ from tests.fake_camera import compiler
 from tests.running import ROOT
 from texelflow.app.signals import EndedBySignal, StopFlag, exit_code, postponed, raising, stop_flag
 
+pytestmark = pytest.mark.slow  # starts programs
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_raising_says_which_one_came(number: int) -> None:

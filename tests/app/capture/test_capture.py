@@ -24,6 +24,8 @@ from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.errors import UsageError
 
+pytestmark = pytest.mark.slow  # waits for what a device does
+
 QUICK = CaptureRequest((64, 48), fps=200)
 
 

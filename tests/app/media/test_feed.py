@@ -19,6 +19,8 @@ from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
 from texelflow.gpu_delegate.errors import MediaError
 
+pytestmark = pytest.mark.slow  # waits for threads
+
 FRAMES = 30
 
 

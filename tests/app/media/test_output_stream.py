@@ -21,6 +21,8 @@ from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
 from texelflow.gpu_delegate.errors import OutputError, UsageError
 
+pytestmark = pytest.mark.slow  # plays streams while they are written
+
 RATE = Fraction(30)
 PRODUCER = """
     import sys

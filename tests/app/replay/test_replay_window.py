@@ -81,7 +81,7 @@ def test_a_window_says_that_its_recording_was_cut_off(display: Display, tmp_path
     assert 0 < summary["frames"] == count_frames(tmp_path / "out.mp4") < FRAMES
 
 
-def test_sound_ends_where_the_person_had_seen_enough(display: Display, tmp_path: Path) -> None:
+def test_sound_ends_where_the_window_was_closed(display: Display, tmp_path: Path) -> None:
     seconds, out = 30, tmp_path / "out.mp4"
     clip = write_clip(tmp_path / "heard.mp4", moving(seconds * RATE, 160, 120), Recipe(rate=RATE, sound="aac"))
     command = [

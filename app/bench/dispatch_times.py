@@ -8,6 +8,7 @@ rounds, in the order of a run, with the data and behind the barriers that they h
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from time import perf_counter
 
@@ -115,4 +116,4 @@ def _stamped_round(program: Program, repeats: Sequence[int], timer: GpuTimer) ->
     wall_ms, borders = (perf_counter() - start) * 1e3, timer.last()
     if borders is None:
         return None, wall_ms
-    return [(end - begin) / 1e6 for begin, end in zip(borders, borders[1:], strict=False)], wall_ms
+    return [(end - begin) / 1e6 for begin, end in pairwise(borders)], wall_ms

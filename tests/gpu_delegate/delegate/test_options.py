@@ -94,7 +94,7 @@ def test_what_runs_for_long_may_compile_for_long(word: str, budget_s: float) -> 
         ({"inference_priority3": "min_latency"}, "inference_priority3 is 'auto' where inference_priority2 is, not"),
         ({"inference_priority2": P}, "each inference_priority is another one, not 'max_precision', 'max_precision'"),
         ({"inference_priority2": []}, "inference_priority2 is one of 'auto', "),
-        ({"wait_type": None}, "wait_type is one of 'passive', 'active', 'do_not_wait', 'aggressive', not None"),
+        ({"wait_type": None}, "wait_type is one of 'passive', 'active', 'do-not-wait', 'aggressive', not None"),
         ({"experimental_flags": "enable_quant"}, "experimental_flags is a tuple of words, such as"),
         ({"experimental_flags": 1}, "experimental_flags is a tuple of words, such as"),
         ({"experimental_flags": ["cl_only"]}, "each of experimental_flags is one of 'enable_quant', 'gl_only', not"),

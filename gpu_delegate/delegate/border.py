@@ -16,7 +16,7 @@ from ..context import Context
 from ..errors import UsageError
 from ..graph import Tensor
 from ..hazards import STORAGE, TEXTURE_FETCH
-from ..layout import TEXEL_BYTES
+from ..layout import TEXEL_BYTES, ceil_div
 from ..opengl import BufferRange
 from ..packing import check_values
 from ..runtime import Program, TensorRange
@@ -39,6 +39,17 @@ class _Staging:
     texture: int
 
 
+def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
+    """Memory as an array of a tensor's type and shape. Raises UsageError for another size, or if there is none."""
+    dtype = np.dtype(tensor.dtype)
+    wanted_bytes = int(np.prod(tensor.shape, dtype=np.int64)) * dtype.itemsize
+    if not address:
+        raise UsageError(f"{tensor.name} has no memory yet; call allocate_tensors() first")
+    if size_bytes != wanted_bytes:
+        raise UsageError(f"{tensor.name} {list(tensor.shape)} takes {wanted_bytes} bytes, not {size_bytes}")
+    return np.ctypeslib.as_array((ctypes.c_ubyte * size_bytes).from_address(address)).view(dtype).reshape(tensor.shape)
+
+
 class ProgramBorder:
     """The inputs and outputs of one Program. Use it only on the context's thread; release() frees it."""
 
@@ -46,6 +57,7 @@ class ProgramBorder:
         """`shaders` is of the same context, and outlives this. Raises DeviceError."""
         self._program, self._shaders = program, shaders
         self._context, self._gl = program.context, program.context.gl
+        self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
         self._staged: dict[int, _Staging] = {}
         self._packings: dict[int, Repacking] = {}
         self._unpackings: dict[int, Repacking] = {}
@@ -58,10 +70,11 @@ class ProgramBorder:
         Raises UsageError for another size, for what is not finite, and for integers that float32 does not have.
         """
         own = self._program.compiled.tensor(tensor)
-        values = check_values(_array_at(address, size_bytes, own), own)
+        values = self._array_in_ram(tensor, address, size_bytes)
         if own.dtype != "float32":
-            self._program.write(tensor, values.astype(own.dtype))
+            self._program.write(tensor, values)
             return
+        check_values(values, own)
         place = self._program.range_of(tensor)
         if is_array(place.shape, place.storage):
             self._write(BufferRange(place.buffer, place.offset_bytes, size_bytes), address)
@@ -77,7 +90,7 @@ class ProgramBorder:
     def read(self, tensor: int, address: int, size_bytes: int) -> None:
         """An output to RAM, in the order and type of the file; waits for the GPU. Raises UsageError, DeviceError."""
         own = self._program.compiled.tensor(tensor)
-        values = _array_at(address, size_bytes, own)
+        values = self._array_in_ram(tensor, address, size_bytes)
         if own.dtype == "float32":
             span = self._array(tensor)
             self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
@@ -96,6 +109,16 @@ class ProgramBorder:
         self._staged.clear()
         self._packings.clear()
         self._unpackings.clear()
+
+    def _array_in_ram(self, tensor: int, address: int, size_bytes: int) -> npt.NDArray[Any]:
+        """Memory as an array of a tensor's type and shape, made once: it takes longer than a read.
+
+        Raises UsageError for another size, or if there is none.
+        """
+        known = self._arrays.get(tensor)
+        if known is None or (address, size_bytes) != (known[0], known[1].nbytes):
+            known = self._arrays[tensor] = address, array_at(address, size_bytes, self._program.compiled.tensor(tensor))
+        return known[1]
 
     def _array(self, tensor: int) -> BufferRange:
         """Where a tensor is an array of floats, after repacking it if it is not."""
@@ -119,13 +142,13 @@ class ProgramBorder:
     def _packing(self, place: TensorRange, staging: _Staging) -> Repacking:
         shape = place.shape
         program = self._shaders.get("pack_bhwc", shape, through_storage=not staging.texture)
-        grid = repacking_grid(-(-shape.pixels // PIXELS_OF_THREAD), shape.slices, self._context.limits)
+        grid = repacking_grid(ceil_div(shape.pixels, PIXELS_OF_THREAD) * shape.slices, self._context.limits)
         return Repacking("pack_bhwc", program, grid, staging.span, staging.texture, place)
 
     def _unpacking(self, place: TensorRange, staging: _Staging) -> Repacking:
         shape = place.shape
         program = self._shaders.get("unpack_bhwc", shape, through_storage=not place.texture)
-        grid = repacking_grid(shape.pixels, shape.slices, self._context.limits)
+        grid = repacking_grid(shape.texels, self._context.limits)
         return Repacking("unpack_bhwc", program, grid, place, place.texture, staging.span)
 
     def _staging(self, tensor: int) -> _Staging:
@@ -162,14 +185,3 @@ def _staging_buffer(context: Context, size_bytes: int, label: str) -> _Staging:
         gl.glTexBuffer(opengl.TEXTURE_BUFFER, opengl.RGBA32F, buffer)
     context.check_errors(f"allocating {size_bytes} bytes for {label}")
     return _Staging(BufferRange(buffer, 0, size_bytes), texture)
-
-
-def _array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
-    """Memory as an array of a tensor's type and shape. Raises UsageError for another size, or if there is none."""
-    dtype = np.dtype(tensor.dtype)
-    wanted_bytes = int(np.prod(tensor.shape, dtype=np.int64)) * dtype.itemsize
-    if not address:
-        raise UsageError(f"{tensor.name} has no memory yet; call allocate_tensors() first")
-    if size_bytes != wanted_bytes:
-        raise UsageError(f"{tensor.name} {list(tensor.shape)} takes {wanted_bytes} bytes, not {size_bytes}")
-    return np.ctypeslib.as_array((ctypes.c_ubyte * size_bytes).from_address(address)).view(dtype).reshape(tensor.shape)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from .. import opengl, program_log
 from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
 from ..context import Context, compile_compute
+from ..errors import DeviceError
 from ..kernel import Sides
 from ..layout import PHWC4, PLAIN, TEXEL_BYTES, MapShape, Storage, ceil_div
 from ..limits import Limits
@@ -39,10 +40,15 @@ def repacking_source(name: str, shape: MapShape, through_storage: bool) -> str:
     return fill(load(f"{name}.comp", defines), {"bindings": bindings})
 
 
-def repacking_grid(threads: int, slices: int, limits: Limits) -> Sides:
-    """Work-groups (x, y, z) for threads of each slice; where the device allows fewer, threads do several in turn."""
-    most_x, _, most_z = limits.work_group_count
-    return min(ceil_div(threads, GROUP), most_x), 1, min(slices, most_z)
+def repacking_grid(threads: int, limits: Limits) -> Sides:
+    """Work-groups (x, y, z) for that many threads, in rows where the device allows fewer in x. Raises DeviceError."""
+    most_x, most_y, _ = limits.work_group_count
+    groups = ceil_div(threads, GROUP)
+    across = min(groups, most_x)
+    rows = ceil_div(groups, across)
+    if rows > most_y:  # no device of OpenGL 4.3 has arenas of that size
+        raise DeviceError(f"a tensor of {threads} texels is too large: this device allows {most_x * most_y * GROUP}")
+    return across, rows, 1
 
 
 class RepackingPrograms:

@@ -34,7 +34,7 @@ def check_values(values: object, tensor: Tensor) -> Float32Array:
     return values.astype(np.float32, copy=False)
 
 
-def is_finite(values: npt.NDArray[np.generic]) -> bool:
+def is_finite(values: npt.NDArray[Any]) -> bool:
     """Whether no value is infinite or NaN. A finite sum of squares proves it, in half the time."""
     if values.dtype == np.float32 and np.isfinite(np.vdot(values, values)):
         return True

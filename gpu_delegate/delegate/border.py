@@ -5,6 +5,7 @@ and small: they take Program.write and Program.read, which convert them in NumPy
 """
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ from .repacking import (
     repacking_grid,
     staging_bytes,
 )
+from .synchronisation import WaitType, wait_for_gpu
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,9 @@ def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
 class ProgramBorder:
     """The inputs and outputs of one Program. Use it only on the context's thread; release() frees it."""
 
-    def __init__(self, program: Program, shaders: RepackingPrograms) -> None:
-        """`shaders` is of the same context, and outlives this. Raises DeviceError."""
-        self._program, self._shaders = program, shaders
+    def __init__(self, program: Program, shaders: RepackingPrograms, wait_type: WaitType = "passive") -> None:
+        """`shaders` is of the same context, and outlives this."""
+        self._program, self._shaders, self._wait_type = program, shaders, wait_type
         self._context, self._gl = program.context, program.context.gl
         self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
         self._staged: dict[int, _Staging] = {}
@@ -89,16 +91,23 @@ class ProgramBorder:
 
     def read(self, tensor: int, address: int, size_bytes: int) -> None:
         """An output to RAM, in the order and type of the file; waits for the GPU. Raises UsageError, DeviceError."""
-        own = self._program.compiled.tensor(tensor)
-        values = self._array_in_ram(tensor, address, size_bytes)
-        if own.dtype == "float32":
-            span = self._array(tensor)
-            self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        self.read_all([(tensor, address, size_bytes)])
+
+    def read_all(self, outputs: Sequence[tuple[int, int, int]]) -> None:
+        """The same for several, each as (tensor, address, size in bytes), waiting once."""
+        compiled = self._program.compiled
+        arrays = {tensor: self._array_in_ram(tensor, address, size) for tensor, address, size in outputs}
+        floats = [output for output in outputs if compiled.tensor(output[0]).dtype == "float32"]
+        spans = [self._array(tensor) for tensor, _, _ in floats]
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        wait_for_gpu(self._context, self._wait_type)
+        for (_, address, size_bytes), span in zip(floats, spans, strict=True):
             self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, span.buffer)
             self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, span.offset_bytes, size_bytes, address)
-        else:
-            values[...] = self._program.read(tensor)
-        self._context.check_errors(f"reading {own.name}")
+        for tensor, values in arrays.items():
+            if values.dtype != np.float32:
+                values[...] = self._program.read(tensor)
+        self._context.check_errors(f"reading what {compiled.source.name} has computed")
 
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""

@@ -52,24 +52,38 @@ def repacking_grid(threads: int, limits: Limits) -> Sides:
 
 
 class RepackingPrograms:
-    """The compiled shaders of one context, shared by all tensors of equal shape. release() deletes them."""
+    """The compiled shaders of one context, shared by all tensors of equal shape, and a sampler for textures.
+
+    release() deletes them.
+    """
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self._programs: dict[str, int] = {}
+        self._sampler = 0
 
-    def get(self, name: str, shape: MapShape, through_storage: bool) -> int:
-        """The program; compiled if it is the first of its kind. Raises DeviceError."""
-        source = repacking_source(name, shape, through_storage)
+    def get(self, name: str, source: str) -> int:
+        """The program of a source; compiled if it is the first of its kind. Raises DeviceError."""
         if source not in self._programs:
             self._programs[source] = compile_compute(self.context, source, name)
         return self._programs[source]
+
+    def sampler(self) -> int:
+        """With it every texture is complete, whatever its own filter: mipmaps that it lacks are not asked for."""
+        if not self._sampler:
+            self._sampler = self.context.gl.generate("Samplers")
+            for name in (opengl.TEXTURE_MIN_FILTER, opengl.TEXTURE_MAG_FILTER):
+                self.context.gl.glSamplerParameteri(self._sampler, name, opengl.NEAREST)
+        return self._sampler
 
     def release(self) -> None:
         """Delete all; a second call does nothing."""
         for program in self._programs.values():
             self.context.gl.glDeleteProgram(program)
         self._programs.clear()
+        sampler, self._sampler = self._sampler, 0
+        if sampler:
+            self.context.gl.delete("Samplers", sampler)
 
 
 @dataclass(frozen=True)

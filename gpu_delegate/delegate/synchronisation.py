@@ -23,6 +23,7 @@ _STEP_NS = 10_000_000  # as in TensorFlow Lite; between two waits Python sees si
 def wait_for_gpu(context: Context, wait_type: WaitType) -> None:
     """Return when the GPU is done, or at once. Raises DeviceError if it does not get done: a lost context."""
     if wait_type == "do-not-wait":
+        context.gl.glFlush()  # so that it begins
         return
     fence = context.gl.glFenceSync(opengl.SYNC_GPU_COMMANDS_COMPLETE, 0)
     try:

@@ -42,6 +42,12 @@ class PartialNetwork(MovingNetwork):
             (6, self.with_halves), (4, self.with_shared_halves), (2, self.with_output_constant),
         )  # fmt: skip
 
+    def name_outputs(self) -> None:
+        """A delegate finds the file of a model by its constants: there is one at least."""
+        if all(tensor.data is None for tensor in self.tensors):
+            self.remember(self.with_halves(self.made[-1]), 2.0)
+        super().name_outputs()
+
     def window(self, x: int, dilated: bool = True) -> dict[str, Any]:
         """XNNPACK pads windows that are smaller than their stride in a way of its own: there are none."""
         options = super().window(x, dilated)

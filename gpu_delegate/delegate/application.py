@@ -17,6 +17,7 @@ from ..runtime import Program, device_of
 from .callbacks import Replace
 from .delegate_kernel import DelegateKernel
 from .gl_thread import GlThread
+from .selection import rates_of, selection
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
 
 
@@ -33,9 +34,13 @@ class DelegatedPartition:
 class Application:
     """A delegate in one interpreter. TensorFlow Lite's calls arrive here."""
 
-    def __init__(self, model: bytes | None, strict: bool, precision: Precision, budget_s: float, quiet: bool) -> None:
+    def __init__(
+        self, model: bytes | None, strict: bool, precision: Precision, budget_s: float, quiet: bool,
+        most_partitions: int | None = None, least_nodes: int | None = None,
+    ) -> None:  # fmt: skip
         self._model, self._strict, self._precision = model, strict, precision
         self._budget_s, self._quiet = budget_s, quiet
+        self._most_partitions, self._least_nodes = most_partitions, least_nodes
         self._thread: GlThread | None = None
         self._place = 0  # of the context that it is applied to
         self._found: CompiledPartitions | None = None
@@ -98,7 +103,11 @@ class Application:
         self._thread = self._thread or GlThread()
         device = self._thread.call(device_of)
         self.renderer = self._thread.call(lambda gl: gl.renderer)
-        found = compile_partitions(graph, device, precision=self._precision, compile_budget_s=self._budget_s)
+        rates = rates_of(self._thread.call(lambda gl: gl.is_software))
+        select = selection(rates, self._most_partitions, self._least_nodes)
+        found = compile_partitions(
+            graph, device, precision=self._precision, compile_budget_s=self._budget_s, select=select
+        )
         pairs = list(zip(found.partitions, found.compiled, strict=True))
         for partition, compiled in pairs:
             self._programs[partition] = self._program(compiled)

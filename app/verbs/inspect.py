@@ -13,6 +13,7 @@ from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, compi
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import load_model
@@ -20,10 +21,12 @@ from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.support import unsupported_reason
 
+from ..advice.advice import advise
 from ..console import Console, counted
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
-from .coverage import borders, op_lines
+from .advice_tables import show_advice
+from .coverage import borders, op_lines, summary
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
 from .peaks import measure_peaks
@@ -45,6 +48,7 @@ class InspectOptions:
     shaders: Path | None = None  # the folder for the GLSL
     tuning: str | None = None  # one of TUNINGS; that of the machine by default
     force: bool = False  # write over what is in that folder
+    advise: bool = False  # say what to change in the model
 
 
 @dataclass(frozen=True)
@@ -65,21 +69,36 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         raise UsageError("name a model, such as selfie, or a .tflite file; --ops lists the supported ops")
     if options.tuning is not None and options.tuning not in TUNINGS:
         raise UsageError(f"--tuning is {' or '.join(TUNINGS)}, not {options.tuning!r}")
+    if options.advise and options.unfused:
+        raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     writes = (Write("--shaders", options.shaders, "shaders"),) if options.shaders else ()
     settle(Files((Read("the model", model_path(model)),), writes), options.force)
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)
     machine = _machine(options)
-    found = compile_partitions(graph, machine.device, not options.unfused, options.precision, options.compile_budget_s)
+
+    def compiled(graph: Graph) -> CompiledPartitions:
+        return compile_partitions(
+            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s
+        )
+
+    found = compiled(graph)
     alignment_bytes = machine.device.offset_alignment_bytes
     reports = [inspect_compiled(compiled, machine.peaks, alignment_bytes) for compiled in found.compiled]
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
+    advice = advise(found, machine.peaks, compiled) if options.advise else None
     if options.json:
-        console.json(_as_json(found, reports, machine, options) | ({"shaders": [*map(str, files)]} if files else {}))
+        more = {"advice": [asdict(each) for each in advice]} if advice is not None else {}
+        more |= {"shaders": [*map(str, files)]} if files else {}
+        console.json(_as_json(found, reports, machine, options) | more)
         return 0
     show_head(console, graph, machine.line, machine.peaks)
-    _show(console, found, reports)
+    if advice is None:
+        _show(console, found, reports)
+    else:
+        console.show("", summary(found))
+        show_advice(console, graph, advice, machine.peaks is not None)
     if options.shaders:
         console.show("", f"{counted(len(files), 'kernel')} written to {options.shaders}")
     return 0

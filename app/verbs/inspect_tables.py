@@ -12,11 +12,11 @@ from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks
 
+from ..advice.moves import WAYS
 from ..console import Console
 from .coverage import OpLine, borders, number_ranges, op_lines, summary, unknown_custom_ops
 from .declines import alike
 from .inspection import Inspection, arena_picture
-from .moves import WAYS
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 _MIB = 1 << 20

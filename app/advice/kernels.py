@@ -23,7 +23,8 @@ _CHANGES: Mapping[str, str] = MappingProxyType(
     {
         "RESHAPE": "keep the number of channels: then values stay where they are",
         "TRANSPOSE": "let the layers before and behind it work in one order, BHWC",
-        "CONCATENATION": "give all parts but the last a multiple of 4 channels: then each is written in its place",
+        "CONCATENATION": "give all parts but the last a multiple of 4 channels, and let a layer write each, not a "
+        "move, of a multiple of 16 pixels: then each is written in its place",
         "PAD": "pad rows and columns in front of a convolution, which takes it up",
         "DEPTH_TO_SPACE": "rearrange fewer channels: the kernel of the layer before it can store few at other pixels",
     }

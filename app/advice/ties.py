@@ -169,11 +169,9 @@ def _of_elementwise(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
 def _of_channels(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
     """Ops that keep channels, whatever they do with rows and columns."""
     out = graph.tensors[node.outputs[0]]
-    data = [graph.tensors[i] for i in node.inputs if not graph.tensors[i].is_constant]
+    data = [graph.tensors[i] for i in node.inputs]
     if not out.shape or any(not tensor.shape or tensor.shape[-1] != out.shape[-1] for tensor in data):
         return None
-    if len(data) > 1 and len(data) < len(node.inputs):
-        return None  # constants beside them keep their channels
     return [(channels(tensor), channels(out)) for tensor in data]
 
 

@@ -240,9 +240,17 @@ def check_verb(
     target: Annotated[str, typer.Argument(metavar="CLIP|MODEL", help="A recording, or a model: name or .tflite file.")],
     model: ModelOption = "selfie",
     unfused: Annotated[bool, typer.Option("--unfused", help="A model: one dispatch per op, all tensors.")] = False,
+    backend: Annotated[
+        str,
+        typer.Option(metavar="gl|delegate", help="A model: tensor by tensor, or its outputs through the delegate."),
+    ] = "gl",
+    runs: Annotated[int | None, typer.Option(help="Of the delegate; 50 by default.")] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="Allowed error; by default 1e-3 for masks (fp16: 0.2), 1e-4 of the magnitude for tensors."),
+        typer.Option(
+            help="Allowed error; by default 1e-3 for masks (fp16: 0.2), 1e-4 of the magnitude for tensors, "
+            "1e-3 of the range or magnitude for outputs."
+        ),
     ] = None,
     report: Annotated[
         Path | None,
@@ -270,6 +278,8 @@ def check_verb(
     options = CheckOptions(
         model,
         unfused,
+        backend,
+        runs,
         tolerance,
         report,
         *_range(first, last),

@@ -19,6 +19,7 @@ from tests import markers
 from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
 from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F401
 from tests.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
+from tests.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -160,7 +161,7 @@ def five_channels(channels: int) -> Draw:
         x = model.conv(model.image(20, 30, 4), channels, (3, 3))
         x = model.op("PRELU", [x, model.random(1, 1, channels)], model.shape(x))
         weights = model.half(model.rng.uniform(-1, 1, (channels, 1, 1, channels)))
-        window = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"}
+        window: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"}
         deep = model.op("CONV_2D", [model.depthwise(x), weights, model.random(channels)], model.shape(x), **window)
         model.output(model.conv(model.binary("ADD", x, deep), 4, (3, 3)))
 

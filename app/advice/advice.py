@@ -12,8 +12,8 @@ from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.roofline import Peaks
 
 from .channels import padded_channels, rgb_inputs, rgb_outputs
-from .cost import RunCost, run_cost
-from .fault import Analysis, Compile, Fault
+from .cost import RunCost, RunRates, run_cost
+from .fault import Analysis, CompileAgain, Fault
 from .kernels import costly_moves, lone_activations
 from .pairs import idle_operators
 from .splits import splitting_ops
@@ -46,19 +46,19 @@ class Advice:
     is_free: bool  # nothing to gain here: the passes have done it
 
 
-def advise(found: CompiledPartitions, peaks: Peaks | None, compile_again: Compile) -> tuple[Advice, ...]:
+def advise(found: CompiledPartitions, rates: RunRates | None, compile_again: CompileAgain) -> tuple[Advice, ...]:
     """Advice, worst first; what costs nothing here comes last. compile_again compiles changed graphs as `found` was."""
-    analysis, whole = Analysis(found, peaks), run_cost(found, peaks)
+    analysis, whole = Analysis(found, rates), run_cost(found, rates)
     advice = [
-        each for check in CHECKS for fault in check(analysis) for each in _weighed(fault, whole, peaks, compile_again)
+        each for check in CHECKS for fault in check(analysis) for each in _weighed(fault, whole, rates, compile_again)
     ]
     return tuple(sorted(advice, key=lambda each: (each.is_free, -_weight(each.cost))))
 
 
-def _weighed(fault: Fault, whole: RunCost, peaks: Peaks | None, compile_again: Compile) -> Iterator[Advice]:
+def _weighed(fault: Fault, whole: RunCost, rates: RunRates | None, compile_again: CompileAgain) -> Iterator[Advice]:
     """The fault with its cost. One that costs nothing is told only if it is one of the model whatever runs it."""
     remedy = fault.remedy
-    cost = whole - run_cost(compile_again(remedy), peaks) if isinstance(remedy, Graph) else remedy
+    cost = whole - run_cost(compile_again(remedy), rates) if isinstance(remedy, Graph) else remedy
     is_free = (cost.dispatches, cost.moved_bytes, cost.macs) == (0, 0, 0)
     if is_free and fault.kind != "idle":
         return

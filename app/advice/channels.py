@@ -103,8 +103,7 @@ def _as_four(analysis: Analysis, tensor: int, crosses: bool) -> RunCost | None:
     if not crosses or last != RANK - 1 or found.shape[last] != 3 or min(found.shape[1:3]) == 1:
         return None
     four = replace(found, shape=(*found.shape[:-1], 4))
-    wider = replace(graph, tensors={**graph.tensors, tensor: four})
-    return copy_cost(graph, tensor, analysis.peaks) - copy_cost(wider, tensor, analysis.peaks)
+    return copy_cost(found, analysis.rates) - copy_cost(four, analysis.rates)
 
 
 def _shown(tensor: Tensor) -> str:

@@ -1,22 +1,38 @@
 """Compiled partitions and a machine's peaks go in; what one run costs at least, copies included, comes out.
 
 Kernels count as in gpu_delegate/roofline.py. Tensors that cross the border of a partition come from TensorFlow Lite's
-memory, dense BHWC, or go there: their bytes count once for the way, and where their order in PHWC4 is another one, a
-dispatch counts that reads them in the one order and writes them in the other.
+memory or go there, arrays of floats, BHWC (gpu_delegate/delegate/border.py): their bytes count once for the way, and
+where they have another order in PHWC4, a dispatch counts that reads them in the one order and writes the other.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
+
+import numpy as np
 
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
+from texelflow.gpu_delegate.delegate.repacking import is_array
+from texelflow.gpu_delegate.delegate.selection import kept_on_gpu
 from texelflow.gpu_delegate.graph import Graph, Node, Tensor
 from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.layout import PHWC4, Storage, shape_of
+from texelflow.gpu_delegate.layout import PHWC4, Storage, Storages, shape_of
 from texelflow.gpu_delegate.nodes import has_weights, record_of
-from texelflow.gpu_delegate.partition import border_bytes
+from texelflow.gpu_delegate.partition import Partition
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
+
+NO_STORAGES: Storages = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class RunRates:
+    """What times are estimated with."""
+
+    peaks: Peaks
+    hand_over_ms: float  # of a call of a partition, whatever it computes
 
 
 @dataclass(frozen=True)
@@ -38,48 +54,47 @@ class RunCost:
         return self + RunCost(-other.dispatches, -other.moved_bytes, -other.macs, ms)
 
 
-def total(costs: Iterable[RunCost], peaks: Peaks | None) -> RunCost:
-    """The sum; that of nothing takes no time, if peaks are known."""
-    return reduce(RunCost.__add__, costs, RunCost(ms=0.0 if peaks else None))
+def total(costs: Iterable[RunCost], rates: RunRates | None) -> RunCost:
+    """The sum; that of nothing takes no time, if times are known."""
+    return reduce(RunCost.__add__, costs, RunCost(ms=0.0 if rates else None))
 
 
-def run_cost(found: CompiledPartitions, peaks: Peaks | None) -> RunCost:
+def run_cost(found: CompiledPartitions, rates: RunRates | None) -> RunCost:
     """That of all partitions. What TensorFlow Lite computes on the CPU does not count."""
-    kernels = (kernel_cost(compiled, kernel, peaks) for compiled in found.compiled for kernel in compiled.kernels)
-    crossing = (
-        copy_cost(found.graph, tensor, peaks, compiled.storages[tensor])
-        for partition, compiled in zip(found.partitions, found.compiled, strict=True)
-        for tensor in (*partition.inputs, *partition.outputs)
-    )
-    return total((*kernels, *crossing), peaks)
+    storages = {tensor: storage for compiled in found.compiled for tensor, storage in compiled.storages.items()}
+    kernels = (kernel_cost(compiled, kernel, rates) for compiled in found.compiled for kernel in compiled.kernels)
+    return total((*kernels, crossing_cost(found.graph, found.partitions, rates, storages)), rates)
 
 
-def kernel_cost(compiled: CompiledGraph, kernel: Kernel, peaks: Peaks | None) -> RunCost:
+def crossing_cost(
+    graph: Graph, partitions: Collection[Partition], rates: RunRates | None, storages: Storages = NO_STORAGES
+) -> RunCost:
+    """That of calling partitions and of their copies; tensors whose storage is not given are PHWC4."""
+    kept = kept_on_gpu(graph, partitions)
+    copied = [t for partition in partitions for t in (*partition.inputs, *partition.outputs) if t not in kept]
+    calls = RunCost(ms=len(partitions) * rates.hand_over_ms if rates else None)
+    return total((calls, *(copy_cost(graph.tensors[t], rates, storages.get(t, PHWC4)) for t in copied)), rates)
+
+
+def kernel_cost(compiled: CompiledGraph, kernel: Kernel, rates: RunRates | None) -> RunCost:
     """That of one dispatch."""
     counted = cost_of(compiled, kernel)
     macs = sum(_computed_macs(compiled.graph, node) for node in kernel.nodes)
-    return _dispatch(Cost(macs, counted.read_bytes, counted.written_bytes), peaks)
+    return _dispatch(Cost(macs, counted.read_bytes, counted.written_bytes), rates)
 
 
-def copy_cost(graph: Graph, tensor: int, peaks: Peaks | None, storage: Storage = PHWC4) -> RunCost:
+def copy_cost(tensor: Tensor, rates: RunRates | None, storage: Storage = PHWC4) -> RunCost:
     """That of a tensor which comes from TensorFlow Lite's memory or goes there."""
-    dense_bytes = border_bytes(graph, [tensor])
-    way = RunCost(0, dense_bytes, 0, dense_bytes / peaks.bytes_per_s * 1e3 if peaks else None)
-    if is_dense(graph.tensors[tensor], storage):
-        return way
-    return way + _dispatch(Cost(0, dense_bytes, storage.size_bytes(shape_of(graph.tensors[tensor]))), peaks)
-
-
-def is_dense(tensor: Tensor, storage: Storage) -> bool:
-    """Whether a stored tensor has the bytes that it has in TensorFlow Lite's memory."""
+    array_bytes = math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+    way = RunCost(0, array_bytes, 0, array_bytes / rates.peaks.bytes_per_s * 1e3 if rates else None)
     shape = shape_of(tensor)
-    if tensor.dtype != "float32" or storage.is_halves:
-        return False
-    return shape.channels == storage.lanes or (shape.is_vector and shape.channels % storage.lanes == 0)
+    if tensor.dtype != "float32" or is_array(shape, storage):
+        return way  # other types are converted in RAM
+    return way + _dispatch(Cost(0, array_bytes, storage.size_bytes(shape)), rates)
 
 
-def _dispatch(cost: Cost, peaks: Peaks | None) -> RunCost:
-    ms = peaks.least_ms(cost) + peaks.dispatch_s * 1e3 if peaks else None
+def _dispatch(cost: Cost, rates: RunRates | None) -> RunCost:
+    ms = rates.peaks.least_ms(cost) + rates.peaks.dispatch_s * 1e3 if rates else None
     return RunCost(1, cost.moved_bytes, cost.macs, ms)
 
 

@@ -7,11 +7,10 @@ from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.graph import Graph, Node
 from texelflow.gpu_delegate.nodes import has_role
 from texelflow.gpu_delegate.passes.simplify import drop_unused
-from texelflow.gpu_delegate.roofline import Peaks
 
-from .cost import RunCost
+from .cost import RunCost, RunRates
 
-Compile = Callable[[Graph], CompiledPartitions]
+CompileAgain = Callable[[Graph], CompiledPartitions]
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class Analysis:
     """What is known of a model that is examined."""
 
     found: CompiledPartitions
-    peaks: Peaks | None
+    rates: RunRates | None
 
     @property
     def graph(self) -> Graph:

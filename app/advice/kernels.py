@@ -60,7 +60,7 @@ def costly_moves(analysis: Analysis) -> Iterator[Fault]:
             change=f"{_CHANGES.get(op, _CHANGE)}{_OUTSIDE if is_last else ''}",
             remedy=ended_before(analysis.graph, outputs)
             if is_last
-            else total((move.cost for move in moves), analysis.peaks),
+            else total((move.cost for move in moves), analysis.rates),
             is_exact=is_last,
         )
 
@@ -71,7 +71,7 @@ def _moves(analysis: Analysis) -> Iterator[_Move]:
             if line.way == "kernel":
                 kernels = [compiled.kernels[number] for number in line.kernels]
                 outputs = tuple(dict.fromkeys(out for kernel in kernels for out in kernel.outputs))
-                cost = total((kernel_cost(compiled, kernel, analysis.peaks) for kernel in kernels), analysis.peaks)
+                cost = total((kernel_cost(compiled, kernel, analysis.rates) for kernel in kernels), analysis.rates)
                 yield _Move(line, tuple(out for out in outputs if out in analysis.graph.tensors), cost)
 
 

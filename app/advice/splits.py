@@ -4,13 +4,13 @@ Each op is taken as if the GPU had it, and the graph is partitioned again: then 
 their borders. What merged pieces could fuse besides is not counted.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from texelflow.gpu_delegate.compiled_partitions import CONSTANT_OF_CPU
-from texelflow.gpu_delegate.partition import Partition, partition_graph
+from texelflow.gpu_delegate.compiled_partitions import CONSTANT_OF_CPU, CONSTANT_OUTPUT
+from texelflow.gpu_delegate.partition import partition_graph
 from texelflow.gpu_delegate.refusals import LoneNodes
 
-from .cost import RunCost, copy_cost, total
+from .cost import RunCost, crossing_cost
 from .fault import Analysis, Fault, listed
 
 _MOST_OPS = 12  # that are tried, the most frequent first
@@ -19,19 +19,19 @@ _MOST_OPS = 12  # that are tried, the most frequent first
 def splitting_ops(analysis: Analysis) -> Iterator[Fault]:
     """Ops that are left to the CPU between others that are not."""
     reasons, graph = analysis.found.reasons, analysis.graph
-    refused = {number for number, reason in reasons.items() if reason != CONSTANT_OF_CPU}
+    refused = {number for number, reason in reasons.items() if reason not in (CONSTANT_OF_CPU, CONSTANT_OUTPUT)}
     ops: dict[str, list[int]] = {}
     for number in refused:
         ops.setdefault(graph.nodes[number].op, []).append(number)
     if not analysis.found.partitions or not ops:
         return
     constants = LoneNodes(graph).constants
-    now = _crossing(analysis, analysis.found.partitions)
+    now = crossing_cost(graph, analysis.found.partitions, analysis.rates)
     often = sorted(ops, key=lambda op: -len(ops[op]))[:_MOST_OPS]
     for chosen in (*([op] for op in often), *([often] if len(often) > 1 else ())):
         numbers = sorted(number for op in chosen for number in ops[op])
         partitions = partition_graph(graph, refused.difference(numbers), constants)
-        saved = now - _crossing(analysis, partitions)
+        saved = now - crossing_cost(graph, partitions, analysis.rates)
         if saved.moved_bytes > 0:
             yield _splitting(analysis, chosen, numbers, len(partitions), saved)
 
@@ -52,9 +52,3 @@ def _splitting(analysis: Analysis, ops: list[str], numbers: list[int], left: int
         remedy=saved,
         is_exact=False,
     )
-
-
-def _crossing(analysis: Analysis, partitions: Collection[Partition]) -> RunCost:
-    """What all copies cost."""
-    tensors = (tensor for part in partitions for tensor in (*part.inputs, *part.outputs))
-    return total((copy_cost(analysis.graph, tensor, analysis.peaks) for tensor in tensors), analysis.peaks)

@@ -30,6 +30,7 @@ from .gpu_delegate.errors import (
 )
 
 if TYPE_CHECKING:
+    from .gpu_delegate.delegate.delegate import GpuDelegate
     from .gpu_delegate.graph import Tensor
     from .gpu_delegate.runtime import TensorRange
     from .network import Model, Program
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CatalogueError",
     "DeviceError",
+    "GpuDelegate",
     "MediaError",
     "Model",
     "ModelError",
@@ -57,6 +59,7 @@ __all__ = [
 
 # Loaded when they are first asked for: the command line imports this package, and its help needs none of them.
 _PLACES = {
+    "GpuDelegate": "gpu_delegate.delegate.delegate",
     "Model": "network",
     "Program": "network",
     "Segmenter": "segmenter",

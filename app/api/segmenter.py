@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .app.frame.compute import Backend, open_compute
-from .app.frame.frame_job import CpuFrameJob, FrameJob, GlFrameJob
+from .app.frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.models.loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
@@ -55,7 +55,8 @@ class Segmenter:
         """Load and compile a model.
 
         model: a name of the catalogue (`texelflow models` lists them), fetched if need be, or the path of a .tflite.
-        backend: "gl" is OpenGL 4.3 or later, "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work.
+        backend: "gl" is OpenGL 4.3 or later, "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work. Of a
+        model that OpenGL cannot run wholly the rest runs in TensorFlow Lite: `renderer` tells how much.
         input_range, activation, channel: what the model's numbers mean, where neither its metadata nor the catalogue
         says it: what black and white are for it, what its output still needs, and which class is wanted.
         fit: how a frame of another aspect becomes the model's input: "stretch", "crop" (mask 0 outside) or "letterbox".
@@ -91,12 +92,12 @@ class Segmenter:
 
     @property
     def backend(self) -> Backend:
-        """Where the model runs: "gl" or "cpu"."""
-        return self._work.backend
+        """Where the model runs: "gl", also if only parts of it do, or "cpu"."""
+        return self._work.job.backend
 
     @property
     def renderer(self) -> str:
-        """Who does the work: the GPU's name as OpenGL tells it, or TensorFlow Lite on the CPU."""
+        """Who does the work: the GPU's name as OpenGL tells it, or TensorFlow Lite on the CPU, or which part each does."""
         return self._work.job.renderer
 
     def __call__(self, frame: npt.NDArray[Any]) -> Mask:
@@ -141,7 +142,6 @@ class Segmenter:
 class _Work:
     """All that happens on the Segmenter's own thread; on the CPU frames are handled on any, one at a time."""
 
-    backend: Backend
     job: FrameJob
 
     def __init__(self, model: SegmentationModel, fit: Fit) -> None:
@@ -155,9 +155,8 @@ class _Work:
         frame = rgba_format(self._size)
         with in_words_of_python(), console.compilation() as progress:
             compute = self._opened.enter_context(open_compute(backend, False, console))
-            self.backend = compute.backend
             if compute.context:
-                self.job = GlFrameJob(compute.context, self.model, frame, progress, precision, self._fit)
+                self.job = frame_job(compute.context, self.model, frame, progress, precision, self._fit)
             else:
                 self.job = CpuFrameJob(self.model, frame, self._fit)
 

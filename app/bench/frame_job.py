@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.layout import Precision
 from ..console import Console
 from ..files import Files, Read, Write, settle
 from ..frame.cpu_path import CpuPath
-from ..frame.frame_job import CpuFrameJob, FrameJob, GlFrameJob
+from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.stats import summarize
 from ..media.frames import clip_frames, parse_frame_size, read_frames
 from ..models.catalogue import model_path
@@ -110,7 +110,7 @@ def _job(options: FrameBench, model: SegmentationModel, size: ImageSize, console
         yield lambda: CpuFrameJob(model, rgba_format(size))
         return
     with open_context() as context, console.compilation() as progress:
-        yield lambda: GlFrameJob(context, model, rgba_format(size), progress, options.precision)
+        yield lambda: frame_job(context, model, rgba_format(size), progress, options.precision)
 
 
 def _measure(job: FrameJob, frames: Sequence[Rgba], warmup: int, runs: int) -> list[float]:

@@ -1,13 +1,14 @@
 """A choice of gl, cpu or auto goes in; where the network runs, and the context to draw with, come out."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context, too_old
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.layout import Precision
 
 from ..console import Console
 
@@ -26,6 +27,11 @@ class ComputeBackend:
         """The renderer that does the work, for tables."""
         drawn = self.context.renderer if self.context else "nothing is drawn"
         return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
+
+
+def delegate_options(precision: Precision, compile_budget_s: float) -> Mapping[str, Any]:
+    """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
+    return {"is_precision_loss_allowed": precision == "fp16", "compile_budget_s": compile_budget_s}
 
 
 @contextlib.contextmanager

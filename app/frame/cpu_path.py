@@ -1,17 +1,20 @@
 """A frame in RAM goes in, its mask in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
 
-The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it.
+The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a delegate
+that runs a part of a network on the GPU where that cannot run the whole.
 """
 
 import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.quantization import dequantized, quantized
 
@@ -27,13 +30,25 @@ class CpuPath:
     """One model for pictures of one format."""
 
     def __init__(
-        self, model: SegmentationModel, frame: PictureFormat, fit: Fit = "stretch", threads: int | None = None
+        self,
+        model: SegmentationModel,
+        frame: PictureFormat,
+        fit: Fit = "stretch",
+        threads: int | None = None,
+        delegate: Mapping[str, Any] | None = None,
     ) -> None:
-        """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed."""
+        """`delegate` is Reference's. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is
+        not installed.
+        """
         self.model, self.fit = model, fit
         self.take(frame)
-        with _silence():
-            self._reference = Reference(model.graph, threads)
+        with contextlib.nullcontext() if is_apart(model.graph) else _silence():
+            self._reference = Reference(model.graph, threads, delegate=delegate)
+
+    @property
+    def delegation(self) -> Delegation | None:
+        """What runs on the GPU; None where nothing was meant to."""
+        return self._reference.delegation
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""

@@ -1,10 +1,12 @@
 """A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared."""
 
 import contextlib
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
+from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import CompileProgress
@@ -13,6 +15,7 @@ from ..models.loading import SegmentationModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, ImageSize
 from .buffers import mask_buffer
+from .compute import Backend, delegate_options
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
 from .readback import frame_mask, read_buffer
@@ -22,8 +25,10 @@ from .resample import MaskToFrame
 class FrameJob(Protocol):
     """The frame job on one backend, for pictures of one format."""
 
+    backend: Backend
     renderer: str
     dispatches: int
+    note: str  # what of the network runs on the GPU, if only a part was to; else ""
 
     def run(self, picture: Picture) -> Floats:
         """The mask (h, w) of a picture, of its upright size."""
@@ -31,20 +36,36 @@ class FrameJob(Protocol):
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on. Raises DeviceError; then everything is as it was."""
 
+    def network(self, tensor: Floats) -> Floats:
+        """The mask (H, W) on the network's own grid for its input (1, H, W, 3), for checking the network alone."""
+
 
 class CpuFrameJob:
-    """The frame job on the CPU."""
+    """The frame job in TensorFlow Lite: on the CPU or, with a delegate, in parts on the GPU."""
 
-    renderer = "TensorFlow Lite on the CPU"
-    dispatches = 0
-
-    def __init__(self, model: SegmentationModel, frame: PictureFormat, fit: Fit = "stretch") -> None:
-        path = CpuPath(model, frame, fit)
-        self.run, self.take = path.run, path.take
+    def __init__(
+        self,
+        model: SegmentationModel,
+        frame: PictureFormat,
+        fit: Fit = "stretch",
+        delegate: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`delegate` is Reference's."""
+        path = CpuPath(model, frame, fit, delegate=delegate)
+        self.run, self.take, self.network = path.run, path.take, path.network
+        found = path.delegation
+        self.dispatches = found.dispatches if found else 0
+        self.note = f"{model.name}: {found.line}" if found else ""
+        self.backend: Backend = "gl" if self.dispatches else "cpu"
+        on_cpu = "TensorFlow Lite on the CPU"
+        self.renderer = f"{found.renderer} and {on_cpu}, {found.line}" if found and self.dispatches else on_cpu
 
 
 class GlFrameJob:
     """The frame job on the GPU; the only reading back is the mask at the end, and run() waits for it."""
+
+    backend: Backend = "gl"
+    note = ""
 
     def __init__(
         self,
@@ -93,8 +114,24 @@ class GlFrameJob:
         return frame_mask(read_buffer(self._context, self._mask), self._size)
 
     def network(self, tensor: Floats) -> Floats:
-        """The mask (H, W) on the network's own grid for its input (1, H, W, 3), for checking the network alone."""
+        """See FrameJob."""
         program, graph = self._path.program, self._path.model.graph
         program.write(graph.inputs[0], tensor)
         program.run()
         return mask_of(program.read(graph.outputs[0]), self._path.model.spec)
+
+
+def frame_job(
+    context: Context,
+    model: SegmentationModel,
+    frame: PictureFormat,
+    progress: CompileProgress | None = None,
+    precision: Precision = "fp32",
+    fit: Fit = "stretch",
+    compile_budget_s: float = COMPILE_BUDGET_S,
+) -> GlFrameJob | CpuFrameJob:
+    """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
+    try:
+        return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s)
+    except UnsupportedError:
+        return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s))

@@ -13,6 +13,7 @@ from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
 from ..models.loading import SegmentationModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit
+from .compute import Backend
 from .pipeline import Stage
 from .resample import ImageToTensor, MaskLayout
 from .upload import FrameTextures
@@ -21,6 +22,9 @@ from .upload_path import choose_path
 
 class GlPath:
     """One model for pictures of one format, in the context's thread. release() or leave its with-block to free it."""
+
+    backend: Backend = "gl"
+    note = ""  # all is where it is meant to be
 
     def __init__(
         self,

@@ -1,15 +1,16 @@
 """A machine and a model go in; what makes masks of frames on it comes out, as stages.
 
-GlPath keeps all on the GPU; CpuSegmenter runs the network on the CPU, and uploads frame and mask if there is OpenGL to
-draw with.
+GlPath keeps all on the GPU; CpuSegmenter has TensorFlow Lite run the network, on the CPU or, with a delegate, in parts on
+the GPU, and uploads frame and mask if there is OpenGL to draw with.
 """
 
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate import debug, opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
@@ -22,7 +23,7 @@ from ..models.loading import SegmentationModel
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Fit, Floats
 from .buffers import mask_buffer
-from .compute import ComputeBackend
+from .compute import Backend, ComputeBackend, delegate_options
 from .cpu_path import CpuPath
 from .gl_path import GlPath
 from .pipeline import Stage
@@ -31,6 +32,7 @@ from .upload import FrameTextures
 from .upload_path import choose_path
 
 _NO_BUFFER = BufferRange(0, 0, 0)
+_WAIT_S = 0.001  # for a delegate, between two looks at what else there is to do
 
 
 class DrawableMask(Protocol):
@@ -45,36 +47,42 @@ class DrawableMask(Protocol):
 
 
 class FrameSegmenter(DrawableMask, Protocol):
-    """What makes masks; `dispatches` and `uploaded_bytes` are there to be shown."""
+    """What makes masks; the first four are there to be shown."""
 
     @property
-    def stages(self) -> tuple[Stage, ...]: ...
+    def backend(self) -> Backend: ...
     @property
     def dispatches(self) -> int: ...
     @property
+    def note(self) -> str: ...
+    @property
     def uploaded_bytes(self) -> int: ...
+    @property
+    def stages(self) -> tuple[Stage, ...]: ...
     def release(self) -> None: ...
 
 
 class CpuSegmenter:
-    """The network on the CPU. With a context, frame and mask go up to be drawn."""
-
-    dispatches = 0
-    precision: Precision = "fp32"
+    """The network in TensorFlow Lite. With a context, frame and mask go up to be drawn."""
 
     def __init__(
-        self, context: Context | None, model: SegmentationModel, frame: PictureFormat, fit: Fit, kept: int = 1
+        self, context: Context | None, path: CpuPath, frame: PictureFormat, precision: Precision = "fp32", kept: int = 1
     ) -> None:
-        self._path = CpuPath(model, frame, fit)
-        self._context = context
+        """`path` takes frames of that format; `precision` is the delegate's, if the path has one."""
+        self._path, self._context = path, context
         self._textures = FrameTextures(context, frame, choose_path(context, frame), kept) if context else None
-        width, height = model.output_size
+        width, height = path.model.output_size
         size_bytes = width * height * 4
         self._buffer = mask_buffer(context, (width, height), size_bytes, computed=False) if context else _NO_BUFFER
-        self.layout = MaskLayout(model.output_size, stride=1)
+        self.layout = MaskLayout(path.model.output_size, stride=1)
         self._tensor: Floats = np.zeros(0, np.float32)
         self.mask_in_ram: Floats = np.zeros((height, width), np.float32)
         self._mask_bytes = 0
+        delegation = path.delegation
+        self.dispatches = delegation.dispatches if delegation else 0
+        self.note = f"{path.model.name}: {delegation.line}" if delegation else ""
+        self.backend: Backend = "gl" if self.dispatches else "cpu"
+        self.precision: Precision = precision if self.dispatches else "fp32"
 
     @property
     def frame(self) -> FrameTextures:
@@ -134,18 +142,36 @@ def segmenter_in_steps(
 ) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
     """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
 
-    precision is that of tensors on the GPU; the CPU keeps float32. `kept` is how many pictures stay in the textures,
-    `compile_budget_s` that of compile_graph.
+    A model that the GPU cannot run wholly is TensorFlow Lite's, which leaves to the GPU what that can: `note` tells how
+    much. precision is that of tensors on the GPU; the CPU keeps float32. `kept` is how many pictures stay in the
+    textures, `compile_budget_s` that of compile_graph.
     """
-    if compute.backend == "cpu" or compute.context is None:
-        return CpuSegmenter(compute.context, model, frame, fit, kept)
+    context = compute.context
+    if compute.backend == "cpu" or context is None:
+        return CpuSegmenter(context, CpuPath(model, frame, fit), frame, kept=kept)
     try:
-        steps = GlPath.in_steps(compute.context, model, frame, fit, precision, kept, compile_budget_s)
-        path: GlPath = yield from steps
+        path: GlPath = yield from GlPath.in_steps(context, model, frame, fit, precision, kept, compile_budget_s)
         return path
     except UnsupportedError as error:
-        reason = str(error).removeprefix(f"{model.name}: ")
-        raise UnsupportedError(f"{model.name}: {reason}; --backend cpu computes it") from None
+        debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
+    parts = yield from _in_parts(model, frame, fit, precision, compile_budget_s)
+    return CpuSegmenter(context, parts, frame, precision, kept)
+
+
+def _in_parts(
+    model: SegmentationModel, frame: PictureFormat, fit: Fit, precision: Precision, compile_budget_s: float
+) -> Generator[tuple[int, int], None, CpuPath]:
+    """The network in an interpreter with a delegate, which is made on a thread: frames may be drawn meanwhile."""
+    options = delegate_options(precision, compile_budget_s)
+    thread = ThreadPoolExecutor(1, "delegate")
+    try:
+        made = thread.submit(CpuPath, model, frame, fit, delegate=options)
+        while not made.done():
+            yield 0, 1
+            wait([made], _WAIT_S)
+        return made.result()
+    finally:
+        thread.shutdown(wait=False)
 
 
 def make_segmenter(
@@ -157,7 +183,7 @@ def make_segmenter(
     precision: Precision = "fp32",
     kept: int = 1,
 ) -> GlPath | CpuSegmenter:
-    """The same at once, with progress on the console."""
+    """The same at once, with progress on the console, and the note."""
     steps = segmenter_in_steps(compute, model, frame, fit, precision, kept)
     with console.compilation() as progress:
         while True:
@@ -165,4 +191,7 @@ def make_segmenter(
                 progress(*next(steps))
             except StopIteration as finished:
                 segmenter: GlPath | CpuSegmenter = finished.value
-                return segmenter
+                break
+    if segmenter.note:
+        console.note_once(segmenter.note)
+    return segmenter

@@ -24,7 +24,7 @@ def summarize_replay(
 ) -> dict[str, Any]:
     """Figures of the whole run; times are milliseconds per frame by stage."""
     parts = session.parts
-    info, compute, segmenter = source.info, parts.shared.compute, parts.stages.current.segmenter
+    info, compute, segmenter = source.info, parts.stages.current.compute, parts.stages.current.segmenter
     return {
         "file": str(options.file),
         "size": [info.width, info.height],
@@ -32,6 +32,7 @@ def summarize_replay(
         "backend": compute.backend,
         "precision": segmenter.precision,
         "renderer": compute.renderer,
+        "delegate": segmenter.note or None,
         **stats.summary(),
         "dispatches": segmenter.dispatches,
         "timer_note": parts.pipeline.timer_note,

@@ -62,6 +62,7 @@ class ModelStages:
     refiner: Refiner | None  # as the canvas None where nothing is drawn
     canvas: Canvas | None
     stages: tuple[Stage, ...]  # of the segmenter
+    compute: ComputeBackend  # where its network runs
 
     def release(self) -> None:
         """Free everything but the shared parts."""
@@ -95,7 +96,7 @@ def stages_in_steps(shared: SharedParts, model: SegmentationModel, choice: Chose
                 compute.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
             )
         made.pop_all()
-    return ModelStages(segmenter, refiner, canvas, segmenter.stages)
+    return ModelStages(segmenter, refiner, canvas, segmenter.stages, ComputeBackend(segmenter.backend, compute.context))
 
 
 class SwitchableStages:

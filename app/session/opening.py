@@ -158,8 +158,12 @@ def _first_stages(
     steps = stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))
     if host.window and host.gui:
         with LoadingScreen(host.window, host.gui, source.peek, source.aspect) as screen:
-            return SwitchableStages(screen.run(steps, f"compiling shaders for {model.name}"), settings.model)
-    return SwitchableStages(_compiled(steps, host.console), settings.model)
+            stages = screen.run(steps, f"compiling shaders for {model.name}")
+    else:
+        stages = _compiled(steps, host.console)
+    if stages.segmenter.note:
+        host.console.note_once(stages.segmenter.note)
+    return SwitchableStages(stages, settings.model)
 
 
 def _compiled(steps: Steps, console: Console) -> ModelStages:

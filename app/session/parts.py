@@ -38,7 +38,7 @@ class SessionParts:
 
 def facts_of(parts: SessionParts) -> Facts:
     """What the overlay tells besides figures."""
-    compute, segmenter = parts.shared.compute, parts.stages.current.segmenter
+    compute, segmenter = parts.stages.current.compute, parts.stages.current.segmenter
     return Facts(
         compute.renderer, compute.backend, parts.stages.name, segmenter.precision, segmenter.dispatches,
         parts.clock.budget_ms, parts.pipeline.timer_note,

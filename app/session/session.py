@@ -277,9 +277,9 @@ class Session:
             self.say(f"loading model {wanted}")
         self._switch.want(wanted, spec_of(settings, wanted))
         try:
-            if self._switch.advance():
+            if stages := self._switch.advance():
                 self._begin_model()
-                self.say(f"model {parts.stages.name}")
+                self.say(f"model {stages.segmenter.note or parts.stages.name}")
         except TexelflowError as error:
             self.controller.reject_setting(wanted, str(error))
 

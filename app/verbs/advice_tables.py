@@ -6,11 +6,11 @@ from rich.table import Table
 from rich.text import Text
 
 from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.wording import counted, number_ranges, sized
 
 from ..advice.advice import Advice
 from ..advice.cost import RunCost
-from ..console import Console, counted
-from .coverage import number_ranges
+from ..console import Console
 
 _MOST_TENSORS = 3  # that are named
 _LONGEST_NAME = 40
@@ -49,8 +49,8 @@ def _show_one(console: Console, graph: Graph, number: int, advice: Advice) -> No
 def _amount(cost: RunCost) -> str:
     """What of it there is: 0.56 ms (estimated), 3 dispatches, 1323 KiB moved, 0.21 MMAC."""
     parts = [] if cost.ms is None else [f"about {cost.ms:.3f} ms"]
-    parts += [f"{cost.dispatches} dispatch{'es' * (cost.dispatches != 1)}"] if cost.dispatches else []
-    parts += [f"{cost.moved_bytes / 1024:.1f} KiB moved"] if cost.moved_bytes else []
+    parts += [counted(cost.dispatches, "dispatch")] if cost.dispatches else []
+    parts += [f"{sized(cost.moved_bytes)} moved"] if cost.moved_bytes else []
     parts += [f"{cost.macs / 1e6:.2f} MMAC"] if cost.macs else []
     return ", ".join(parts)
 

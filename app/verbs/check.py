@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.reading.reader import load_model
 
@@ -18,7 +18,10 @@ from ..models.loading import load_segmentation
 from ..models.spec import SpecOptions
 from ..replay.replay import CUT_OFF
 from .check_clip import DEFAULT_REPORT, check_clip
-from .check_model import check_model, subject_of
+from .check_delegate import check_delegate
+from .check_model import Subject, check_model, subject_of
+
+BACKENDS = ("gl", "delegate")
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class CheckOptions:
 
     model: str = "selfie"  # for a recording
     unfused: bool = False  # a model with one dispatch per op
-    tolerance: float | None = None  # 1e-3 for masks (fp16: 0.2), 1e-4 for tensors
+    backend: str = "gl"  # tensor by tensor; or delegate, the outputs of many runs
+    runs: int | None = None  # of the delegate
+    tolerance: float | None = None  # 1e-3 for masks (fp16: 0.2) and for outputs, 1e-4 for tensors
     report: Path | None = None  # picture of a recording's worst frame
     first: Position = 0
     last: Position | None = None
@@ -45,6 +50,10 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
     """
     if options.tolerance is not None and not (math.isfinite(options.tolerance) and options.tolerance >= 0):
         raise UsageError(f"--tolerance {options.tolerance}: a number from 0 up is needed, such as 1e-3")
+    if options.backend not in BACKENDS:
+        raise UsageError(f"--backend {options.backend}: {' or '.join(BACKENDS)} is needed here")
+    if options.backend == "delegate" and options.unfused:
+        raise UsageError("--unfused compares tensor by tensor; leave it or --backend delegate out")
     figures, code = (
         _check_model(target, options, console) if _is_model(target) else _check_clip(target, options, console)
     )
@@ -68,15 +77,27 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
     graph = load_model(resolved.path)
     entry = resolved.entry
     listed = options.spec.input_range or (entry.input_range if entry else None)
-    subject = subject_of(entry.name if entry else graph.name, resolved.path, graph, listed)
-    return check_model(
-        subject, options.unfused, options.tolerance, console, options.precision, options.compile_budget_s
-    )
+    return _compare(subject_of(entry.name if entry else graph.name, resolved.path, graph, listed), options, console)
+
+
+def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
+    """Tensor by tensor; what does not run wholly on the GPU through the delegate, which is for that."""
+    limits = options.precision, options.compile_budget_s
+    if options.backend == "gl":
+        try:
+            return check_model(subject, options.unfused, options.tolerance, console, *limits)
+        except UnsupportedError as error:
+            if options.unfused:
+                raise
+            console.note(f"{error}; its outputs are compared through the delegate")
+    return check_delegate(subject, options.tolerance, options.runs, console, *limits)
 
 
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     if options.unfused:
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
+    if options.backend != "gl" or options.runs is not None:
+        raise UsageError("--backend and --runs are for models; a recording's frames are checked as they are shown")
     reads = Read("the input itself", Path(target)), Read("the model", model_path(options.model))
     writes = (Write("--report", options.report, "picture"),) if options.report else ()
     settle(Files(reads, writes), options.force)

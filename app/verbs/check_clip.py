@@ -14,7 +14,7 @@ from texelflow.gpu_delegate.layout import Precision
 
 from ..console import Console
 from ..frame.cpu_path import CpuPath
-from ..frame.frame_job import GlFrameJob
+from ..frame.frame_job import frame_job
 from ..frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, failures, iou_of, save_picture
 from ..media.sources import FileSource
 from ..models.loading import SegmentationModel
@@ -44,6 +44,7 @@ class _Findings:
     network_error: float
     network_frame: int
     worst: _Worst
+    note: str  # FrameJob's
 
 
 def check_clip(
@@ -96,7 +97,9 @@ def _compare_frames(
 ) -> _Findings:
     cpu = CpuPath(model, source.format)
     with console.compilation() as progress:
-        job = GlFrameJob(context, model, source.format, progress, precision, compile_budget_s=compile_budget_s)
+        job = frame_job(context, model, source.format, progress, precision, compile_budget_s=compile_budget_s)
+    if job.note:
+        console.note_once(job.note)
     differences: list[MaskDifference] = []
     network_errors: list[float] = []
     worst: _Worst | None = None
@@ -113,7 +116,7 @@ def _compare_frames(
             report(len(differences), source.info.frame_count or 0)
     assert worst is not None, "a source without frames raises"
     least_sure = int(np.argmax(network_errors))  # NaN counts as the largest
-    return _Findings(tuple(differences), network_errors[least_sure], differences[least_sure].frame, worst)
+    return _Findings(tuple(differences), network_errors[least_sure], differences[least_sure].frame, worst, job.note)
 
 
 def _badness(difference: MaskDifference, limits: MaskLimits) -> tuple[bool, float]:
@@ -124,8 +127,10 @@ def _badness(difference: MaskDifference, limits: MaskLimits) -> tuple[bool, floa
 def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits: MaskLimits) -> str:
     """One line that says what failed and, from the worst frame, which op of the network is at fault if one is."""
     sample = Sample(f"frame {found.worst.difference.frame}", (found.worst.tensor,))
-    first = first_divergence(check.run([sample], fuse=True)[0])
-    if first is None:
+    first = None if found.note else first_divergence(check.run([sample], fuse=True)[0])
+    if found.note:
+        cause = f"check {check.subject.name} --backend delegate compares the network's outputs"
+    elif first is None:
         cause = "the network agrees on the worst of them, so what is before or behind it differs"
     else:
         cause = check.explain(first, sample)
@@ -140,6 +145,7 @@ def _figures(
     return {
         "model": model.name,
         "renderer": context.renderer,
+        "delegate": found.note or None,
         "precision": precision,
         "frames": len(frames),
         "max_error": finite(float(np.max([d.max_error for d in frames]))),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.table import Table
 from rich.text import Text
 
@@ -24,13 +25,14 @@ from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.quantization import quantized
 from texelflow.gpu_delegate.runtime import Program, device_of
 
 from ..console import Console
 from ..media.frames import CLIP_FRAMES, clip_frames
 from ..models.metadata import read_metadata
 from ..picture.picture import rgba_format, rgba_picture
-from ..picture.preprocess import Floats, Preprocessor
+from ..picture.preprocess import Preprocessor
 
 _CLIP_SIZE = (640, 480)
 _ROWS = 12  # of the table: tensors worth a look
@@ -50,7 +52,7 @@ class Sample:
     """One input of the model, as tensors, and what it is."""
 
     what: str
-    tensors: tuple[Floats, ...]
+    tensors: tuple[npt.NDArray[Any], ...]
 
 
 def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
@@ -71,8 +73,7 @@ class TensorCheck:
 
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
         """Every sample's differences, of one compiled program and one reference. Raises as they do."""
-        reference = Reference(self.subject.graph, keep_all_tensors=True)
-        compiled = compile_graph(
+        compiled = compile_graph(  # may refuse, so it comes first
             self.subject.graph,
             device_of(self.context),
             fuse,
@@ -80,6 +81,7 @@ class TensorCheck:
             precision=self.precision,
             compile_budget_s=self.compile_budget_s,
         )
+        reference = Reference(self.subject.graph, keep_all_tensors=True)
         with self.console.compilation() as progress:
             program = Program(self.context, compiled, progress)
         with program:
@@ -143,21 +145,29 @@ def check_model(
 
 def samples_for(subject: Subject) -> list[Sample]:
     """Frames of the demo clip where the model takes one picture, and noise."""
-    low, high = subject.input_range
     inputs = [subject.graph.tensors[tensor] for tensor in subject.graph.inputs]
-    rng = np.random.default_rng(0)
-    noise = tuple((low + (high - low) * rng.random(tensor.shape, np.float32)).astype(np.float32) for tensor in inputs)
-    samples = [Sample("noise", noise)]
+    samples = [noise_for(subject, np.random.default_rng(0))]
     if len(inputs) == 1 and len(inputs[0].shape) == 4 and inputs[0].shape[0] == 1 and inputs[0].shape[3] == 3:
         _, height, width, _ = inputs[0].shape
         preprocessor = Preprocessor(rgba_format(_CLIP_SIZE), (width, height), "stretch", subject.input_range)
         frames = zip(CLIP_FRAMES, clip_frames(_CLIP_SIZE), strict=True)
         real = [
-            Sample(f"frame {number} of the demo clip", (preprocessor.image_to_tensor(rgba_picture(rgba)),))
+            Sample(
+                f"frame {number} of the demo clip",
+                (quantized(preprocessor.image_to_tensor(rgba_picture(rgba)), inputs[0]),),
+            )
             for number, rgba in frames
         ]
         samples = real + samples
     return samples
+
+
+def noise_for(subject: Subject, rng: np.random.Generator) -> Sample:
+    """Values of the input range, in the types that the model takes: integers without a scale are rounded."""
+    low, high = subject.input_range
+    inputs = [subject.graph.tensors[tensor] for tensor in subject.graph.inputs]
+    values = [(low + (high - low) * rng.random(tensor.shape, np.float32)).astype(np.float32) for tensor in inputs]
+    return Sample("noise", tuple(quantized(each, tensor) for each, tensor in zip(values, inputs, strict=True)))
 
 
 def _rule(limit: float, precision: Precision) -> str:

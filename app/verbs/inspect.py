@@ -11,6 +11,8 @@ from typing import Any
 
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, compile_partitions
 from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.delegate.report import op_lines
+from texelflow.gpu_delegate.delegate.selection import rates_of
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.graph import Graph
@@ -22,11 +24,12 @@ from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.support import unsupported_reason
 
 from ..advice.advice import advise
+from ..advice.cost import RunRates
 from ..console import Console, counted
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
 from .advice_tables import show_advice
-from .coverage import borders, op_lines, summary
+from .coverage import borders, summary
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
 from .peaks import measure_peaks
@@ -59,6 +62,12 @@ class _Machine:
     peaks: Peaks | None
     line: str
 
+    @property
+    def rates(self) -> RunRates | None:
+        """What times are estimated with, if peaks were measured."""
+        hand_over_ms = rates_of(self.device.tuning == SOFTWARE.tuning).hand_over_ms
+        return RunRates(self.peaks, hand_over_ms) if self.peaks else None
+
 
 def run_inspect(model: str | None, options: InspectOptions, console: Console) -> int:
     """Print it all; the exit code is 0. Raises as models.resolve, load_model and settle, and UsageError."""
@@ -87,9 +96,9 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     alignment_bytes = machine.device.offset_alignment_bytes
     reports = [inspect_compiled(compiled, machine.peaks, alignment_bytes) for compiled in found.compiled]
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
-    advice = advise(found, machine.peaks, compiled) if options.advise else None
+    advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:
-        more = {"advice": [asdict(each) for each in advice]} if advice is not None else {}
+        more: dict[str, Any] = {} if advice is None else {"advice": [asdict(each) for each in advice]}
         more |= {"shaders": [*map(str, files)]} if files else {}
         console.json(_as_json(found, reports, machine, options) | more)
         return 0

@@ -19,6 +19,7 @@ from .. import errors
 from ..errors import ModelError, TexelflowError
 from ..isolated_python import OURS, python_command
 from .array_pipe import AnyArray, receive, send
+from .delegation import Delegation
 from .footprint import MOST_BYTES, MOST_SECONDS
 from .interpreter import CANNOT, InterpreterOptions, Signature
 
@@ -30,6 +31,8 @@ _PROGRAM = f"from {__package__}.interpreter_child import serve; serve()"
 class ChildInterpreter:
     """One model in a process of its own, which ends with this object."""
 
+    invoke_ms = 0.0
+
     def __init__(self, model: bytes, options: InterpreterOptions) -> None:
         """Raises ModelError where TensorFlow Lite refuses the model or does not survive it, DeviceError."""
         pipe = subprocess.PIPE
@@ -39,11 +42,14 @@ class ChildInterpreter:
         message = {"options": asdict(options), "memory_bytes": MOST_BYTES + PROCESS_BYTES}
         found, _ = self._ask(message, [np.frombuffer(model, np.uint8)], START_SECONDS)
         self.signature = _signature(found["signature"])
+        self.delegation = _delegation(found["delegation"]) if found["delegation"] else None
 
     def run(self, arrays: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
         """See AnyInterpreter."""
         seconds = round(MOST_SECONDS)
-        return tuple(self._ask({"seconds": seconds}, arrays, seconds)[1])
+        answer, outputs = self._ask({"seconds": seconds}, arrays, seconds)
+        self.invoke_ms = answer["invoke_ms"]
+        return tuple(outputs)
 
     def tensor(self, index: int) -> AnyArray:
         """See AnyInterpreter."""
@@ -97,6 +103,10 @@ def _signature(found: dict[str, Any]) -> Signature:
     return Signature(
         shapes["input_shapes"], tuple(found["input_dtypes"]), shapes["output_shapes"], tuple(found["output_dtypes"])
     )
+
+
+def _delegation(found: dict[str, Any]) -> Delegation:
+    return Delegation(**{**found, "partitions": tuple(tuple(nodes) for nodes in found["partitions"])})
 
 
 def _pipe(stream: Any) -> BinaryIO:

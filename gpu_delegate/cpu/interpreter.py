@@ -2,16 +2,18 @@
 
 import contextlib
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import DeviceError, ModelError
+from ..errors import DeviceError, ModelError, TexelflowError
 from ..graph import Shape
 from ..reading.model_file import printable_name
 from .array_pipe import AnyArray
+from .delegation import AppliedDelegate, Delegation, delegation_of
 
 CANNOT = "TensorFlow Lite cannot run this model on the CPU"
 
@@ -24,6 +26,8 @@ class InterpreterOptions:
     outputs: int  # of the model's own, in front of those that are asked for besides
     keep_all: bool = False  # without delegates, so that all tensors can be read
     preserve: bool = False  # inner tensors are not computed in place
+    operators: int = 0  # of the model, for what is said of the delegate
+    delegate: Mapping[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,13 @@ class AnyInterpreter(Protocol):
 
     @property
     def signature(self) -> Signature: ...
+    @property
+    def delegation(self) -> Delegation | None:
+        """What runs on the GPU; None where no delegate was asked for."""
+
+    @property
+    def invoke_ms(self) -> float:
+        """What the last run took, without copying inputs and outputs."""
 
     def run(self, arrays: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
         """Outputs for inputs of the signature's shapes and types. Raises ModelError."""
@@ -60,18 +71,29 @@ def load_interpreter_module() -> Any:
 class LocalInterpreter:
     """One model in this process. TensorFlow Lite does not verify files: for those alone that are written here."""
 
-    def __init__(self, model: bytes, options: InterpreterOptions) -> None:
-        """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where there is none."""
+    delegation: Delegation | None = None
+    invoke_ms = 0.0
+
+    def __init__(self, model: bytes, options: InterpreterOptions, delegate: AppliedDelegate | None = None) -> None:
+        """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where there is none.
+
+        The delegate is one made of options.delegate; where it cannot be applied, all runs on the CPU.
+        """
         module = load_interpreter_module()
+        self._delegate = delegate
         given: dict[str, Any] = {"num_threads": options.threads}
+        if delegate:
+            given["experimental_delegates"] = [delegate]
         if options.keep_all:
             given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
             given["experimental_preserve_all_tensors"] = options.preserve
-        with _refusals_in_one_line():
+        with _refusals_in_one_line(delegate):
             self._interpreter = module.Interpreter(model_content=model, **given)
             self._interpreter.allocate_tensors()
             inputs = self._interpreter.get_input_details()
             outputs = self._interpreter.get_output_details()[: options.outputs]
+        if delegate:
+            self.delegation = delegation_of(delegate, options.operators)
         self.signature = Signature(*_shapes_and_dtypes(inputs), *_shapes_and_dtypes(outputs))
         # Views of the interpreter's memory are created for each use, because invoke() refuses to run while one exists.
         self._inputs = tuple((detail["index"], self._interpreter.tensor(detail["index"])) for detail in inputs)
@@ -79,7 +101,7 @@ class LocalInterpreter:
 
     def run(self, arrays: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
         """See AnyInterpreter."""
-        with _refusals_in_one_line():
+        with _refusals_in_one_line(self._delegate):
             for (index, view), array, dtype in zip(self._inputs, arrays, self.signature.input_dtypes, strict=True):
                 if dtype == "bytes":
                     self._interpreter.set_tensor(index, array.astype(object))
@@ -87,7 +109,9 @@ class LocalInterpreter:
                     np.copyto(view(), array)
                 else:  # for a scalar the interpreter returns no view
                     self._interpreter.set_tensor(index, array.astype(dtype))
+            start = perf_counter()
             self._interpreter.invoke()
+            self.invoke_ms = (perf_counter() - start) * 1e3
             return tuple(
                 self.tensor(index) if dtype == "bytes" else view().copy()
                 for (index, view), dtype in zip(self._outputs, self.signature.output_dtypes, strict=True)
@@ -95,7 +119,7 @@ class LocalInterpreter:
 
     def tensor(self, index: int) -> AnyArray:
         """See AnyInterpreter; texts come as NumPy's strings of bytes."""
-        with _refusals_in_one_line():
+        with _refusals_in_one_line(self._delegate):
             value: AnyArray = np.asarray(self._interpreter.get_tensor(index))
         return value.astype(np.bytes_) if value.dtype == object else value
 
@@ -110,9 +134,11 @@ def _dtype(detail: Any) -> np.dtype[Any]:
 
 
 @contextlib.contextmanager
-def _refusals_in_one_line() -> Iterator[None]:
-    """TensorFlow Lite's errors as a ModelError."""
+def _refusals_in_one_line(delegate: AppliedDelegate | None) -> Iterator[None]:
+    """TensorFlow Lite's errors as a ModelError; the delegate's own as they were raised."""
     try:
         yield
     except (ValueError, RuntimeError, TypeError) as error:
+        if delegate and isinstance(delegate.error, TexelflowError):
+            raise delegate.error from None
         raise ModelError(f"{CANNOT}: {printable_name(' '.join(str(error).split()), 200)}") from error

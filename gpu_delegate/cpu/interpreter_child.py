@@ -10,7 +10,9 @@ import sys
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
-from ..errors import TexelflowError
+from ..context import Context, open_context
+from ..delegate.delegate import GpuDelegate
+from ..errors import DeviceError, TexelflowError
 from .array_pipe import AnyArray, receive, send
 from .interpreter import InterpreterOptions, LocalInterpreter
 
@@ -22,20 +24,35 @@ def serve() -> None:
     os.dup2(2, 1)  # what TensorFlow Lite prints is no answer
     with contextlib.suppress(EOFError, BrokenPipeError):
         message, (model,) = receive(requests)
+        options = InterpreterOptions(**message["options"])
+        context = None if options.delegate is None else _opened_context()  # before the limit: drivers reserve much
         _limit_memory(message["memory_bytes"])
-        interpreter = _opened(answers, model, message["options"])
+        interpreter = _opened(answers, model, options, context)
         while interpreter:
             message, arrays = receive(requests)
             _answer(interpreter, message, arrays, answers)
 
 
-def _opened(answers: BinaryIO, model: AnyArray, options: dict[str, Any]) -> LocalInterpreter | None:
+def _opened_context() -> Context | None:
+    """None where there is no OpenGL, of which the delegate tells."""
+    with contextlib.suppress(DeviceError):
+        return open_context()
+    return None
+
+
+def _opened(
+    answers: BinaryIO, model: AnyArray, options: InterpreterOptions, context: Context | None
+) -> LocalInterpreter | None:
     try:
-        interpreter = LocalInterpreter(model.tobytes(), InterpreterOptions(**options))
+        delegate = None
+        if options.delegate is not None:
+            delegate = GpuDelegate(context=context.mgl if context else None, quiet=True, **options.delegate)
+        interpreter = LocalInterpreter(model.tobytes(), options, delegate)
     except (TexelflowError, MemoryError) as error:
         _refuse(answers, error)
         return None
-    send(answers, {"signature": asdict(interpreter.signature)})
+    delegation = interpreter.delegation and asdict(interpreter.delegation)
+    send(answers, {"signature": asdict(interpreter.signature), "delegation": delegation})
     return interpreter
 
 
@@ -46,7 +63,7 @@ def _answer(interpreter: LocalInterpreter, message: dict[str, Any], arrays: list
     except (TexelflowError, MemoryError) as error:
         _refuse(answers, error)
     else:
-        send(answers, {}, found)
+        send(answers, {"invoke_ms": interpreter.invoke_ms}, found)
     _end_after(0)
 
 

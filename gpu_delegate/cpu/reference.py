@@ -6,14 +6,17 @@ where the graph does not hold all that it says.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..delegate.delegate import GpuDelegate
 from ..errors import UsageError
 from ..graph import Graph
 from .array_pipe import AnyArray
 from .child_interpreter import ChildInterpreter
+from .delegation import Delegation
 from .footprint import check_footprint
 from .interpreter import AnyInterpreter, InterpreterOptions, LocalInterpreter, load_interpreter_module
 from .writer import write_model, written_indices
@@ -27,28 +30,49 @@ SPARED_CPUS = 1  # its threads busy-wait for each other: if one of them gets no 
 class Reference:
     """One model in TensorFlow Lite's interpreter on the CPU. Not for use from several threads at once."""
 
-    def __init__(self, graph: Graph, threads: int | None = None, keep_all_tensors: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        threads: int | None = None,
+        keep_all_tensors: bool = False,
+        delegate: Mapping[str, Any] | None = None,
+    ) -> None:
         """Load a graph as the reader created it, before any pass.
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
+        `delegate`, arguments of GpuDelegate, has it run on the GPU as far as that can; `delegation` tells how far. A
+        graph that goes to a process of its own has its OpenGL context there.
         Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
         it or does not survive it, DeviceError where there is no TensorFlow Lite.
         """
         check_footprint(graph, keep_all_tensors)
         model = graph.original or write_model(graph, every_output=keep_all_tensors)
         default = max(1, min(MOST_THREADS, _usable_cpus() - SPARED_CPUS))
-        options = InterpreterOptions(threads or default, len(graph.outputs), keep_all_tensors, bool(graph.original))
+        options = InterpreterOptions(
+            threads or default, len(graph.outputs), keep_all_tensors, bool(graph.original), len(graph.nodes), delegate
+        )
         self._interpreter: AnyInterpreter
-        if graph.original or graph.opaque:
+        if is_apart(graph):
             self._interpreter = ChildInterpreter(model, options)
         else:
-            self._interpreter = LocalInterpreter(model, options)
+            made = None if delegate is None else GpuDelegate(quiet=True, **delegate)
+            self._interpreter = LocalInterpreter(model, options, made)
         self._kept: dict[int, int] = {}
         if keep_all_tensors:
             self._kept = {i: i for i in graph.tensors} if graph.original else written_indices(graph)
         signature = self._interpreter.signature
         self.input_shapes, self.input_dtypes = signature.input_shapes, signature.input_dtypes
         self.output_shapes, self.output_dtypes = signature.output_shapes, signature.output_dtypes
+
+    @property
+    def delegation(self) -> Delegation | None:
+        """What runs on the GPU; None where no delegate was asked for."""
+        return self._interpreter.delegation
+
+    @property
+    def invoke_ms(self) -> float:
+        """What TensorFlow Lite took for the last run, without copying inputs and outputs."""
+        return self._interpreter.invoke_ms
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -74,6 +98,11 @@ class Reference:
         if not self._kept:
             raise UsageError("inner tensors are kept only by Reference(..., keep_all_tensors=True)")
         return self._interpreter.tensor(self._kept[index])
+
+
+def is_apart(graph: Graph) -> bool:
+    """Whether a graph runs in a process of its own, whose complaints nobody sees."""
+    return bool(graph.original or graph.opaque)
 
 
 def _usable_cpus() -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder, selfie_like
+from tests.runtimes import RUNTIMES
 from texelflow.gpu_delegate.cpu.reference import Reference, load_interpreter_module
 from texelflow.gpu_delegate.errors import DeviceError, ModelError, UsageError
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -120,3 +121,15 @@ def test_refuses_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(DeviceError, match="not installed"):
         load_interpreter_module()
+
+
+def test_takes_the_first_runtime_that_is_here_whatever_else_is_loaded(runtime: Any) -> None:
+    model = ModelBuilder()
+    model.output(model.op("RELU", [model.input((1, 3))], (1, 3)))
+    interpreter = runtime.Interpreter(model_content=model.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.array([[-1, 0, 2]], np.float32))
+    interpreter.invoke()
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(found, [[0, 0, 2]])
+    assert load_interpreter_module().__name__ == f"{RUNTIMES[0]}.interpreter"

@@ -1,0 +1,185 @@
+"""A model goes in; how far its outputs through the delegate are from TensorFlow Lite's on the CPU is printed.
+
+This is TensorFlow Lite's Inference Diff tool: the same inputs go through an interpreter of one thread and through one
+with the delegate. The error of an output in one run is the mean of the absolute differences of its values; avg_error,
+std_dev, min_error and max_error are those of all runs. Both interpreters read the file that is written from the graph.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.quantization import dequantized
+
+from ..console import Console
+from .check_model import Sample, Subject, finite, noise_for, samples_for
+
+DIFF_TOLERANCE = 1e-3
+DIFF_RUNS = 50
+MOST_DIFF_RUNS = 100_000
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """How far one output was from the reference's, over all runs."""
+
+    name: str
+    avg_error: float  # as the other three of the runs' mean absolute errors
+    std_dev: float
+    min_error: float
+    max_error: float
+    largest: float  # of any value in any run
+    allowed: float
+
+    @property
+    def diverges(self) -> bool:
+        return not self.largest <= self.allowed  # NaN diverges
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Of an interpreter's runs, without copying inputs and outputs."""
+
+    avg_us: float
+    std_dev_us: float
+
+
+class _RunningError:
+    """The errors of one output, run by run."""
+
+    def __init__(self) -> None:
+        self.means: list[float] = []
+        self.largest = 0.0
+        self.low, self.high = math.inf, -math.inf  # of the reference's values
+
+    def add(self, found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
+        """One run. Another shape is an infinite error."""
+        if found.shape != expected.shape:
+            apart = np.full(1, np.inf)
+        elif expected.dtype.kind in "SO":
+            apart = (found != expected).astype(np.float64)
+        else:
+            apart = _apart(found.astype(np.float64), expected.astype(np.float64))
+            known = expected[np.isfinite(expected)].astype(np.float64)
+            self.low, self.high = min(self.low, known.min(initial=np.inf)), max(self.high, known.max(initial=-np.inf))
+        self.means.append(float(apart.mean()) if apart.size else 0.0)
+        self.largest = float(np.maximum(self.largest, apart.max(initial=0)))  # keeps NaN
+
+    def result(self, name: str, tolerance: float) -> OutputError:
+        """`tolerance` is of the larger of the reference's range and magnitude."""
+        size = max(self.high - self.low, abs(self.low), abs(self.high)) if self.low <= self.high else 1.0
+        means = np.array(self.means)
+        figures = (means.mean(), means.std(), means.min(), means.max())
+        return OutputError(name, *map(float, figures), self.largest, tolerance * size)
+
+
+def _apart(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Absolute differences; the same infinity, or NaN, on both sides agrees."""
+    with np.errstate(invalid="ignore"):
+        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        return np.where(same, 0.0, np.abs(found - expected))
+
+
+def check_delegate(
+    subject: Subject,
+    tolerance: float | None,
+    runs: int | None,
+    console: Console,
+    precision: Precision = "fp32",
+    compile_budget_s: float = COMPILE_BUDGET_S,
+) -> tuple[dict[str, Any], int]:
+    """Compare the outputs of a model on frames of the demo clip and on noise: the figures, and the exit code.
+
+    Raises UsageError, UnsupportedError for a model that needs too much memory or time, ModelError, DeviceError.
+    """
+    count, limit = DIFF_RUNS if runs is None else runs, DIFF_TOLERANCE if tolerance is None else tolerance
+    if not 1 <= count <= MOST_DIFF_RUNS:
+        raise UsageError(f"--runs goes from 1 to {MOST_DIFF_RUNS}")
+    graph = subject.graph
+    options = {"is_precision_loss_allowed": precision == "fp16", "compile_budget_s": compile_budget_s}
+    reference, test = Reference(graph, threads=1), Reference(graph, threads=1, delegate=options)
+    assert test.delegation is not None
+    errors = [_RunningError() for _ in graph.outputs]
+    latencies_ms: tuple[list[float], list[float]] = ([], [])
+    with console.frames("comparing runs") as report:
+        for number, sample in enumerate(_inputs(subject, count)):
+            expected, found = reference.run(sample.tensors), test.run(sample.tensors)
+            for each, values, right, index in zip(errors, found, expected, graph.outputs, strict=True):
+                each.add(_real(values, graph, index), _real(right, graph, index))
+            for taken, interpreter in zip(latencies_ms, (reference, test), strict=True):
+                taken.append(interpreter.invoke_ms)
+            report(number + 1, count)
+    outputs = [e.result(graph.tensors[i].name, limit) for e, i in zip(errors, graph.outputs, strict=True)]
+    figures = _figures(subject, test.delegation, count, *map(_latency, latencies_ms), outputs)
+    _show(console, figures, limit)
+    return figures | {"precision": precision}, 0 if figures["passed"] else 1
+
+
+def _inputs(subject: Subject, count: int) -> Iterator[Sample]:
+    """Those of check, then noise, `count` in all."""
+    known = samples_for(subject)[:count]
+    yield from known
+    rng = np.random.default_rng(1)
+    for _ in range(count - len(known)):
+        yield noise_for(subject, rng)
+
+
+def _real(values: npt.NDArray[Any], graph: Graph, index: int) -> npt.NDArray[Any]:
+    """What values mean: those of quantised tensors are integers in memory."""
+    tensor = graph.tensors[index]
+    return dequantized(values, tensor) if tensor.quantization is not None else values
+
+
+def _latency(times_ms: Sequence[float]) -> Latency:
+    return Latency(float(np.mean(times_ms)) * 1e3, float(np.std(times_ms)) * 1e3)
+
+
+def _figures(
+    subject: Subject, delegation: Delegation, runs: int, reference: Latency, test: Latency, outputs: list[OutputError]
+) -> dict[str, Any]:
+    passed = not any(output.diverges for output in outputs)
+    worst = max(outputs, key=lambda output: np.nan_to_num(output.largest / (output.allowed or 1), nan=np.inf))
+    verdict = (
+        f"all {len(outputs)} outputs agree in {runs} runs"
+        if passed
+        else f"{worst.name}: error {worst.largest:.2g}, allowed {worst.allowed:.2g}"
+    )
+    return {
+        "model": subject.name,
+        "renderer": delegation.renderer,
+        "partitions": delegation.partitions,
+        "operators": delegation.operators,
+        "summary": delegation.line,
+        "num_evaluation_runs": runs,
+        "reference_latency": asdict(reference),
+        "test_latency": asdict(test),
+        "output_errors": [{k: finite(v) if k != "name" else v for k, v in asdict(o).items()} for o in outputs],
+        "verdict": verdict,
+        "passed": passed,
+    }
+
+
+def _show(console: Console, figures: dict[str, Any], limit: float) -> None:
+    """The lines that Inference Diff prints, and ours."""
+    console.say(f"{figures['model']}: {figures['summary']}")
+    if figures["renderer"]:
+        console.say(f"on {figures['renderer']}")
+    console.say(f"Num evaluation runs: {figures['num_evaluation_runs']}")
+    for name, key in (("Reference", "reference_latency"), ("Test", "test_latency")):
+        latency = figures[key]
+        console.say(f"{name} run latency: avg={latency['avg_us']:.1f}(us), std_dev={latency['std_dev_us']:.1f}(us)")
+    for number, output in enumerate(figures["output_errors"]):
+        names = ("avg_error", "std_dev", "min_error", "max_error")
+        shown = ", ".join(f"{n}={'nan' if output[n] is None else format(output[n], '.6g')}" for n in names)
+        console.say(f"OutputDiff[{number}]: {shown}")
+    console.say(f"{figures['verdict']}; allowed for each value: {limit:g} of its output's range or magnitude")

@@ -1,0 +1,60 @@
+"""A delegate in an interpreter goes in; what of the model it has taken over comes out, as plain data and as one line."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class _Taken(Protocol):
+    @property
+    def nodes(self) -> tuple[int, ...]: ...
+    @property
+    def dispatches(self) -> int: ...
+
+
+class AppliedDelegate(Protocol):
+    """A GpuDelegate, as far as an interpreter has to do with it."""
+
+    @property
+    def partitions(self) -> Sequence[_Taken]: ...
+    @property
+    def reasons(self) -> Mapping[int, str]: ...
+    @property
+    def renderer(self) -> str: ...
+    @property
+    def error(self) -> BaseException | None: ...
+    def _get_native_delegate_pointer(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """What a delegate has taken over of the model that its interpreter was given."""
+
+    partitions: tuple[tuple[int, ...], ...]  # the operators of each, by their numbers in that model
+    operators: int  # of the model
+    dispatches: int  # of one run
+    renderer: str
+    reason: str = ""  # why it has taken nothing
+
+    @property
+    def line(self) -> str:
+        """What runs where."""
+        taken, groups = sum(map(len, self.partitions)), len(self.partitions)
+        if not taken:
+            return f"none of {self.operators} operators on the GPU, all on the CPU: {self.reason}"
+        where = f"on the GPU in {groups} partition{'s' * (groups != 1)}"
+        return f"{taken} of {self.operators} operators {where}" + ", the rest on the CPU" * (taken < self.operators)
+
+
+def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
+    """What is known of a delegate once its interpreter has allocated its tensors; `operators` are the model's."""
+    partitions, error = delegate.partitions, delegate.error
+    common = Counter(delegate.reasons.values()).most_common(1)
+    return Delegation(
+        tuple(partition.nodes for partition in partitions),
+        operators,
+        sum(partition.dispatches for partition in partitions),
+        delegate.renderer,
+        "" if partitions else str(error) if error else common[0][0] if common else "the delegate was not asked",
+    )

@@ -1,0 +1,1 @@
+"""TensorFlow Lite's interpreter goes in, its supported operators run in OpenGL: a delegate, through ctypes."""

@@ -1,0 +1,145 @@
+"""A handler goes in, the struct and the functions that TensorFlow Lite calls come out: the C side of a delegate.
+
+Nothing that a handler raises reaches TensorFlow Lite: it becomes the status of an error, with its text reported.
+"""
+
+import ctypes
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..errors import DeviceError, TexelflowError, UsageError
+from .structs import (
+    ALLOWS_DYNAMIC_TENSORS,
+    ERROR,
+    NO_BUFFER_HANDLE,
+    OK,
+    CopyFunction,
+    FreeFunction,
+    FreeHandleFunction,
+    InitFunction,
+    NodeFunction,
+    PrepareFunction,
+    TfLiteContext,
+    TfLiteDelegate,
+    TfLiteDelegateParams,
+    TfLiteRegistration,
+    TfLiteTensor,
+    int_array,
+)
+
+NAME = b"TexelflowGpuDelegate"
+
+Replace = Callable[[tuple[int, ...]], None]  # hands operators over to the delegate
+
+
+class DelegateHandler(Protocol):
+    """What a delegate does when TensorFlow Lite calls it; whatever it raises fails the call."""
+
+    def apply(self, context: TfLiteContext, replace: Replace) -> None:
+        """Choose operators of a graph, and replace them."""
+
+    def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
+        """A positive number for a new operator that stands for a partition."""
+
+    def free_kernel(self, number: int) -> None: ...
+
+    def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
+        """Its inputs have shapes now; its outputs need some."""
+
+    def run_kernel(self, context: TfLiteContext, number: int) -> None: ...
+
+    def fetch(self, handle: int, tensor: TfLiteTensor) -> None:
+        """Copy what a buffer handle stands for into the memory of its tensor."""
+
+    def failed(self, error: BaseException) -> None:
+        """Keep an error, for which a call has failed."""
+
+
+class NativeDelegate:
+    """The struct of a delegate, and the functions in it.
+
+    They exist for as long as the process, some kilobytes for each delegate: whenever TensorFlow Lite frees a tensor, it
+    looks at the struct of the delegate that wrote it, also after it has freed the last operator, and tells nobody when
+    that is over. All that is worth freeing belongs to the handler, which is not kept alive from here.
+    """
+
+    def __init__(self, handler: DelegateHandler) -> None:
+        self._handler = weakref.ref(handler)
+        self._struct = TfLiteDelegate(
+            None, PrepareFunction(self._prepare), CopyFunction(self._copy_from_buffer_handle), CopyFunction(),
+            FreeHandleFunction(self._free_buffer_handle), ALLOWS_DYNAMIC_TENSORS, None,
+        )  # fmt: skip
+        self._registration = TfLiteRegistration(
+            InitFunction(self._init), FreeFunction(self._free), NodeFunction(self._prepare_node),
+            NodeFunction(self._invoke), None, 0, NAME, 1, None, None, 0,
+        )  # fmt: skip
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+
+    @property
+    def address(self) -> int:
+        """Where the struct lies."""
+        return ctypes.addressof(self._struct)
+
+    # What TensorFlow Lite calls -----------------------------------------------------------------------------------
+
+    def _prepare(self, address: int, delegate: int) -> int:
+        context = TfLiteContext.from_address(address)
+
+        def replace(nodes: tuple[int, ...]) -> None:
+            array = int_array(nodes)
+            status = context.ReplaceNodeSubsetsWithDelegateKernels(
+                address, self._registration, ctypes.addressof(array), delegate
+            )
+            if status != OK:
+                raise DeviceError("TensorFlow Lite does not hand operators over to the delegate")
+
+        return self._status(address, lambda handler: handler.apply(context, replace))
+
+    def _init(self, address: int, buffer: int, _length: int) -> int:
+        context, params = TfLiteContext.from_address(address), TfLiteDelegateParams.from_address(buffer)
+        made = list[int]()
+        self._status(address, lambda handler: made.append(handler.make_kernel(context, params)))
+        return made[0] if made else 0
+
+    def _free(self, address: int, number: int | None) -> None:
+        if number and self._handler() is not None:
+            self._status(address, lambda handler: handler.free_kernel(number))
+
+    def _prepare_node(self, address: int, node: Any) -> int:
+        number, context = node.contents.user_data or 0, TfLiteContext.from_address(address)
+        return self._status(address, lambda handler: handler.prepare_kernel(context, number))
+
+    def _invoke(self, address: int, node: Any) -> int:
+        number, context = node.contents.user_data or 0, TfLiteContext.from_address(address)
+        return self._status(address, lambda handler: handler.run_kernel(context, number))
+
+    def _copy_from_buffer_handle(self, address: int, _delegate: int, handle: int, tensor: Any) -> int:
+        return self._status(address, lambda handler: handler.fetch(handle, tensor.contents))
+
+    def _free_buffer_handle(self, _address: int, _delegate: int, handle: Any) -> None:
+        handle.contents.value = NO_BUFFER_HANDLE  # what it stood for belongs to an operator
+
+    def _status(self, address: int, action: Callable[[DelegateHandler], None]) -> int:
+        """OK if the handler does it without raising anything."""
+        handler = self._handler()
+        try:
+            if handler is None:
+                raise UsageError("its GpuDelegate does not exist any more")
+            action(handler)
+        except BaseException as error:
+            if handler is not None:
+                handler.failed(error)
+            _report(address, error)
+            return ERROR
+        return OK
+
+
+def _report(address: int, error: BaseException) -> None:
+    """Have TensorFlow Lite put the error's text into the exception that its caller raises.
+
+    It takes a format and values, and appends the text to others without a space.
+    """
+    text = str(error) if isinstance(error, TexelflowError) else f"{type(error).__name__}: {error}"
+    encoded = f" GpuDelegate: {text} ".replace("%", "%%").replace("\0", " ").encode(errors="replace")
+    TfLiteContext.from_address(address).ReportError(address, encoded)

@@ -1,0 +1,168 @@
+"""TensorFlow Lite's C structs as ctypes: addresses that it passes go in, typed views of its memory come out.
+
+Fields and their order are those of tensorflow/lite/core/c/common.h, from TensorFlow Lite 2.12 to LiteRT 2; a struct may
+end before the last field of the header where nothing behind it is used. Names of fields are the header's.
+"""
+
+import ctypes
+from collections.abc import Iterable
+from types import MappingProxyType
+
+OK, ERROR = 0, 1  # TfLiteStatus
+ALLOWS_DYNAMIC_TENSORS = 1  # TfLiteDelegateFlags
+NO_BUFFER_HANDLE = -1
+DYNAMIC = 4  # TfLiteAllocationType of a tensor whose memory an operator allocates when it runs
+
+TYPES = MappingProxyType(  # TfLiteType, as NumPy names them
+    {1: "float32", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float16", 11: "float64"}
+    | {13: "uint64", 16: "uint32", 17: "uint16"}
+)
+
+
+class TfLiteTensor(ctypes.Structure):
+    """A tensor of the runtime."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("data", ctypes.c_void_p),
+        ("dims", ctypes.c_void_p),
+        ("scale", ctypes.c_float),
+        ("zero_point", ctypes.c_int32),
+        ("allocation_type", ctypes.c_int),
+        ("bytes", ctypes.c_size_t),
+        ("allocation", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("delegate", ctypes.c_void_p),
+        ("buffer_handle", ctypes.c_int),
+        ("data_is_stale", ctypes.c_bool),
+        ("is_variable", ctypes.c_bool),
+        ("quantization_type", ctypes.c_int),
+        ("quantization_params", ctypes.c_void_p),
+        ("sparsity", ctypes.c_void_p),
+        ("dims_signature", ctypes.c_void_p),
+    )
+
+
+class TfLiteNode(ctypes.Structure):
+    """An operator of the runtime."""
+
+    _fields_ = (
+        ("inputs", ctypes.c_void_p),
+        ("outputs", ctypes.c_void_p),
+        ("intermediates", ctypes.c_void_p),
+        ("temporaries", ctypes.c_void_p),
+        ("user_data", ctypes.c_void_p),
+        ("builtin_data", ctypes.c_void_p),
+        ("custom_initial_data", ctypes.c_void_p),
+        ("custom_initial_data_size", ctypes.c_int),
+        ("delegate", ctypes.c_void_p),
+        ("might_have_side_effect", ctypes.c_bool),
+    )
+
+
+InitFunction = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+FreeFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+NodeFunction = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(TfLiteNode))
+
+
+class TfLiteRegistration(ctypes.Structure):
+    """The functions of an operator; passed by value."""
+
+    _fields_ = (
+        ("init", InitFunction),
+        ("free", FreeFunction),
+        ("prepare", NodeFunction),
+        ("invoke", NodeFunction),
+        ("profiling_string", ctypes.c_void_p),
+        ("builtin_code", ctypes.c_int32),
+        ("custom_name", ctypes.c_char_p),
+        ("version", ctypes.c_int),
+        ("registration_external", ctypes.c_void_p),
+        ("async_kernel", ctypes.c_void_p),
+        ("inplace_operator", ctypes.c_uint64),
+    )
+
+
+class TfLiteContext(ctypes.Structure):
+    """What the runtime offers to operators and delegates."""
+
+    _fields_ = (
+        ("tensors_size", ctypes.c_size_t),
+        (
+            "GetExecutionPlan",
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)),
+        ),
+        ("tensors", ctypes.POINTER(TfLiteTensor)),
+        ("impl", ctypes.c_void_p),
+        (
+            "ResizeTensor",
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(TfLiteTensor), ctypes.c_void_p),
+        ),
+        ("ReportError", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)),
+        ("AddTensors", ctypes.c_void_p),
+        (
+            "GetNodeAndRegistration",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int,
+                ctypes.c_void_p,
+                ctypes.c_int,
+                ctypes.POINTER(ctypes.POINTER(TfLiteNode)),
+                ctypes.POINTER(ctypes.POINTER(TfLiteRegistration)),
+            ),
+        ),
+        (
+            "ReplaceNodeSubsetsWithDelegateKernels",
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, TfLiteRegistration, ctypes.c_void_p, ctypes.c_void_p),
+        ),
+    )
+
+
+class TfLiteDelegateParams(ctypes.Structure):
+    """What the init function of a delegate's operator gets: one partition."""
+
+    _fields_ = (
+        ("delegate", ctypes.c_void_p),
+        ("nodes_to_replace", ctypes.c_void_p),
+        ("input_tensors", ctypes.c_void_p),
+        ("output_tensors", ctypes.c_void_p),
+    )
+
+
+PrepareFunction = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+CopyFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(TfLiteTensor)
+)
+FreeHandleFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
+
+
+class TfLiteDelegate(ctypes.Structure):
+    """The delegate itself."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("Prepare", PrepareFunction),
+        ("CopyFromBufferHandle", CopyFunction),
+        ("CopyToBufferHandle", CopyFunction),
+        ("FreeBufferHandle", FreeHandleFunction),
+        ("flags", ctypes.c_int64),
+        ("opaque_delegate_builder", ctypes.c_void_p),
+    )
+
+
+def context_at(address: int) -> TfLiteContext:
+    """The context at an address."""
+    return TfLiteContext.from_address(address)
+
+
+def integers_at(address: int | None) -> tuple[int, ...]:
+    """The values of a TfLiteIntArray."""
+    if not address:
+        return ()
+    count = ctypes.c_int.from_address(address).value
+    return tuple((ctypes.c_int * count).from_address(address + ctypes.sizeof(ctypes.c_int)))
+
+
+def int_array(values: Iterable[int]) -> "ctypes.Array[ctypes.c_int]":
+    """A TfLiteIntArray in memory of ours."""
+    each = tuple(values)
+    return (ctypes.c_int * (len(each) + 1))(len(each), *each)

@@ -1,0 +1,22 @@
+"""The names of TensorFlow Lite's packages go in, their modules with an Interpreter come out, for tests that use each.
+
+Both can be loaded into one process: neither has names that the other would take.
+"""
+
+import importlib
+import platform
+import sys
+from typing import Any
+
+import pytest
+
+HAS_WHEELS_OF_BOTH = (  # as pyproject.toml says it
+    sys.platform == "linux" and sys.version_info < (3, 12) and platform.machine() in ("x86_64", "aarch64")
+)
+RUNTIMES = ("tflite_runtime", "ai_edge_litert") if HAS_WHEELS_OF_BOTH else ("ai_edge_litert",)
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> Any:
+    """TensorFlow Lite's module `interpreter` of each package that can be installed here."""
+    return importlib.import_module(f"{request.param}.interpreter")

@@ -23,7 +23,7 @@ FLOORS = (  # folders of app/ from the ground up
     ("outputs", "overlay"),
     ("window",),
     ("session",),
-    ("live", "replay"),
+    ("live", "replay", "advice"),
     ("verbs", "bench"),
 )
 SAME_PROTOCOL = {

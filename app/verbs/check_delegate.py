@@ -79,8 +79,10 @@ class _RunningError:
         """`tolerance` is of the larger of the reference's range and magnitude."""
         size = max(self.high - self.low, abs(self.low), abs(self.high)) if self.low <= self.high else 1.0
         means = np.array(self.means)
-        figures = (means.mean(), means.std(), means.min(), means.max())
-        return OutputError(name, *map(float, figures), self.largest, tolerance * size)
+        mean, deviation = float(means.mean()), float(means.std())
+        return OutputError(
+            name, mean, deviation, float(means.min()), float(means.max()), self.largest, tolerance * size
+        )
 
 
 def _apart(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -120,7 +122,8 @@ def check_delegate(
                 taken.append(interpreter.invoke_ms)
             report(number + 1, count)
     outputs = [e.result(graph.tensors[i].name, limit) for e, i in zip(errors, graph.outputs, strict=True)]
-    figures = _figures(subject, test.delegation, count, *map(_latency, latencies_ms), outputs)
+    latencies = _latency(latencies_ms[0]), _latency(latencies_ms[1])
+    figures = _figures(subject, test.delegation, count, latencies, outputs)
     _show(console, figures, limit)
     return figures | {"precision": precision}, 0 if figures["passed"] else 1
 
@@ -145,8 +148,9 @@ def _latency(times_ms: Sequence[float]) -> Latency:
 
 
 def _figures(
-    subject: Subject, delegation: Delegation, runs: int, reference: Latency, test: Latency, outputs: list[OutputError]
+    subject: Subject, delegation: Delegation, runs: int, latencies: tuple[Latency, Latency], outputs: list[OutputError]
 ) -> dict[str, Any]:
+    """By the names of Inference Diff's results, where it has them; `latencies` are the reference's and the test's."""
     passed = not any(output.diverges for output in outputs)
     worst = max(outputs, key=lambda output: np.nan_to_num(output.largest / (output.allowed or 1), nan=np.inf))
     verdict = (
@@ -161,8 +165,8 @@ def _figures(
         "operators": delegation.operators,
         "summary": delegation.line,
         "num_evaluation_runs": runs,
-        "reference_latency": asdict(reference),
-        "test_latency": asdict(test),
+        "reference_latency": asdict(latencies[0]),
+        "test_latency": asdict(latencies[1]),
         "output_errors": [{k: finite(v) if k != "name" else v for k, v in asdict(o).items()} for o in outputs],
         "verdict": verdict,
         "passed": passed,

@@ -1,4 +1,4 @@
-"""A delegate in an interpreter goes in; what of the model it has taken over comes out, as plain data and as one line."""
+"""A delegate in an interpreter goes in; what of the model it has taken over comes out, as data and as one line."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -48,12 +48,16 @@ class Delegation:
 
 
 def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
-    """What is known of a delegate once its interpreter has allocated its tensors; `operators` are the model's."""
-    partitions, error = delegate.partitions, delegate.error
-    common = Counter(delegate.reasons.values()).most_common(1)
+    """What is known of a delegate once its interpreter has allocated its tensors.
+
+    `operators` are those of the model, for a delegate that does not know any.
+    """
+    partitions, reasons, error = delegate.partitions, delegate.reasons, delegate.error
+    known = sum(len(partition.nodes) for partition in partitions) + len(reasons)
+    common = Counter(reasons.values()).most_common(1)
     return Delegation(
         tuple(partition.nodes for partition in partitions),
-        operators,
+        known or operators,
         sum(partition.dispatches for partition in partitions),
         delegate.renderer,
         "" if partitions else str(error) if error else common[0][0] if common else "the delegate was not asked",

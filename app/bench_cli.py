@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from .bench.model_aliases import alias_options
 from .options import (
-    CompileBudgetOption,
     ForceOption,
     JsonOption,
     LastOption,
@@ -14,6 +14,7 @@ from .options import (
     PrecisionOption,
     output_option,
 )
+from .settings.flags import as_in_settings, with_options
 
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
@@ -52,26 +53,85 @@ def bench_frame_verb(
     return code
 
 
-@bench.command("model")
 def bench_model_verb(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
-    runs: Annotated[int, typer.Option(help="Runs; the least time of each dispatch counts.")] = 30,
+    aliases: dict[str, str],
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL", help="A name of the catalogue, a published network (mobilenet-v1), or a .tflite; selfie."
+        ),
+    ] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            metavar="gl|cpu|delegate",
+            help="Where it runs; gl by default, through the delegate what runs there in part alone.",
+        ),
+    ] = None,
+    warmup: Annotated[int | None, typer.Option(metavar="N", help="Runs before the clock counts; 10.")] = None,
+    runs: Annotated[int | None, typer.Option(metavar="N", help="Runs that count; 100.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Run for so long instead, and plot milliseconds over time.")
+    ] = None,
+    plot: Annotated[Path | None, output_option(metavar="FILE", help="That plot as a picture: .png.")] = None,
+    force: ForceOption = False,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="Of TensorFlow Lite on the CPU.")] = None,
+    per_op: Annotated[bool, typer.Option("--per-op", help="Time each dispatch, too.")] = False,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
-    precision: PrecisionOption = "fp32",
-    compile_budget: CompileBudgetOption = 10.0,
+    precision: Annotated[str | None, as_in_settings("precision")] = None,
+    compile_budget: Annotated[float | None, as_in_settings("compile_budget")] = None,
     json: JsonOption = False,
 ) -> int:
-    """Time each dispatch of a model on the GPU."""
-    from .bench.model import bench_model, show_model
+    """Time a model: some runs to warm up, then the mean of many; on the GPU, on the CPU, or through the delegate."""
+    from .bench.model import bench_model
+    from .bench.model_options import parse_options
+    from .bench.model_report import finish_model
     from .console import Console
-    from .verbs.precision import checked_budget, parse_precision
 
+    options = parse_options(
+        {
+            "model": model, "backend": backend, "warmup": warmup, "runs": runs, "duration": duration, "plot": plot,
+            "force": force, "threads": threads, "per_op": per_op or None, "unfused": unfused or None,
+            "precision": precision, "compile_budget": compile_budget,
+        },
+        aliases,
+    )  # fmt: skip
     console = Console(quiet=json)
-    figures = bench_model(model, runs, not unfused, console, parse_precision(precision), checked_budget(compile_budget))
-    show_model(figures, console)
+    figures, code = bench_model(options, console)
+    finish_model(figures, options, console)
     if json:
         console.json(figures)
-    return 0
+    return code
+
+
+bench.command("model")(with_options(bench_model_verb, alias_options()))
+
+
+@bench.command("models")
+def bench_models_verb(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAMES...]", help="Models as of `bench model`; the catalogue and published networks."),
+    ] = None,
+    warmup: Annotated[int, typer.Option(metavar="N", help="Runs before the clock counts.")] = 10,
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs that count.")] = 100,
+    threads: Annotated[
+        str, typer.Option(metavar="N,N", help="Of TensorFlow Lite on the CPU, to compare with.")
+    ] = "1,2",
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table in Markdown.")] = False,
+    json: JsonOption = False,
+) -> int:
+    """Time many models, on the GPU and on the CPU, as one table: the mean of many runs, each model in processes of its
+    own. Ctrl-C ends it and keeps what was measured."""
+    from .bench.model_table import ModelTable, bench_models, parse_threads, show_models_table
+    from .console import Console
+
+    console = Console(quiet=json)
+    rows, code = bench_models(ModelTable(tuple(names or ()), warmup, runs, parse_threads(threads)), console)
+    show_models_table(rows, markdown, console)
+    if json:
+        console.json({"models": rows})
+    return code
 
 
 @bench.command("compile")

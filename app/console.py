@@ -23,6 +23,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from texelflow.gpu_delegate.wording import counted as counted  # for the program's lines, too
+
 FILE_COLUMNS = 120  # the width of tables that go into a file or a pipe
 
 Report = Callable[..., None]  # gets (done so far, in all), and what is being done where that changes
@@ -36,11 +38,6 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Printable text on one line."""
     return printable(" ".join(text.split()))
-
-
-def counted(number: int, what: str) -> str:
-    """1 frame, 2 frames."""
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 class FrameRate(ProgressColumn):

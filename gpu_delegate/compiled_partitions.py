@@ -16,8 +16,10 @@ from .program import CompiledGraph, compile_graph
 from .refusals import LoneNodes, find_refusals
 
 CONSTANT_OF_CPU = "constant; what reads it stays on the CPU"
+CONSTANT_OUTPUT = "constant; it is an output of the model"
 
 Compile = Callable[[Graph], CompiledGraph]  # raises UnsupportedError, DeviceError
+Select = Callable[["CompiledPartitions"], Mapping[int, str]]  # the nodes to leave to the CPU, and why; {}: no more
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,12 @@ def compile_partitions(
     fuse: bool = True,
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
+    select: Select = lambda found: {},
 ) -> CompiledPartitions:
     """Partition a graph as read and compile the partitions; options as of compile_graph. Refuses no graph.
 
-    Each partition has a share of the budget that is in proportion to its operators.
+    Each partition has a share of the budget that is in proportion to its operators. `select` is asked until it leaves
+    nothing more to the CPU.
     """
     found = find_refusals(graph, device, fuse)
     most = len(graph.nodes) - len(found.reasons)
@@ -48,7 +52,11 @@ def compile_partitions(
         share_s = compile_budget_s * min(1.0, len(part.nodes) / most)
         return compile_graph(part, device, fuse, precision=precision, compile_budget_s=share_s)
 
-    return _Compiler(graph, found.constants, compiled).compile(dict(found.reasons))
+    compiler = _Compiler(graph, found.constants, compiled)
+    reasons = dict(found.reasons)
+    while more := select(result := compiler.compile(reasons)):
+        reasons |= more
+    return result
 
 
 class _Compiler:
@@ -70,13 +78,18 @@ class _Compiler:
             for failure in failed:
                 reasons |= failure
         covered = {number for partition in partitions for number in partition.nodes}
-        left = {number: reasons.get(number, CONSTANT_OF_CPU) for number in range(len(self._graph.nodes))}
+        left = [number for number in range(len(self._graph.nodes)) if number not in covered]
         return CompiledPartitions(
             self._graph,
             partitions,
             tuple(self._programs[partition.nodes] for partition in partitions),
-            MappingProxyType({number: reason for number, reason in left.items() if number not in covered}),
+            MappingProxyType({number: reasons.get(number) or self._constant(number) for number in left}),
         )
+
+    def _constant(self, number: int) -> str:
+        """Why a constant node stays on the CPU."""
+        is_output = not {*self._graph.outputs}.isdisjoint(self._graph.nodes[number].outputs)
+        return CONSTANT_OUTPUT if is_output else CONSTANT_OF_CPU
 
     def _failure(self, partition: Partition) -> dict[int, str]:
         """The nodes because of which a partition does not compile, with reasons; empty if it does.
@@ -85,7 +98,7 @@ class _Compiler:
         """
         if partition.nodes in self._programs:
             return {}
-        computed = [number for number in partition.nodes if number not in self._constants]
+        computed = partition.computed
         try:
             self._programs[partition.nodes] = self._compile_part(subgraph(self._graph, partition))
         except (UnsupportedError, DeviceError) as error:

@@ -6,19 +6,23 @@ first all of one side, GPU or CPU, that need nothing of the other, then all of t
 convex, and groups run in their order.
 
 Constants that a file keeps in another form (DEQUANTIZE of float16 weights, DENSIFY of sparse ones) cross no border:
-every group computes those that it reads. Such an operator is the GPU's if all its readers are, else TensorFlow Lite
-runs it for the others.
+every group computes those that it reads. Such an operator is the GPU's if all its readers are and its value is no
+output of the graph, else TensorFlow Lite runs it for the others. TensorFlow Lite does not know that it is a constant:
+it takes its turn like any other, and may be in a group that comes before that of its readers, or in one of its own.
 """
 
 import heapq
 import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
 
-from .graph import ABSENT, Graph
+from .graph import ABSENT, Graph, Node
+
+CONTROL_FLOW = frozenset({"IF", "WHILE", "CALL_ONCE"})
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class Partition:
     inputs: tuple[int, ...]  # tensors, without constants; those of the graph first, in its order
     outputs: tuple[int, ...]  # tensors that others read or that are outputs of the graph; again those first
 
+    @property
+    def computed(self) -> tuple[int, ...]:
+        """Its own operators that are computed at run time; of these it has at least one."""
+        return tuple(number for number in self.nodes if number not in self.constants)
+
 
 def partition_graph(graph: Graph, refused: Container[int], constants: Container[int]) -> tuple[Partition, ...]:
     """The partitions of a graph, in the order in which they run.
@@ -38,12 +47,12 @@ def partition_graph(graph: Graph, refused: Container[int], constants: Container[
     a run. Every other node is in one partition; a constant one is with the first of its readers.
     """
     wiring = _Wiring(graph)
-    groups = _groups(wiring, constants, refused)
+    claimed = _claimed(wiring, refused, constants)
+    computed = [[number for number in group if number not in constants] for group in _groups(wiring, claimed)]
+    groups = [group for group in computed if group]
     home = {number: group for group, members in enumerate(groups) for number in members}
-    for number in reversed(range(len(graph.nodes))):
-        readers = wiring.readers_of(number) if number in constants else set()
-        if number in constants and groups and readers <= home.keys():
-            home[number] = min((home[reader] for reader in readers), default=0)
+    for number in sorted(claimed - home.keys(), reverse=True):
+        home[number] = min((home[reader] for reader in wiring.readers_of(number)), default=0)
     members: list[list[int]] = [[] for _ in groups]
     for number in sorted(home):
         members[home[number]].append(number)
@@ -82,35 +91,62 @@ class _Wiring:
         for number, node in enumerate(graph.nodes):
             for tensor in node.inputs:
                 self.readers.setdefault(tensor, set()).add(number)
+        in_turn = [number for number, node in enumerate(graph.nodes) if _has_side_effects(graph, node)]
+        self.after = dict(pairwise(in_turn))
+        self.before = {later: earlier for earlier, later in self.after.items()}
+
+    def sources(self, number: int) -> set[int]:
+        """The nodes that a node reads from."""
+        return {self.producer[tensor] for tensor in self.graph.nodes[number].inputs if tensor in self.producer}
 
     def needs(self, number: int) -> set[int]:
         """The nodes that a node waits for."""
-        return {self.producer[tensor] for tensor in self.graph.nodes[number].inputs if tensor in self.producer}
+        return self.sources(number) | {self.before[number] for _ in range(number in self.before)}
 
     def readers_of(self, number: int) -> set[int]:
-        """The nodes that wait for a node."""
+        """The nodes that read from a node."""
         return set[int]().union(*(self.readers.get(tensor, ()) for tensor in self.graph.nodes[number].outputs))
 
+    def followers_of(self, number: int) -> set[int]:
+        """The nodes that wait for a node."""
+        return self.readers_of(number) | {self.after[number] for _ in range(number in self.after)}
 
-def _groups(wiring: _Wiring, constants: Container[int], refused: Container[int]) -> list[list[int]]:
+
+def _has_side_effects(graph: Graph, node: Node) -> bool:
+    """Whether TensorFlow Lite keeps a node behind all others of this kind (OpMightHaveSideEffect in subgraph.cc)."""
+    tensors = (graph.tensors[index] for index in (*node.inputs, *node.outputs) if index != ABSENT)
+    return node.op in CONTROL_FLOW or any(tensor.dtype == "resource" for tensor in tensors)
+
+
+def _claimed(wiring: _Wiring, refused: Container[int], constants: Container[int]) -> set[int]:
+    """The nodes that are the GPU's."""
+    numbers = range(len(wiring.graph.nodes))
+    claimed = {number for number in numbers if number not in refused and number not in constants}
+    for number in reversed(numbers) if claimed else ():
+        is_output = wiring.ends.keys() & wiring.graph.nodes[number].outputs
+        if number in constants and not is_output and wiring.readers_of(number) <= claimed:
+            claimed.add(number)
+    return claimed
+
+
+def _groups(wiring: _Wiring, claimed: Container[int]) -> list[list[int]]:
     """The groups of the GPU: always all nodes of one side that are ready, then all of the other."""
-    ordinary = [number for number in range(len(wiring.graph.nodes)) if number not in constants]
-    waits = {number: sum(need not in constants for need in wiring.needs(number)) for number in ordinary}
+    waits = {number: len(wiring.needs(number)) for number in range(len(wiring.graph.nodes))}
     sides: tuple[list[int], list[int]] = ([], [])  # of the GPU, of the CPU: the nodes that are ready, as heaps
     groups = list[list[int]]()
 
     def make_ready(number: int) -> None:
-        heapq.heappush(sides[number in refused], number)
+        heapq.heappush(sides[number not in claimed], number)
 
-    for number in ordinary:
-        if not waits[number]:
+    for number, count in waits.items():
+        if not count:
             make_ready(number)
     while any(sides):
         side = min(filter(None, sides))  # that of the first node
         group = list[int]()
         while side:
             group.append(heapq.heappop(side))
-            for reader in wiring.readers_of(group[-1]) & waits.keys():
+            for reader in wiring.followers_of(group[-1]):
                 waits[reader] -= 1
                 if not waits[reader]:
                     make_ready(reader)
@@ -125,7 +161,7 @@ def _partition(wiring: _Wiring, members: list[int], constants: Container[int]) -
     computed = [number for number in members if number not in constants]
     needed, waiting = {number for number in members if number in constants}, list(members)
     while waiting:
-        more = {number for number in wiring.needs(waiting.pop()) if number in constants} - needed
+        more = {number for number in wiring.sources(waiting.pop()) if number in constants} - needed
         needed |= more
         waiting += more
     nodes = [graph.nodes[number] for number in sorted(needed.union(computed))]

@@ -92,8 +92,7 @@ def _folded(graph: Graph) -> Graph:
     made = {tensor for node in nodes for tensor in node.outputs}
     read = dict.fromkeys(tensor for node in nodes for tensor in node.inputs if tensor != ABSENT)
     inputs = tuple(tensor for tensor in read if tensor not in made and not graph.tensors[tensor].is_constant)
-    outputs = tuple(tensor for tensor in graph.outputs if tensor in made)
-    whole = replace(graph, inputs=inputs, outputs=outputs).with_changes(nodes)
+    whole = replace(graph, inputs=inputs, outputs=()).with_changes(nodes)  # outputs, too, may be constants
     return run_passes(whole, PASSES[: PASSES.index(fold_constants) + 1])[0]
 
 

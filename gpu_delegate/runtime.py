@@ -4,7 +4,6 @@ import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from time import perf_counter
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
 
@@ -16,7 +15,6 @@ from .bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from .context import Context, compile_compute
 from .device import HARDWARE, SOFTWARE, Device
 from .errors import DeviceError
-from .hazards import STORAGE, TEXTURE_FETCH
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
 from .memory import aligned
 from .packing import Float32Array, as_type, check_values, from_memory, to_memory
@@ -136,18 +134,17 @@ class Program:
         for binding, (buffer, offset_bytes, size_bytes) in enumerate(zip(*columns, strict=True)):
             gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)
 
-    def profile(self, runs: int = 10) -> tuple[float, ...]:
-        """Milliseconds of each dispatch, the minimum of several runs, waiting for the GPU after each dispatch."""
-        best = [float("inf")] * len(self._steps)
-        for _ in range(runs):
-            for number, step in enumerate(self._steps):
-                self._bind(step)
-                self._gl.glMemoryBarrier(TEXTURE_FETCH | STORAGE)
-                start = perf_counter()
-                self._gl.glDispatchCompute(*step.grid)
-                self._gl.glFinish()
-                best[number] = min(best[number], (perf_counter() - start) * 1e3)
-        return tuple(best)
+    def repeat(self, number: int, times: int) -> None:
+        """Issue one dispatch several times, each behind its barrier, to measure it. Returns before the GPU is done.
+
+        What is stored stays the same, because no kernel writes where it reads: memory.py keeps what is alive apart.
+        """
+        step, gl = self._steps[number], self._gl
+        self._bind(step)
+        for _ in range(times):
+            if step.barrier:
+                gl.glMemoryBarrier(step.barrier)
+            gl.glDispatchCompute(*step.grid)
 
     # Tensors ------------------------------------------------------------------------------------------------------
 
@@ -207,6 +204,7 @@ class Program:
         self._gl = context.gl
         self._buffers: list[int] = []
         self._textures: list[int] = []
+        self.buffer_bytes = 0  # of all GL buffers: tensors, weights, constants
         self._programs: dict[str, int] = {}
         self._steps: list[_Step] = []
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
@@ -229,7 +227,9 @@ class Program:
         self._buffers.append(name.value)
         self._gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, name.value)
         address = None if data is None or not data.size else data.ctypes.data_as(ctypes.c_void_p)
-        self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, max(size_bytes, TEXEL_BYTES), address, opengl.DYNAMIC_COPY)
+        stored_bytes = max(size_bytes, TEXEL_BYTES)
+        self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, stored_bytes, address, opengl.DYNAMIC_COPY)
+        self.buffer_bytes += stored_bytes
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return name.value
 

@@ -1,73 +1,128 @@
-"""A model goes in; the time of each of its dispatches on this machine comes out."""
+"""A model goes in; how long it takes on the GPU, on the CPU or through the delegate comes out, by the paper's protocol:
+some runs to warm up, then the mean of many (arXiv 1907.01989)."""
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.reading.reader import load_model
-from texelflow.gpu_delegate.runtime import Program, device_of
 
 from ..console import Console
-from ..files import Files, Read, settle
-from ..frame.stats import summarize
-from ..models.catalogue import model_path, resolve
-from .frame_job import MOST_RUNS
+from ..files import Files, Read, Write, settle
+from ..models.catalogue import CATALOGUE, model_path, resolve
+from ..models.networks import NETWORKS, write_network
+from ..process_usage import ProcessUsage, process_usage
+from ..signals import EndedBySignal, StopFlag, exit_code, stop_flag
+from ..verbs.peaks import measure_peaks
+from .dispatch_times import time_dispatches
+from .model_backends import GlRunner, Runner, gl_runner, tflite_runner
+from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
+from .model_options import Backend, ModelBench
+from .run_rule import Runs, repeat_runs
+from .time_plot import check_matplotlib
+
+Figures = dict[str, Any]
+
+ANOTHER = ProcessUsage(0, 0, 0.0)  # of a process that did not exist yet
 
 
-def bench_model(
-    name_or_path: str,
-    runs: int,
-    fuse: bool,
-    console: Console,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
-) -> dict[str, Any]:
-    """Milliseconds of whole inferences, and of each dispatch with the device waited for. Raises TexelflowError."""
-    if not 1 <= runs <= MOST_RUNS:
-        raise UsageError(f"--runs goes from 1 to {MOST_RUNS}")
-    settle(Files((Read("the model", model_path(name_or_path)),)))
-    with console.download() as progress:
-        resolved = resolve(name_or_path, progress)
-    graph = load_model(resolved.path)
-    with open_context() as context:
+def bench_model(options: ModelBench, console: Console) -> tuple[Figures, int]:
+    """Measure: the figures, and the exit code, which is a signal's if one ended the runs. Raises TexelflowError."""
+    if options.plot is not None:
+        check_matplotlib()
+    with model_file(options, console) as path:
+        before = process_usage()
         start = perf_counter()
-        compiled = compile_graph(
-            graph, device_of(context), fuse, precision=precision, compile_budget_s=compile_budget_s
-        )
-        with console.compilation() as progress:
-            program = Program(context, compiled, progress)
-        with program:
-            init_ms = (perf_counter() - start) * 1e3
-            times_ms = []
-            for _ in range(runs):
-                start = perf_counter()
-                program.run()
-                context.gl.glFinish()
-                times_ms.append((perf_counter() - start) * 1e3)
-            best_ms = program.profile(runs)
-        return {
-            **summarize(times_ms).rounded(),
-            "init_ms": round(init_ms, 2),
-            "renderer": context.renderer,
-            "model": graph.name,
-            "precision": precision,
-            "dispatches": [
-                {"name": kernel.name, "ms": round(time_ms, 3), "mmac": round(kernel.macs / 1e6, 3)}
-                for kernel, time_ms in zip(compiled.kernels, best_ms, strict=True)
-            ],
-        }
+        graph = load_model(path)
+        read_ms = (perf_counter() - start) * 1e3
+        with _runner(graph, options, read_ms, console) as (backend, runner):
+            settled = process_usage(runner.process_id)
+            warmup, runs, cpu_ms, stop = _measure(runner, options, console)
+            memory = memory_figures(
+                before if runner.process_id is None else ANOTHER, settled, process_usage(runner.process_id)
+            )
+            figures = {
+                "model": graph.name,
+                "backend": backend,
+                "precision": options.precision,
+                "model_bytes": path.stat().st_size,
+                **runner.facts(),
+                "timed": runner.timed,
+                **time_figures(runner.init_ms, warmup, runs),
+                "cpu_ms": None if cpu_ms is None else round(cpu_ms, 3),
+                "memory": memory,
+                "interrupted": bool(stop),
+            }
+            if options.duration_s is not None:
+                figures["series"] = series_figures(runs)
+            if isinstance(runner, GlRunner):
+                figures |= _of_the_gpu(runner, figures, options, stop)
+    return figures, exit_code(stop.number)
 
 
-def show_model(figures: dict[str, Any], console: Console) -> None:
-    """The same as a table."""
-    rows = [
-        (number, row["name"], row["ms"], row["mmac"], row["mmac"] / row["ms"] if row["ms"] else 0.0)
-        for number, row in enumerate(figures["dispatches"])
-    ]
-    title = f"{figures['model']}: {len(rows)} dispatches, {figures['median_ms']} ms (median)"
-    console.table(title, ("", "dispatch", "ms (least)", "MMAC", "GMAC/s"), rows)
-    console.say(f"on {figures['renderer']}; compiled in {figures['init_ms']:.0f} ms")
+@contextlib.contextmanager
+def model_file(options: ModelBench, console: Console) -> Iterator[Path]:
+    """The file of a model of the catalogue, of a published network, written for the time being, or of a path.
+
+    Raises CatalogueError, UsageError.
+    """
+    is_network = options.model in NETWORKS and options.model not in CATALOGUE
+    writes = (Write("--plot", options.plot, "picture"),) if options.plot else ()
+    settle(Files(() if is_network else (Read("the model", model_path(options.model)),), writes), options.force)
+    if is_network:
+        with TemporaryDirectory(prefix="texelflow-") as folder:
+            yield write_network(options.model, Path(folder))
+        return
+    with console.download() as progress:
+        resolved = resolve(options.model, progress)
+    yield resolved.path
+
+
+@contextlib.contextmanager
+def _runner(graph: Graph, options: ModelBench, read_ms: float, console: Console) -> Iterator[tuple[Backend, Runner]]:
+    """The backend's name, and the model ready there."""
+    with contextlib.ExitStack() as stack:
+        backend, runner = options.backend or "gl", None
+        if backend == "gl":
+            try:
+                runner = stack.enter_context(gl_runner(graph, options, read_ms, console))
+            except UnsupportedError as error:
+                if options.backend is not None:
+                    raise
+                console.note(f"through the delegate, since the GPU does not run all of it: {error}")
+                backend = "delegate"
+        yield backend, runner or tflite_runner(graph, replace(options, backend=backend), read_ms)
+
+
+def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Runs, Runs, float | None, StopFlag]:
+    """The warm-up's runs, those that count, CPU milliseconds of each of these, and which signal has ended them."""
+    if options.duration_s is not None:
+        console.note(f"running for {options.duration_s:g} s; Ctrl-C ends it earlier and keeps what was measured")
+    with stop_flag() as stop:
+        warmup = repeat_runs(runner.run, options.warmup, lambda: bool(stop))
+        start_s = process_usage(runner.process_id).cpu_s
+        runs = repeat_runs(runner.run, options.runs, lambda: bool(stop))
+        end_s = process_usage(runner.process_id).cpu_s
+    if not len(runs):
+        assert stop.number is not None, "a rule asks for one run at least"
+        raise EndedBySignal(stop.number)
+    cpu_ms = None if start_s is None or end_s is None else (end_s - start_s) * 1e3 / len(runs)
+    return warmup, runs, cpu_ms, stop
+
+
+def _of_the_gpu(runner: GlRunner, figures: Figures, options: ModelBench, stop: StopFlag) -> Figures:
+    """What OpenGL has of the model: bytes, the share of the GPU's peak, and, where asked for, each dispatch."""
+    program, macs = runner.program, sum(kernel.macs for kernel in runner.program.compiled.kernels)
+    found = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
+    if stop:
+        return found
+    found |= share_figures(macs, figures["mean_ms"], measure_peaks(runner.context))
+    if options.per_op:
+        found["per_op"] = per_op_figures(program.compiled, time_dispatches(program), figures["median_ms"])
+    return found

@@ -69,6 +69,13 @@ class GpuTimer:
             self._free.append(self._waiting.popleft())
             yield None
 
+    def last(self) -> Borders | None:
+        """The one frame under way; None as of collect, and if it has not come after two seconds."""
+        deadline = perf_counter() + _PATIENCE_S
+        while not (found := list(self.collect())) and perf_counter() < deadline:
+            pass
+        return found[0] if found else None
+
     def release(self) -> None:
         """Delete the queries; what was not collected is lost."""
         for queries in (*self._free, *self._waiting):
@@ -159,10 +166,8 @@ def _work_ns(context: Context) -> tuple[int | None, int]:
     timer.mark()
     timer.end()
     gl.glFinish()
-    wall_ns, deadline = perf_counter_ns() - start_ns, perf_counter() + _PATIENCE_S
-    while not (found := list(timer.collect())) and perf_counter() < deadline:
-        pass
+    wall_ns, borders = perf_counter_ns() - start_ns, timer.last()
     timer.release()
     for buffer in buffers:
         gl.delete("Buffers", buffer)
-    return (found[0][1] - found[0][0] if found and found[0] else None), wall_ns
+    return (borders[1] - borders[0] if borders else None), wall_ns

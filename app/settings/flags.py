@@ -4,7 +4,7 @@ Verbs that have only a few settings take their options one by one, so that all a
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -27,21 +27,25 @@ def with_settings(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., An
     options = [_option(spec) for spec in specs(verb)]
     options += [_earlier_option(spec) for spec in specs(verb) if spec.was and verb == "live"]
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(**given: Any) -> Any:
-            values = {option.name: given.pop(option.name) for option in options}
-            return function({name: value for name, value in values.items() if value is not None}, **given)
+    return lambda function: with_options(function, options)
 
-        own = list(inspect.signature(function, eval_str=True).parameters.values())
-        positional = [each for each in own[1:] if each.default is inspect.Parameter.empty]
-        rest = [each for each in own[1:] if each.default is not inspect.Parameter.empty]
-        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*positional, *rest, *options)]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads both
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        run.__name__, run.__doc__ = function.__name__, function.__doc__
-        return run
 
-    return decorate
+def with_options(function: Callable[..., Any], options: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+    """A verb's function with further options, beside its own; its first parameter gets the values of those that were
+    given, by name."""
+
+    def run(**given: Any) -> Any:
+        values = {option.name: given.pop(option.name) for option in options}
+        return function({name: value for name, value in values.items() if value is not None}, **given)
+
+    own = list(inspect.signature(function, eval_str=True).parameters.values())
+    positional = [each for each in own[1:] if each.default is inspect.Parameter.empty]
+    rest = [each for each in own[1:] if each.default is not inspect.Parameter.empty]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*positional, *rest, *options)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads both
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    return run
 
 
 def as_in_settings(name: str) -> Any:

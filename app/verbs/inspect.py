@@ -11,6 +11,7 @@ from typing import Any
 
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, compile_partitions
 from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.layout import Precision
@@ -23,7 +24,7 @@ from texelflow.gpu_delegate.support import unsupported_reason
 from ..console import Console, counted
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
-from .coverage import borders, op_lines
+from .coverage import borders
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
 from .peaks import measure_peaks

@@ -7,13 +7,15 @@ from rich.table import Table
 from rich.text import Text
 
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
+from texelflow.gpu_delegate.delegate.report import OpLine, op_lines
 from texelflow.gpu_delegate.graph import Graph, Shape
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.wording import number_ranges
 
 from ..console import Console
-from .coverage import OpLine, borders, number_ranges, op_lines, summary, unknown_custom_ops
+from .coverage import borders, summary, unknown_custom_ops
 from .declines import alike
 from .inspection import Inspection, arena_picture
 from .moves import WAYS

@@ -1,6 +1,7 @@
 """Partitions: which operators stay on the CPU and why, how the others are grouped, and that groups compute the same."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from tests.graphs import GraphBuilder
 from tests.model_builder import ModelBuilder, selfie_like
 from tests.random_networks import random_network
-from texelflow.gpu_delegate.compiled_partitions import CONSTANT_OF_CPU, compile_partitions
+from tests.slow_partitioner import slow_claim, slow_partitions
+from tests.sparse import Traversal, encoded
+from texelflow.gpu_delegate.compiled_partitions import CONSTANT_OF_CPU, CONSTANT_OUTPUT, compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import SOFTWARE
@@ -41,9 +44,13 @@ def wired(draw: st.DrawFn) -> tuple[Graph, frozenset[int], frozenset[int]]:
         else:
             reads = [draw(st.sampled_from(values)), draw(st.sampled_from([*values, *constant]))]
             values.append(made.node("ADD", reads, (2,), Activated()))
-    graph = made.graph(values[-1], *draw(st.sets(st.sampled_from(values[2:]))) if len(values) > 2 else ())
+    further = draw(st.sets(st.sampled_from([*values[2:], *constant[1:]]))) if len(made.nodes) > 1 else ()
+    graph = made.graph(*{values[-1]: None, **dict.fromkeys(further)})
     ordinary = sorted({*range(len(graph.nodes))} - constants)
-    return graph, frozenset(draw(st.sets(st.sampled_from(ordinary)))) if ordinary else frozenset(), frozenset(constants)
+    refused = draw(st.sets(st.sampled_from(ordinary))) if ordinary else set[int]()
+    loops = {number for number in refused if draw(st.integers(0, 3)) == 0}
+    nodes = [replace(node, op="WHILE") if number in loops else node for number, node in enumerate(graph.nodes)]
+    return replace(graph, nodes=tuple(nodes)), frozenset(refused), frozenset(constants)
 
 
 @given(wired())
@@ -80,19 +87,12 @@ def _run(graph: Graph, waiting: frozenset[int], known: set[int]) -> Iterator[int
 
 
 @given(wired())
-def test_nothing_is_cut_without_need(drawn: tuple[Graph, frozenset[int], frozenset[int]]) -> None:
-    """What the GPU could compute before any CPU node is in the first partition; the others wait for the CPU."""
+def test_groups_are_those_of_tensorflow_lite(drawn: tuple[Graph, frozenset[int], frozenset[int]]) -> None:
     graph, refused, constants = drawn
-    behind = set[int]()  # tensors that depend on the CPU
-    for number, node in enumerate(graph.nodes):
-        if number in refused or behind.intersection(node.inputs):
-            behind.update(node.outputs)
     partitions = partition_graph(graph, refused, constants)
-    for number, node in enumerate(graph.nodes):
-        if number not in refused and number not in constants and not behind.intersection(node.outputs):
-            assert number in partitions[0].nodes
-    for later in partitions[1:]:
-        assert any(behind.intersection(graph.nodes[number].inputs) for number in later.nodes)
+    assert [{*partition.nodes} - constants for partition in partitions] == slow_partitions(graph, refused, constants)
+    covered = {number for partition in partitions for number in partition.nodes}
+    assert covered == slow_claim(graph, refused, constants)
 
 
 @given(wired())
@@ -105,7 +105,8 @@ def test_constants_belong_to_their_readers(drawn: tuple[Graph, frozenset[int], f
     for number in constants:
         readers = {position[id(node)] for i in graph.nodes[number].outputs for node in consumers.get(i, ())}
         if partitions:
-            assert (number in home) == (readers <= home.keys())
+            is_output = not {*graph.nodes[number].outputs}.isdisjoint(graph.outputs)
+            assert (number in home) == (readers <= home.keys() and not is_output)
         if number in home:
             assert home[number] == min((home[reader] for reader in readers), default=0)
         made = {*graph.nodes[number].outputs}
@@ -185,6 +186,31 @@ def test_constants_that_the_cpu_reads_too_stay_there_and_are_folded_on_the_gpu()
     assert [partition.constants for partition in found.partitions] == [(0,), (1,)]
     assert [len(partition.inputs) for partition in found.partitions] == [1, 1], "only what is computed crosses"
     assert found.reasons == {0: CONSTANT_OF_CPU, 3: "a custom op that is not known here"}
+
+
+def test_constants_that_are_outputs_stay_on_the_cpu_and_are_folded_on_the_gpu() -> None:
+    """Here with their readers behind them: TensorFlow Lite computes the constant before the convolution can run."""
+    model = ModelBuilder()
+    x = model.op("RELU", [model.input((1, 7, 6, 5))], (1, 7, 6, 5))
+    weights = model.half(np.ones((5, 1, 1, 5)))
+    model.output(model.op("CONV_2D", [x, weights, -1], (1, 7, 6, 5), stride=(1, 1), padding="SAME"), weights)
+    found = compile_partitions(read_model(model.build()), SOFTWARE)
+    assert [(partition.nodes, partition.constants) for partition in found.partitions] == [((0,), ()), ((2,), (1,))]
+    assert found.reasons == {1: CONSTANT_OUTPUT}
+
+
+def test_a_chain_of_constants_belongs_to_the_gpu_as_far_as_only_the_gpu_reads_it() -> None:
+    model = ModelBuilder()
+    values, layout = encoded(np.eye(5, dtype=np.float16)[:, None, None], Traversal((0, 1, 2, 3), (True,) * 4))
+    dense = model.op("DENSIFY", [model.sparse(values, layout, (5, 1, 1, 5))], (5, 1, 1, 5), "float16")
+    weights = model.op("DEQUANTIZE", [dense], (5, 1, 1, 5))
+    x = model.op("CONV_2D", [model.input((1, 7, 6, 5)), weights, -1], (1, 7, 6, 5), stride=(1, 1), padding="SAME")
+    model.output(x)
+    assert [each.nodes for each in compile_partitions(read_model(model.build()), SOFTWARE).partitions] == [(0, 1, 2)]
+    model.output(model.op(CUSTOM, [dense], (5, 1, 1, 5)))
+    found = compile_partitions(read_model(model.build()), SOFTWARE)
+    assert [(partition.nodes, partition.constants) for partition in found.partitions] == [((1, 2), (0, 1))]
+    assert found.reasons[0] == CONSTANT_OF_CPU
 
 
 def test_limits_of_the_device_are_reasons() -> None:

@@ -20,7 +20,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.packing import phwc4
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.program import accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 from texelflow.gpu_delegate.runtime import Program, TensorRange, device_of
 
@@ -290,11 +290,16 @@ def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     assert worst(found, on_cpu(model, inputs)) <= TOLERANCE
 
 
-def test_profile_times_each_dispatch(program_of: Compile) -> None:
-    program = program_of("odd channels")
-    times_ms = program.profile(runs=1)
-    assert len(times_ms) == len(program.compiled.kernels)
-    assert all(time > 0 for time in times_ms)
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_repeated_dispatch_changes_nothing(name: str, program_of: Compile) -> None:
+    program = program_of(name)
+    (once,) = run(program, random_inputs(CHANGES[name]))
+    for number in range(len(program.compiled.kernels)):
+        program.repeat(number, 3)
+    assert program.read(program.compiled.graph.outputs[0]).tobytes() == once.tobytes()
+    for accesses in accesses_of(program.compiled):
+        written, read = ([access for access in accesses if access.writes is writes] for writes in (True, False))
+        assert not any(one.conflicts(other) for one in written for other in read)
 
 
 def test_several_programs_share_a_context(program_of: Compile) -> None:

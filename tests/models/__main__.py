@@ -18,8 +18,8 @@ from typing import Any
 
 from tests.fuzz.children import in_child
 from tests.models.measure import Target, measure
-from tests.networks import NETWORKS, write_networks
 from texelflow.app.models.catalogue import CATALOGUE, fetch
+from texelflow.app.models.networks import NETWORKS, write_network
 
 MOST_ERROR = 1e-3  # of an output's range or magnitude, against one of TensorFlow Lite's two sets of kernels
 MOST_BYTES, MOST_S = 4 << 30, 900.0
@@ -51,7 +51,7 @@ def targets(names: Sequence[str], folder: Path | None) -> Iterator[Target]:
             yield Target(name, fetch(name), entry.input_range, LEFT.get(name, ()))
     for name in NETWORKS:
         if not names or name in names:
-            yield Target(name, write_networks(NETWORK_FOLDER, [name])[0], (-1.0, 1.0))
+            yield Target(name, write_network(name, NETWORK_FOLDER), (-1.0, 1.0))
     for path in sorted(folder.glob("*.tflite")) if folder else ():
         if not names or path.stem in names:
             yield Target(path.stem, path)

@@ -17,13 +17,14 @@ from tests.model_builder import ModelBuilder, selfie_like
 from tests.random_networks import random_network
 from tests.sketch import Sketch
 from texelflow.app.cli import main
-from texelflow.app.verbs.coverage import borders, number_ranges, op_lines
+from texelflow.app.verbs.coverage import borders
 from texelflow.app.verbs.declines import alike
 from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
 from texelflow.app.verbs.moves import moves_of
 from texelflow.app.verbs.peaks import measure_peaks
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.memory import MemoryPlan, UsageRecord
 from texelflow.gpu_delegate.ops.registry import OPS
@@ -31,6 +32,7 @@ from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import SUPPORTED_OPS, read_model
 from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
 from texelflow.gpu_delegate.support import unsupported_reason
+from texelflow.gpu_delegate.wording import number_ranges
 
 ALIGNMENT_BYTES = SOFTWARE.offset_alignment_bytes
 

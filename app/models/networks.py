@@ -1,22 +1,34 @@
-"""The name of a published network goes in; a float32 .tflite file with random weights comes out.
-
-    python -m tests.networks FOLDER [NAME ...]
+"""The name of a published network goes in; the graph of its layers comes out, with random weights.
 
 Layers are those of the papers and of TensorFlow's published files, tails too; batch normalisation is folded into the
 convolutions, as in those files. Weights are drawn from a fixed seed and scaled so that values keep their size from
-layer to layer. Inputs are pictures from -1 to 1.
+layer to layer: they take as long as trained ones. Inputs are pictures from -1 to 1.
 """
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tests.sketch import Shape, Size, Sketch, defaults, slid
+from texelflow.gpu_delegate.cpu.writer import write_model
+from texelflow.gpu_delegate.graph import (
+    Activated,
+    Attributes,
+    Concatenation,
+    Conv2D,
+    DepthwiseConv2D,
+    Graph,
+    Node,
+    Padding,
+    Pool2D,
+    Shape,
+    Size2,
+    Softmax,
+    Tensor,
+)
 
 CLASSES = 1001  # of ImageNet, and the background
 SEED = 1
@@ -47,58 +59,115 @@ class Published:
     file_mb: float | None = None  # the size of TensorFlow's own file
 
 
-class Network(Sketch):
-    """A sketch whose weights keep the size of values; `parameters` and `macs` count what it has."""
+class Network:
+    """A graph that grows layer by layer, each given by the tensors that it reads; `parameters` and `macs` count."""
 
     def __init__(self, seed: int = SEED) -> None:
-        super().__init__(seed)
         self.parameters = 0
         self.macs = 0
+        self._rng = np.random.default_rng(seed)
+        self._tensors: dict[int, Tensor] = {}
+        self._nodes: list[Node] = []
+        self._inputs: list[int] = []
+        self._outputs: list[int] = []
 
-    def weights(self, shape: Shape, taps: int, gain: float) -> int:
-        values = self.rng.standard_normal(shape, np.float32) * np.float32((gain / taps) ** 0.5)
-        self.parameters += values.size
-        return self.constant(values)
+    def graph(self, name: str) -> Graph:
+        """What has been drawn, as the reader makes it of a file."""
+        tensors = MappingProxyType(self._tensors)
+        return Graph(name, tensors, tuple(self._nodes), tuple(self._inputs), tuple(self._outputs))
+
+    def shape(self, tensor: int) -> Shape:
+        return self._tensors[tensor].shape
+
+    def image(self, height: int, width: int, channels: int) -> int:
+        """An input."""
+        self._inputs.append(self._tensor((1, height, width, channels)))
+        return self._inputs[-1]
+
+    def output(self, *tensors: int) -> None:
+        self._outputs += tensors
+
+    def op(self, op: str, inputs: Sequence[int], shape: Shape, attributes: Attributes = Attributes()) -> int:  # noqa: B008
+        """A layer with one output of this shape."""
+        out = self._tensor(shape)
+        self._nodes.append(Node(op, tuple(inputs), (out,), attributes, len(self._nodes)))
+        return out
 
     def layer(
-        self, x: int, channels: int, kernel: Size = (1, 1), stride: int = 1, activation: str = "RELU6", **options: Any
+        self,
+        x: int,
+        channels: int,
+        kernel: Size2 = (1, 1),
+        stride: int = 1,
+        activation: str = "RELU6",
+        padding: str = "SAME",
     ) -> int:
-        """A convolution with SAME padding unless said otherwise, and its activation inside."""
-        depth = self.shape(x)[3]
-        taps = kernel[0] * kernel[1] * depth
-        return self._windows("CONV_2D", x, (channels, *kernel, depth), taps, stride, activation, **options)
+        """A convolution, and its activation inside."""
+        (size, around), depth = slid(self.shape(x), kernel, stride, padding), self.shape(x)[3]
+        attributes = Conv2D(activation, (stride, stride), (1, 1), around)
+        return self._convolution("CONV_2D", x, (channels, *kernel, depth), (1, *size, channels), attributes)
 
     def separate(self, x: int, stride: int = 1, dilation: int = 1) -> int:
         """A depthwise 3x3 convolution."""
-        options = {"depth_multiplier": 1, "dilation": (dilation, dilation)}
-        return self._windows("DEPTHWISE_CONV_2D", x, (1, 3, 3, self.shape(x)[3]), 9, stride, "RELU6", **options)
-
-    def _windows(self, op: str, x: int, shape: Shape, taps: int, stride: int, activation: str, **options: Any) -> int:
-        given = defaults(options | {"stride": (stride, stride)})
-        channels = shape[0] if op == "CONV_2D" else shape[3]
-        weights = self.weights(shape, taps, 1.0 if activation == "NONE" else 2.0)  # He et al.: what ReLU takes away
-        out = (1, *slid(self.shape(x)[1:3], (shape[1], shape[2]), **given), channels)
-        self.macs += taps * out[1] * out[2] * channels
-        inputs = [x, weights, self.weights((channels,), 100, 1.0)]
-        return self.op(op, inputs, out, activation=activation, **given)
+        (size, around), depth = slid(self.shape(x), (3, 3), stride, "SAME", dilation), self.shape(x)[3]
+        attributes = DepthwiseConv2D("RELU6", (stride, stride), (dilation, dilation), around)
+        return self._convolution("DEPTHWISE_CONV_2D", x, (1, 3, 3, depth), (1, *size, depth), attributes)
 
     def pooled(self, x: int, op: str, size: int, stride: int = 1, padding: str = "SAME") -> int:
-        return self.pool(f"{op}_POOL_2D", x, (size, size), stride=(stride, stride), padding=padding)
+        (height, width), around = slid(self.shape(x), (size, size), stride, padding)
+        attributes = Pool2D("NONE", (size, size), (stride, stride), around)
+        return self.op(f"{op}_POOL_2D", [x], (1, height, width, self.shape(x)[3]), attributes)
 
-    def side(self, *xs: int) -> int:
-        """Maps side by side, channel behind channel."""
-        return self.concatenation(*xs)
+    def side(self, *xs: int, axis: int = 3) -> int:
+        """Maps side by side, channel behind channel, or along another dimension."""
+        first = self.shape(xs[0])
+        joined = sum(self.shape(x)[axis] for x in xs)
+        return self.op("CONCATENATION", xs, (*first[:axis], joined, *first[axis + 1 :]), Concatenation("NONE", axis))
 
     def reshaped(self, x: int, *shape: int) -> int:
-        return self.op("RESHAPE", [x, self.constant(shape, "int32")], shape, new_shape=shape)
+        return self.op("RESHAPE", [x], shape)
+
+    def added(self, x: int, y: int) -> int:
+        return self.op("ADD", [x, y], self.shape(x), Activated())
+
+    def sigmoid(self, x: int) -> int:
+        return self.op("LOGISTIC", [x], self.shape(x))
 
     def classify(self, x: int, squeeze: bool = True) -> None:
         """Pooling, a 1x1 convolution to the classes, SQUEEZE or RESHAPE, SOFTMAX."""
-        size = self.shape(x)[1]
-        x = self.pooled(x, "AVERAGE", size, padding="VALID")
+        x = self.pooled(x, "AVERAGE", self.shape(x)[1], padding="VALID")
         x = self.layer(x, CLASSES, activation="NONE")
-        x = self.op("SQUEEZE", [x], (1, CLASSES), squeeze_dims=(1, 2)) if squeeze else self.reshaped(x, 1, CLASSES)
-        self.output(self.op("SOFTMAX", [x], (1, CLASSES), beta=1.0))
+        x = self.op("SQUEEZE" if squeeze else "RESHAPE", [x], (1, CLASSES))
+        self.output(self.op("SOFTMAX", [x], (1, CLASSES), Softmax()))
+
+    def _tensor(self, shape: Shape, data: npt.NDArray[np.float32] | None = None) -> int:
+        index = len(self._tensors)
+        self._tensors[index] = Tensor(index, f"tensor{index}", shape, data=data)
+        return index
+
+    def _weights(self, shape: Shape, taps: int, gain: float) -> int:
+        values = self._rng.standard_normal(shape, np.float32) * np.float32((gain / taps) ** 0.5)
+        self.parameters += values.size
+        return self._tensor(shape, values)
+
+    def _convolution(self, op: str, x: int, weights: Shape, out: Shape, attributes: Conv2D) -> int:
+        """Its weights keep the size of values, as far as its activation leaves them (He et al.)."""
+        taps = weights[1] * weights[2] * (weights[3] if op == "CONV_2D" else 1)
+        self.macs += taps * out[1] * out[2] * out[3]
+        drawn_weights = self._weights(weights, taps, 1.0 if attributes.activation == "NONE" else 2.0)
+        return self.op(op, [x, drawn_weights, self._weights((out[3],), 100, 1.0)], out, attributes)
+
+
+def slid(shape: Shape, kernel: Size2, stride: int, padding: str, dilation: int = 1) -> tuple[Size2, Padding]:
+    """(h, w) of what a window makes of a BHWC shape, and the zeros around it; SAME has the odd one at the end."""
+    outs, befores, afters = [], [], []
+    for size, taps in zip(shape[1:3], kernel, strict=True):
+        reach = (taps - 1) * dilation + 1
+        outs.append(-(-size // stride) if padding == "SAME" else (size - reach) // stride + 1)
+        total = max(0, (outs[-1] - 1) * stride + reach - size) if padding == "SAME" else 0
+        befores.append(total // 2)
+        afters.append(total - total // 2)
+    return (outs[0], outs[1]), Padding(befores[0], afters[0], befores[1], afters[1])
 
 
 def _mobilenet_v1(net: Network, height: int, width: int, output_stride: int = 32) -> list[int]:
@@ -128,7 +197,7 @@ def mobilenet_v2(net: Network) -> None:
                 x = net.layer(x, net.shape(x)[3] * expansion)
             x = net.layer(net.separate(x, stride), channels, activation="NONE")
             if number:
-                x = net.binary("ADD", x, start)
+                x = net.added(x, start)
     net.classify(net.layer(x, 1280), squeeze=False)
 
 
@@ -160,7 +229,7 @@ def inception_v3(net: Network) -> None:
 
 
 def _relu(net: Network) -> Callable[..., int]:
-    def conv(x: int, channels: int, kernel: Size = (1, 1), stride: int = 1, padding: str = "SAME") -> int:
+    def conv(x: int, channels: int, kernel: Size2 = (1, 1), stride: int = 1, padding: str = "SAME") -> int:
         return net.layer(x, channels, kernel, stride, "RELU", padding=padding)
 
     return conv
@@ -210,16 +279,15 @@ def ssd_mobilenet(net: Network) -> None:
             head = net.layer(x, anchors * values, activation="NONE")
             boxes = net.shape(head)[1] * net.shape(head)[2] * anchors
             heads.append(net.reshaped(head, 1, boxes, values))
-        shape = (1, sum(net.shape(head)[1] for head in heads), values)
-        out = net.op("CONCATENATION", heads, shape, axis=1)
-        net.output(out if values == 4 else net.unary("LOGISTIC", out))
+        out = net.side(*heads, axis=1)
+        net.output(out if values == 4 else net.sigmoid(out))
 
 
 def posenet(net: Network) -> None:
     """353x257, output stride 16: heat maps, offsets, and displacements forwards and backwards."""
     x = _mobilenet_v1(net, 353, 257, output_stride=16)[-1]
     heads = [net.layer(x, channels, activation="NONE") for channels in POSE_HEADS]
-    net.output(net.unary("LOGISTIC", heads[0]), *heads[1:])
+    net.output(net.sigmoid(heads[0]), *heads[1:])
 
 
 _CLASSIFIED = ((1, CLASSES),)
@@ -243,24 +311,18 @@ NETWORKS: Mapping[str, tuple[Callable[[Network], None], Published]] = MappingPro
 
 
 def drawn(name: str) -> Network:
-    """A network with its layers and weights."""
+    """A network with its layers and weights. Raises KeyError."""
     net = Network()
     NETWORKS[name][0](net)
     return net
 
 
-def write_networks(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """The files of all networks, or of those named; files that are there are left alone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name in names or NETWORKS:
-        path = folder / f"{name}.tflite"
-        if not path.exists():
-            path.write_bytes(drawn(name).build())
-        paths.append(path)
-    return paths
-
-
-if __name__ == "__main__":
-    for written in write_networks(Path(sys.argv[1]), sys.argv[2:]):
-        print(written)
+def write_network(name: str, folder: Path) -> Path:
+    """The file of a network, up to 96 MB; one that is there is left alone. Raises KeyError, OSError."""
+    path = folder / f"{name}.tflite"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_bytes(write_model(drawn(name).graph(name)))
+        part.replace(path)
+    return path

@@ -1,0 +1,175 @@
+"""A graph goes in; it comes out ready to be run on the GPU, on the CPU, or through the delegate, and what that took."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.graph import Graph, Shape
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.runtime import Program, device_of
+
+from ..console import Console
+from .model_options import ModelBench
+
+AnyValues = npt.NDArray[Any]
+InitTimes = Mapping[str, float]  # milliseconds by step
+
+TIMED_GL = "run() to glFinish; inputs and outputs stay on the GPU"
+TIMED_TFLITE = "invoke() of TensorFlow Lite's interpreter"
+TIMED_DELEGATE = "invoke() of TensorFlow Lite's interpreter, copies to the GPU and back included"
+_LOW, _HIGH = -0.5, 0.5  # of inputs, as benchmark_model draws them
+_INTEGERS = {"uint8": (0, 255), "int8": (-127, 128)}  # the others may be indices: 0 is one wherever there is any
+
+
+class Runner(Protocol):
+    """A model that is ready."""
+
+    @property
+    def init_ms(self) -> InitTimes: ...
+    @property
+    def timed(self) -> str:
+        """What run() times."""
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the process that does the work, if it is another one."""
+
+    def run(self) -> float:
+        """One inference; its milliseconds."""
+
+    def facts(self) -> dict[str, Any]:
+        """What else there is to say of it, for JSON."""
+
+
+@dataclass(frozen=True)
+class GlRunner:
+    """A program on the GPU."""
+
+    context: Context
+    program: Program
+    init_ms: InitTimes
+    timed: str = TIMED_GL
+    process_id: int | None = None
+
+    def run(self) -> float:
+        """See Runner."""
+        start = perf_counter()
+        self.program.run()
+        self.context.gl.glFinish()
+        return (perf_counter() - start) * 1e3
+
+    def facts(self) -> dict[str, Any]:
+        """See Runner."""
+        kernels = self.program.compiled.kernels
+        return {
+            "renderer": self.context.renderer,
+            "dispatches": len(kernels),
+            "mmac": round(sum(kernel.macs for kernel in kernels) / 1e6, 3),
+        }
+
+
+@dataclass(frozen=True)
+class TfliteRunner:
+    """TensorFlow Lite's interpreter, with or without the delegate."""
+
+    reference: Reference
+    inputs: Sequence[AnyValues]
+    init_ms: InitTimes
+    threads: int
+    timed: str = TIMED_TFLITE
+    process_id: int | None = None
+
+    def run(self) -> float:
+        """See Runner."""
+        self.reference.run(self.inputs)
+        return self.reference.invoke_ms
+
+    def facts(self) -> dict[str, Any]:
+        """See Runner."""
+        delegation = self.reference.delegation
+        if delegation is None:
+            return {"renderer": "TensorFlow Lite", "threads": self.threads}
+        return {
+            "renderer": delegation.renderer,
+            "threads": self.threads,
+            "dispatches": delegation.dispatches,
+            "partitions": [list(partition) for partition in delegation.partitions],
+            "operators": delegation.operators,
+            "delegation": delegation.line,
+        }
+
+
+def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyValues]:
+    """Inputs, the same each time: floats and bytes at random, zeros of other types."""
+    rng = np.random.default_rng(0)
+    found = list[AnyValues]()
+    for shape, dtype in zip(shapes, dtypes, strict=True):
+        if dtype.startswith("float"):
+            found.append(rng.uniform(_LOW, _HIGH, shape).astype(dtype))
+        elif dtype in _INTEGERS:
+            found.append(rng.integers(*_INTEGERS[dtype], shape).astype(dtype))
+        else:
+            found.append(np.zeros(shape, "S1" if dtype == "bytes" else dtype))
+    return found
+
+
+@contextlib.contextmanager
+def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Console) -> Iterator[GlRunner]:
+    """The graph as one program. Raises UnsupportedError where it does not run there as a whole, DeviceError."""
+    clock = _Steps(read_ms)
+    with open_context() as context:
+        clock.step("context")
+        compiled = compile_graph(
+            graph, device_of(context), options.fuse, precision=options.precision,
+            compile_budget_s=options.compile_budget_s,
+        )  # fmt: skip
+        clock.step("planning")
+        with console.compilation() as progress:
+            program = Program(context, compiled, progress)
+        with program:
+            clock.step("driver")
+            _write_inputs(program, compiled)
+            yield GlRunner(context, program, clock.times_ms)
+
+
+def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRunner:
+    """The graph in TensorFlow Lite. Raises ModelError, UnsupportedError, DeviceError."""
+    clock, delegate = _Steps(read_ms), _delegate_options(options) if options.backend == "delegate" else None
+    reference = Reference(graph, options.threads, delegate=delegate)
+    clock.step("interpreter")
+    inputs = random_values(reference.input_shapes, reference.input_dtypes)
+    timed = TIMED_TFLITE if delegate is None else TIMED_DELEGATE
+    return TfliteRunner(reference, inputs, clock.times_ms, reference.threads, timed, reference.process_id)
+
+
+class _Steps:
+    """Milliseconds of the steps of initialisation, one behind the other."""
+
+    def __init__(self, read_ms: float) -> None:
+        self.times_ms = {"reading": read_ms}
+        self._last_s = perf_counter()
+
+    def step(self, name: str) -> None:
+        """What has been done since the last one."""
+        now_s = perf_counter()
+        self.times_ms[name] = (now_s - self._last_s) * 1e3
+        self._last_s = now_s
+
+
+def _write_inputs(program: Program, compiled: CompiledGraph) -> None:
+    tensors = [compiled.tensor(tensor) for tensor in compiled.graph.inputs]
+    values = random_values([tensor.shape for tensor in tensors], [tensor.dtype for tensor in tensors])
+    for tensor, value in zip(compiled.graph.inputs, values, strict=True):
+        program.write(tensor, value)
+
+
+def _delegate_options(options: ModelBench) -> dict[str, Any]:
+    precise = {"is_precision_loss_allowed": options.precision == "fp16", "compile_budget_s": options.compile_budget_s}
+    return {**precise, **options.delegate}

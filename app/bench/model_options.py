@@ -1,0 +1,178 @@
+"""The options of `bench model` go in, by its own names and by those of TensorFlow Lite's benchmark_model; what is to be
+measured comes out, or one line that says which of them are wrong or contradict each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.layout import Precision
+
+from ..verbs.precision import checked_budget, parse_precision
+from .frame_job import MOST_RUNS
+from .model_aliases import ALIASES, MOST_SECONDS, Alias
+from .run_rule import RunRule
+
+Backend = Literal["gl", "cpu", "delegate"]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+
+MOST_THREADS = 256
+DEFAULT_RUNS, DEFAULT_WARMUP, DEFAULT_MAX_S = 100, 10, 150.0
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class ModelBench:
+    """What `bench model` is asked to do."""
+
+    model: str = "selfie"
+    backend: Backend | None = None  # None: gl where the model runs there as a whole, else delegate
+    runs: RunRule = RunRule(DEFAULT_RUNS, 0.0, DEFAULT_MAX_S)
+    warmup: RunRule = RunRule(DEFAULT_WARMUP, 0.0, DEFAULT_MAX_S)
+    duration_s: float | None = None
+    threads: int | None = None  # of TensorFlow Lite on the CPU; None: as it has them otherwise
+    per_op: bool = False
+    precision: Precision = "fp32"
+    fuse: bool = True
+    compile_budget_s: float = 10.0
+    delegate: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)  # further options of texelflow.GpuDelegate
+    plot: Path | None = None
+    force: bool = False  # the plot may be written over
+
+
+_OF_DELEGATE = ("wait_type", "max_delegated_partitions", "min_nodes_per_partition", "inference_preference")
+_BACKENDS_OF: Mapping[str, tuple[Backend, ...]] = MappingProxyType(
+    {  # the backends that know an option; the first of them is meant where no other option says which
+        **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
+        "threads": ("cpu", "delegate"),
+        "per_op": ("gl",),
+        "unfused": ("gl",),
+        "precision": ("gl", "delegate"),
+        "compile_budget": ("gl", "delegate"),
+    }
+)
+
+_NEUTRAL: Mapping[str, Any] = MappingProxyType({"per_op": False, "unfused": False, "precision": "fp32"})
+
+
+def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBench:
+    """What to measure, of the options that were given: own ones by name, aliases as texts. Raises UsageError."""
+    given, names = (
+        {name: value for name, value in own.items() if value is not None},
+        {name: _flag(name) for name in own},
+    )
+    for alias in ALIASES:
+        if (text := aliases.get(alias.name)) is None:
+            continue
+        value, flag = _read(alias, text), f"--{alias.name}={text}"
+        if alias.option in given and given[alias.option] != value:
+            raise UsageError(f"{names[alias.option]} {given[alias.option]} and {flag} contradict each other: drop one")
+        if value is not None:
+            given[alias.option], names[alias.option] = value, flag
+    backend = _backend(given, names)
+    return ModelBench(
+        model=given.get("model", "selfie"),
+        backend=backend,
+        runs=_rule(given, backend),
+        warmup=RunRule(_count(given, "warmup", 0), given.get("warmup_min_s", 0.0), given.get("max_s", DEFAULT_MAX_S)),
+        duration_s=_duration(given, names),
+        threads=_threads(given),
+        per_op=given.get("per_op", False),
+        precision=parse_precision(given.get("precision", "fp32")),
+        fuse=not given.get("unfused", False),
+        compile_budget_s=checked_budget(given.get("compile_budget", 10.0)),
+        delegate=_delegate(given),
+        plot=_plot(given),
+        force=given.get("force", False),
+    )
+
+
+def _flag(name: str) -> str:
+    return "MODEL" if name == "model" else "--" + name.replace("_", "-")
+
+
+def _read(alias: Alias, text: str) -> Any:
+    try:
+        return alias.read(text)
+    except ValueError as error:
+        raise UsageError(f"--{alias.name}={text}: {error} is needed") from None
+
+
+def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> Backend | None:
+    """The backend that was asked for, by its name or by an option that only one has."""
+    said: str | None = given.get("backend")
+    if said is not None and said not in BACKENDS:
+        raise UsageError(f"--backend {said}: {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]} is needed here")
+    uses_gpu = given.get("uses_gpu")
+    if said is not None and uses_gpu is not None and uses_gpu != (said != "cpu"):
+        raise UsageError(f"--backend {said} and {names['uses_gpu']} contradict each other: drop one")
+    if said is None and uses_gpu is not None:
+        said = "delegate" if uses_gpu else "cpu"
+    chosen = next((backend for backend in BACKENDS if backend == said), None)
+    for option, known in _BACKENDS_OF.items():
+        if option not in given or given[option] == _NEUTRAL.get(option):
+            continue
+        if chosen is None and (len(known) == 1 or option == "threads"):
+            if option == "threads":
+                raise UsageError(f"{names[option]} is for the CPU: add --backend cpu or --backend delegate")
+            chosen = known[0]
+        if chosen is not None and chosen not in known:
+            raise UsageError(_not_for(option, names[option], known, chosen))
+    return chosen
+
+
+def _not_for(option: str, flag: str, known: tuple[Backend, ...], chosen: Backend) -> str:
+    if option == "per_op" and chosen == "cpu":
+        return f"{flag}: TensorFlow Lite tells Python no times of single operators; leave it or --backend cpu out"
+    return f"{flag} is for --backend {' or '.join(known)}, not for {chosen}"
+
+
+def _count(given: Mapping[str, Any], name: str, least: int) -> int:
+    value = given.get(name, {"runs": DEFAULT_RUNS, "warmup": DEFAULT_WARMUP}[name])
+    if not least <= value <= MOST_RUNS:
+        raise UsageError(f"--{name} {value}: it goes from {least} to {MOST_RUNS}")
+    return int(value)
+
+
+def _rule(given: Mapping[str, Any], backend: Backend | None) -> RunRule:
+    """When the runs that count end."""
+    if "duration" in given:
+        return RunRule(1, given["duration"], given["duration"])
+    least_s, most_s = given.get("min_s", 0.0), given.get("max_s", DEFAULT_MAX_S)
+    if least_s > most_s:
+        raise UsageError(f"--min_secs={least_s:g} is more than --max_secs={most_s:g}")
+    return RunRule(_count(given, "runs", 1), least_s, most_s)
+
+
+def _duration(given: Mapping[str, Any], names: Mapping[str, str]) -> float | None:
+    seconds: float | None = given.get("duration")
+    if seconds is None:
+        return None
+    if not 0 < seconds <= MOST_SECONDS:
+        raise UsageError(f"--duration {seconds:g}: seconds from just above 0 to {MOST_SECONDS:g} are needed")
+    if other := next((name for name in ("runs", "min_s", "max_s") if name in given), None):
+        raise UsageError(f"--duration {seconds:g} and {names[other]} contradict each other: drop one")
+    return seconds
+
+
+def _threads(given: Mapping[str, Any]) -> int | None:
+    threads: int | None = given.get("threads")
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise UsageError(f"--threads {threads}: it goes from 1 to {MOST_THREADS}")
+    return threads
+
+
+def _delegate(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    options = {name: given[name] for name in _OF_DELEGATE if name in given}
+    if "enable_quant" in given:
+        options["experimental_flags"] = ("enable_quant",) if given["enable_quant"] else ()
+    return MappingProxyType(options)
+
+
+def _plot(given: Mapping[str, Any]) -> Path | None:
+    path: Path | None = given.get("plot")
+    if path is not None and "duration" not in given:
+        raise UsageError("--plot draws milliseconds over time: add --duration SECONDS")
+    return path

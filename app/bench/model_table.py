@@ -1,0 +1,173 @@
+"""Names of models go in; one table of what each takes on the GPU and on the CPU comes out, as in Figure 7 and Tables 4
+and 5 of "On-Device Neural Net Inference with Mobile GPUs" (arXiv 1907.01989).
+
+Every measurement is `bench model` in a process of its own: what fails, crashes or hangs there is a row that says so.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.isolated_python import OURS, python_command
+
+from ..console import Console, one_line
+from ..models.catalogue import CATALOGUE
+from ..models.networks import NETWORKS
+from ..signals import StopFlag, exit_code, stop_flag
+from .model_options import MOST_THREADS
+
+Row = dict[str, Any]
+
+MOST_RUN_S = 30.0  # of the warm-up, and of the runs that count, for one model in one way
+PATIENCE_S = 300.0  # for all of that
+_PROGRAM = "import sys; from texelflow.app.cli import main; sys.exit(main(sys.argv[1:]))"
+_ENDED = "ended with exit code {}"
+
+
+@dataclass(frozen=True)
+class ModelTable:
+    """What `bench models` is asked to do."""
+
+    names: tuple[str, ...] = ()  # none: all that there are
+    warmup: int = 10
+    runs: int = 100
+    threads: tuple[int, ...] = (1, 2)
+
+
+@dataclass
+class _Child:
+    """The process that measures just now, so that a signal can end it."""
+
+    process: "subprocess.Popen[str] | None" = None
+    stop: StopFlag = field(default_factory=StopFlag)
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+
+
+def parse_threads(text: str) -> tuple[int, ...]:
+    """1,2. Raises UsageError."""
+    parts = text.split(",")
+    if not all(part.isdecimal() and 1 <= int(part) <= MOST_THREADS for part in parts):
+        raise UsageError(f"--threads {text}: numbers from 1 to {MOST_THREADS} with commas between them are needed")
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]:
+    """A row for each model, and the exit code: a signal's if one ended it. Raises UsageError if no model ran."""
+    names, rows = options.names or (*CATALOGUE, *NETWORKS), list[Row]()
+    child = _Child()
+    with stop_flag(child.end) as child.stop:
+        for number, name in enumerate(names, 1):
+            console.note(f"{number} of {len(names)}: {name}")
+            row = _row(name, options, child)
+            if child.stop:
+                break
+            rows.append(row)
+    if rows and not child.stop and not any(row["gpu"] or row["cpu"] for row in rows):
+        raise UsageError(rows[0]["reasons"][0])
+    return rows, exit_code(child.stop.number)
+
+
+def _row(name: str, options: ModelTable, child: _Child) -> Row:
+    """The figures of one model on the GPU and, by the number of threads, on the CPU; reasons where there are none."""
+    row: Row = {"model": name, "gpu": None, "cpu": {}, "reasons": []}
+    common = (f"--warmup={options.warmup}", f"--runs={options.runs}", f"--max_secs={MOST_RUN_S:g}", "--json")
+    for threads in (None, *options.threads):
+        if child.stop:
+            break
+        on_cpu = () if threads is None else ("--backend", "cpu", "--threads", str(threads))
+        found = _measured(child, ("bench", "model", *common, *on_cpu, "--", name))
+        if isinstance(found, str):
+            row["reasons"] += [found] if found not in row["reasons"] else []
+        elif threads is None:
+            row["gpu"] = found
+        else:
+            row["cpu"][str(threads)] = found
+    return row
+
+
+def _measured(child: _Child, arguments: Sequence[str]) -> Row | str:
+    """The figures that a process of its own prints, or in one line why it printed none."""
+    pipe = subprocess.PIPE
+    command = python_command(_PROGRAM, *arguments, trusted=OURS)
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as child.process:
+        try:
+            out, complaints = child.process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+            return f"took longer than {PATIENCE_S:g} s"
+        code = child.process.returncode
+    if code == 0 and out.strip():
+        figures: Row = json.loads(out.splitlines()[-1])
+        return figures
+    said = [line for line in complaints.splitlines() if line.strip()]
+    return one_line(said[-1].removeprefix("texelflow: ") if said else _ENDED.format(code))
+
+
+def table_rows(rows: Sequence[Row], threads: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The cells of the table, columns as of table_columns."""
+    for row in rows:
+        gpu, cpu = row["gpu"], row["cpu"]
+        best = min((figures["mean_ms"] for figures in cpu.values()), default=None)
+        yield (
+            row["model"],
+            _cell(gpu, "mmac", "{:.0f}"),
+            _where(gpu),
+            _cell(gpu, "dispatches", "{}"),
+            _cell(gpu, "mean_ms", "{:.2f}"),
+            _cell(gpu, "peak_share", "{:.0%}"),
+            *(_cell(cpu.get(count), "mean_ms", "{:.2f}") for count in threads),
+            f"{best / gpu['mean_ms']:.2f}" if gpu and best is not None else "-",
+            "; ".join(row["reasons"]),
+        )
+
+
+def table_columns(threads: Sequence[str]) -> tuple[str, ...]:
+    """What is in each column; times are means."""
+    on_cpu = (f"CPU ms, {count} thread{'s' * (count != '1')}" for count in threads)
+    return ("model", "MMAC", "on the GPU", "dispatches", "GPU ms", "of peak", *on_cpu, "GPU speed-up", "reason")
+
+
+def show_models_table(rows: Sequence[Row], markdown: bool, console: Console) -> None:
+    """The table, in Markdown if asked for, and what it was measured on."""
+    threads = sorted({count for row in rows for count in row["cpu"]}, key=int)
+    columns, cells = table_columns(threads), list(table_rows(rows, threads))
+    if markdown:
+        console.show(*markdown_lines([columns, *cells]))
+    else:
+        console.table("Models: means in ms", columns, cells)
+    renderers = dict.fromkeys(row["gpu"]["renderer"] for row in rows if row["gpu"])
+    runs = dict.fromkeys(row["gpu"]["count"] for row in rows if row["gpu"])
+    peaks = [row["gpu"]["peak_gmacs"] for row in rows if row["gpu"] and "peak_gmacs" in row["gpu"]]
+    if peaks:
+        console.say(
+            f"on {', '.join(renderers)}; runs of each: {', '.join(map(str, runs))}; peak, measured beside each: "
+            f"{min(peaks):.1f} to {max(peaks):.1f} GMAC/s; GPU speed-up: against the fastest CPU column"
+        )
+
+
+def markdown_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table whose columns line up; the first row is its head."""
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*escaped, strict=True)]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in escaped]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
+
+
+def _where(gpu: Row | None) -> str:
+    if gpu is None:
+        return "-"
+    if "partitions" not in gpu:
+        return "whole"
+    taken = sum(map(len, gpu["partitions"]))
+    groups = len(gpu["partitions"])
+    return f"{taken} of {gpu['operators']} ops, {groups} partition{'s' * (groups != 1)}"
+
+
+def _cell(figures: Row | None, name: str, form: str) -> str:
+    return "-" if figures is None or figures.get(name) is None else form.format(figures[name])

@@ -1,0 +1,84 @@
+"""Times of many runs go in, in the order in which they were made; a plot over time comes out, as text or as a picture."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+
+_LABEL = 10  # columns in front of the axis
+_FEWEST_COLUMNS = 20
+_MIDDLE, _AROUND = "*", ":"
+_ROOM = 1.1  # above the highest
+_SMOOTHED = 200  # parts of the time whose medians are the line of the picture
+NO_MATPLOTLIB = "--plot needs matplotlib: pip install 'texelflow[plots]'"
+
+
+def text_plot(at_s: Sequence[float], ms: Sequence[float], columns: int, rows: int) -> list[str]:
+    """Milliseconds over seconds: of each span of time the median, and around it what 9 of 10 runs took."""
+    width = max(_FEWEST_COLUMNS, columns - _LABEL - 2)
+    found = _spans(np.asarray(at_s), np.asarray(ms), width)
+    top = max(high for _, high, _ in found.values()) * _ROOM or 1.0
+    picture = [[" "] * width for _ in range(rows)]
+    for column, (low, high, middle) in found.items():
+        for row in range(_row(high, top, rows), _row(low, top, rows) + 1):
+            picture[row][column] = _AROUND
+        picture[_row(middle, top, rows)][column] = _MIDDLE
+    step = top / rows
+    lines = [f"{top - step * (row + 0.5):>{_LABEL}.4g} |{''.join(cells)}" for row, cells in enumerate(picture)]
+    end = f"{float(at_s[-1]):.4g} s"
+    lines.append(f"{'ms':>{_LABEL}} +{'-' * width}")
+    lines.append(" " * (_LABEL + 2) + "0 s" + end.rjust(width - 3))
+    return [line.rstrip() for line in lines]
+
+
+def save_plot(path: Path, figures: Mapping[str, Any]) -> None:
+    """The series as a PNG file. Raises UsageError where matplotlib is missing, MediaError where it cannot be written."""
+    figure_class, canvas_class = check_matplotlib()
+    at_s, ms = (np.asarray(figures["series"][name]) for name in ("at_s", "ms"))
+    figure = figure_class(figsize=(10, 4.5), layout="constrained")
+    canvas_class(figure)
+    axes = figure.add_subplot()
+    axes.plot(at_s, ms, ",", color="0.7", zorder=1, rasterized=True)
+    spans = _spans(at_s, ms, _SMOOTHED)
+    end_s = float(at_s[-1]) or 1.0
+    middles = [(column + 0.5) * end_s / _SMOOTHED for column in spans]
+    low, high, median = ([span[k] for span in spans.values()] for k in range(3))
+    axes.fill_between(middles, low, high, color="tab:blue", alpha=0.25, linewidth=0, label="9 of 10 runs")
+    axes.plot(middles, median, color="tab:blue", label="median")
+    axes.set(xlabel="seconds", ylabel="milliseconds", xlim=(0, end_s), ylim=(0, max(high) * _ROOM))
+    axes.set_title(f"{figures['model']}, {figures['backend']}, on {figures['renderer']}", fontsize="medium")
+    axes.legend(loc="lower right")
+    axes.grid(alpha=0.3)
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise MediaError(f"'{path}' cannot be written: {error.strerror}; choose another place") from error
+
+
+def check_matplotlib() -> tuple[Any, Any]:
+    """Its classes of figures and of canvases without a window. Raises UsageError where it is not installed."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError(NO_MATPLOTLIB) from None
+    return Figure, FigureCanvasAgg
+
+
+def _spans(at_s: Any, ms: Any, count: int) -> dict[int, tuple[float, float, float]]:
+    """(5th, 95th percentile, median) of the runs that began in each of `count` spans of time, where there are any."""
+    end_s = float(at_s[-1])
+    places = np.minimum((at_s / end_s * count).astype(int), count - 1) if end_s > 0 else np.zeros(len(at_s), int)
+    borders = np.flatnonzero(np.diff(places)) + 1
+    parts = zip(np.split(places, borders), np.split(ms, borders), strict=True)
+    found = {int(place[0]): np.percentile(values, (5, 95, 50)).tolist() for place, values in parts}
+    return {place: (low, high, middle) for place, (low, high, middle) in found.items()}
+
+
+def _row(value: float, top: float, rows: int) -> int:
+    """From the highest down."""
+    return min(rows - 1, max(0, math.ceil((top - value) / top * rows) - 1))

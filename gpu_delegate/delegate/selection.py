@@ -1,0 +1,156 @@
+"""Compiled partitions and a device's rates go in; the operators that are better left to the CPU, and why, come out.
+
+A partition costs two copies over its border, a hand-over and its dispatches. It pays if the work that it takes over is
+worth that: its multiply-accumulates, the bytes that its operators would read and write one by one, and the copies
+that others are spared which hand tensors to it on the GPU. What the work is worth is what one thread of a CPU takes
+for it. How fast the GPU does it makes no difference: whoever adds the delegate has chosen the GPU. A model that runs
+there as a whole always pays.
+
+Whoever compiles partitions asks again after each change (compiled_partitions.py), since operators that are left to the
+CPU cut the rest anew. Each answer leaves more operators behind, so this ends.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..compiled_partitions import CompiledPartitions, Select
+from ..graph import ABSENT, Graph, Node
+from ..partition import Partition, border_bytes
+from ..wording import counted, sized
+
+COSTS_MORE = "its partition costs more than the work that it takes over: "  # begins the reason of what does not pay
+
+
+@dataclass(frozen=True)
+class DelegationRates:
+    """What partitions cost on a device, and what the work is worth that they take over."""
+
+    hand_over_ms: float  # a call of a delegate's kernel without work, with its wait
+    dispatch_ms: float
+    copied_bytes_per_s: float  # between TensorFlow Lite's tensors and the GPU's, conversion of the layout included
+    macs_per_s: float  # of one thread of a CPU, in convolutions
+    bytes_per_s: float  # of one thread of a CPU, read and written by operators without much arithmetic
+
+
+SOFTWARE_RATES = DelegationRates(0.25, 0.02, 2e9, 20e9, 5e9)
+HARDWARE_RATES = DelegationRates(0.1, 0.01, 4e9, 20e9, 5e9)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What a partition takes over and what it costs."""
+
+    operators: int  # that it computes at run time
+    macs: int
+    operator_bytes: int  # that they would read and write one by one
+    copied_bytes: int  # to and from what runs on the CPU
+    shared_bytes: int  # to and from other partitions, which stay on the GPU
+    dispatches: int
+
+    def worth_ms(self, rates: DelegationRates) -> float:
+        """What the work would take elsewhere, and what would have to be copied more."""
+        computed_s = self.macs / rates.macs_per_s + self.operator_bytes / rates.bytes_per_s
+        return 1e3 * (computed_s + self.shared_bytes / rates.copied_bytes_per_s)
+
+    def cost_ms(self, rates: DelegationRates) -> float:
+        """What it takes beside the work itself."""
+        copies_ms = 1e3 * self.copied_bytes / rates.copied_bytes_per_s
+        return rates.hand_over_ms + self.dispatches * rates.dispatch_ms + copies_ms
+
+    def pays(self, rates: DelegationRates) -> bool:
+        """Whether it is worth its cost."""
+        return self.worth_ms(rates) >= self.cost_ms(rates)
+
+    def reason(self, rates: DelegationRates) -> str:
+        """Why it does not pay, with the figures."""
+        return (
+            f"{COSTS_MORE}{self.cost_ms(rates):.2f} ms ({sized(self.copied_bytes)} copied, "
+            f"{counted(self.dispatches, 'dispatch')}) against {self.worth_ms(rates):.2f} ms "
+            f"({self.macs / 1e6:.1f} MMAC, {sized(self.operator_bytes)} in {counted(self.operators, 'operator')})"
+        )
+
+
+def rates_of(is_software: bool) -> DelegationRates:
+    """Those of a software renderer or of a hardware GPU."""
+    return SOFTWARE_RATES if is_software else HARDWARE_RATES
+
+
+def selection(
+    rates: DelegationRates, max_delegated_partitions: int | None = None, min_nodes_per_partition: int | None = None
+) -> Select:
+    """What compile_partitions asks which operators to leave to the CPU.
+
+    Without a least number of nodes, those of all partitions that do not pay; with one, those of partitions that have
+    fewer, whatever they cost. After that, at most so many partitions are kept, those of most nodes, of equal ones the
+    first. Nodes count as far as they are computed at run time.
+    """
+
+    def select(found: CompiledPartitions) -> Mapping[int, str]:
+        least, most = min_nodes_per_partition, max_delegated_partitions
+        left = _unpaid(found, rates) if least is None else _smaller(found, least)
+        return left or (_beyond(found, most) if most is not None else {})
+
+    return select
+
+
+def balances(found: CompiledPartitions) -> tuple[Balance, ...]:
+    """That of each partition, with all others as they are."""
+    graph = found.graph
+    on_gpu = _only_on_gpu(found)
+    return tuple(
+        Balance(
+            len(partition.computed),
+            sum(kernel.macs for kernel in compiled.kernels),
+            sum(_operator_bytes(graph, graph.nodes[number]) for number in partition.computed),
+            border_bytes(graph, {*partition.inputs, *partition.outputs} - on_gpu),
+            border_bytes(graph, {*partition.inputs, *partition.outputs} & on_gpu),
+            len(compiled.kernels),
+        )
+        for partition, compiled in zip(found.partitions, found.compiled, strict=True)
+    )
+
+
+def _only_on_gpu(found: CompiledPartitions) -> set[int]:
+    """The tensors that partitions make and nothing but partitions reads."""
+    nodes = found.graph.nodes
+    computed = {number for partition in found.partitions for number in partition.computed}
+    made = {tensor for number in computed for tensor in nodes[number].outputs}
+    others = {tensor for number, node in enumerate(nodes) if number not in computed for tensor in node.inputs}
+    return made - others - {*found.graph.outputs}
+
+
+def _operator_bytes(graph: Graph, node: Node) -> int:
+    """What one operator reads and writes, constants included."""
+    return border_bytes(graph, (index for index in (*node.inputs, *node.outputs) if index != ABSENT))
+
+
+def _unpaid(found: CompiledPartitions, rates: DelegationRates) -> dict[int, str]:
+    """The operators of all partitions that do not pay; of a model that is one partition none."""
+    if any(len({*each.nodes, *each.constants}) == len(found.graph.nodes) for each in found.partitions):
+        return {}
+    return {
+        number: balance.reason(rates)
+        for partition, balance in zip(found.partitions, balances(found), strict=True)
+        if not balance.pays(rates)
+        for number in partition.computed
+    }
+
+
+def _smaller(found: CompiledPartitions, least: int) -> dict[int, str]:
+    """The operators of all partitions of fewer."""
+    return _left([each for each in found.partitions if len(each.computed) < least], f"{least} are asked for at least")
+
+
+def _beyond(found: CompiledPartitions, most: int) -> dict[int, str]:
+    """The operators of all partitions but the largest."""
+    by_size = sorted(found.partitions, key=lambda partition: -len(partition.computed))
+    allowed = f"{counted(most, 'larger partition')} {'is' if most == 1 else 'are'} allowed"
+    return _left(by_size[most:], allowed)
+
+
+def _left(partitions: Iterable[Partition], why: str) -> dict[int, str]:
+    return {
+        number: f"its partition has {counted(len(partition.computed), 'operator')}; {why}"
+        for partition in partitions
+        for number in partition.computed
+    }

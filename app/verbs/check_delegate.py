@@ -55,7 +55,7 @@ class Latency:
     std_dev_us: float
 
 
-class _RunningError:
+class OutputErrors:
     """The errors of one output, run by run."""
 
     def __init__(self) -> None:
@@ -80,7 +80,8 @@ class _RunningError:
         """`tolerance` is of the larger of the reference's range and magnitude."""
         size = max(self.high - self.low, abs(self.low), abs(self.high)) if self.low <= self.high else 1.0
         means = np.array(self.means)
-        mean, deviation = float(means.mean()), float(means.std())
+        with np.errstate(invalid="ignore"):  # of infinite errors
+            mean, deviation = float(means.mean()), float(means.std())
         return OutputError(
             number, mean, deviation, float(means.min()), float(means.max()), self.largest, tolerance * size
         )
@@ -112,7 +113,7 @@ def check_delegate(
     options = {"is_precision_loss_allowed": precision == "fp16", "compile_budget_s": compile_budget_s}
     reference, test = Reference(graph, threads=1), Reference(graph, threads=1, delegate=options)
     assert test.delegation is not None
-    errors = [_RunningError() for _ in graph.outputs]
+    errors = [OutputErrors() for _ in graph.outputs]
     latencies_ms: tuple[list[float], list[float]] = ([], [])
     with console.frames("comparing runs") as report:
         for number, sample in enumerate(_inputs(subject, count)):

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..wording import counted
+
 
 class _Taken(Protocol):
     @property
@@ -40,11 +42,11 @@ class Delegation:
     @property
     def line(self) -> str:
         """What runs where."""
-        taken, groups = sum(map(len, self.partitions)), len(self.partitions)
+        taken, of_all = sum(map(len, self.partitions)), f"of {counted(self.operators, 'operator')} on the GPU"
         if not taken:
-            return f"none of {self.operators} operators on the GPU, all on the CPU: {self.reason}"
-        where = f"on the GPU in {groups} partition{'s' * (groups != 1)}"
-        return f"{taken} of {self.operators} operators {where}" + ", the rest on the CPU" * (taken < self.operators)
+            return f"none {of_all}, all on the CPU: {self.reason}"
+        line = f"{taken} {of_all} in {counted(len(self.partitions), 'partition')}"
+        return line + ", the rest on the CPU" * (taken < self.operators)
 
 
 def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:

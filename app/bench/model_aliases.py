@@ -13,7 +13,7 @@ import typer
 
 MOST_SECONDS = 3600.0
 WAIT_TYPES = ("passive", "active", "do_not_wait", "aggressive")
-_PANEL = "The same by the names of TensorFlow Lite's benchmark_model: --num_runs=50 --use_gpu=true"
+_PANEL = "The same by names of TensorFlow Lite's benchmark_model, as --num_runs=50"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _precision(text: str) -> str:
 
 def _opengl(text: str) -> str:
     if text not in ("gl", ""):
-        raise ValueError("gl, the only one here")
+        raise ValueError("gl (OpenGL, the only one here)")
     return "gl"
 
 

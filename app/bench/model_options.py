@@ -19,7 +19,8 @@ Backend = Literal["gl", "cpu", "delegate"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
 MOST_THREADS = 256
-DEFAULT_RUNS, DEFAULT_WARMUP, DEFAULT_MAX_S = 100, 10, 150.0
+_MOST_S = 150.0  # as benchmark_model has it
+DEFAULT_RUNS, DEFAULT_WARMUP = RunRule(100, 0.0, _MOST_S), RunRule(10, 0.0, _MOST_S)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -29,8 +30,8 @@ class ModelBench:
 
     model: str = "selfie"
     backend: Backend | None = None  # None: gl where the model runs there as a whole, else delegate
-    runs: RunRule = RunRule(DEFAULT_RUNS, 0.0, DEFAULT_MAX_S)
-    warmup: RunRule = RunRule(DEFAULT_WARMUP, 0.0, DEFAULT_MAX_S)
+    runs: RunRule = DEFAULT_RUNS
+    warmup: RunRule = DEFAULT_WARMUP
     duration_s: float | None = None
     threads: int | None = None  # of TensorFlow Lite on the CPU; None: as it has them otherwise
     per_op: bool = False
@@ -76,7 +77,7 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         model=given.get("model", "selfie"),
         backend=backend,
         runs=_rule(given, backend),
-        warmup=RunRule(_count(given, "warmup", 0), given.get("warmup_min_s", 0.0), given.get("max_s", DEFAULT_MAX_S)),
+        warmup=RunRule(_count(given, "warmup", 0), given.get("warmup_min_s", 0.0), given.get("max_s", _MOST_S)),
         duration_s=_duration(given, names),
         threads=_threads(given),
         per_op=given.get("per_op", False),
@@ -130,7 +131,7 @@ def _not_for(option: str, flag: str, known: tuple[Backend, ...], chosen: Backend
 
 
 def _count(given: Mapping[str, Any], name: str, least: int) -> int:
-    value = given.get(name, {"runs": DEFAULT_RUNS, "warmup": DEFAULT_WARMUP}[name])
+    value = given.get(name, {"runs": DEFAULT_RUNS.runs, "warmup": DEFAULT_WARMUP.runs}[name])
     if not least <= value <= MOST_RUNS:
         raise UsageError(f"--{name} {value}: it goes from {least} to {MOST_RUNS}")
     return int(value)
@@ -140,7 +141,7 @@ def _rule(given: Mapping[str, Any], backend: Backend | None) -> RunRule:
     """When the runs that count end."""
     if "duration" in given:
         return RunRule(1, given["duration"], given["duration"])
-    least_s, most_s = given.get("min_s", 0.0), given.get("max_s", DEFAULT_MAX_S)
+    least_s, most_s = given.get("min_s", 0.0), given.get("max_s", _MOST_S)
     if least_s > most_s:
         raise UsageError(f"--min_secs={least_s:g} is more than --max_secs={most_s:g}")
     return RunRule(_count(given, "runs", 1), least_s, most_s)

@@ -24,6 +24,7 @@ Row = dict[str, Any]
 MOST_RUN_S = 30.0  # of the warm-up, and of the runs that count, for one model in one way
 PATIENCE_S = 300.0  # for all of that
 _PROGRAM = "import sys; from texelflow.app.cli import main; sys.exit(main(sys.argv[1:]))"
+_OURS = "texelflow: "  # in front of what the program complains of
 _ENDED = "ended with exit code {}"
 
 
@@ -105,8 +106,8 @@ def _measured(child: _Child, arguments: Sequence[str]) -> Row | str:
     if code == 0 and out.strip():
         figures: Row = json.loads(out.splitlines()[-1])
         return figures
-    said = [line for line in complaints.splitlines() if line.strip()]
-    return one_line(said[-1].removeprefix("texelflow: ") if said else _ENDED.format(code))
+    said = [line for line in complaints.splitlines() if line.startswith(_OURS)]
+    return one_line(said[-1].removeprefix(_OURS) if said else _ENDED.format(code))
 
 
 def table_rows(rows: Sequence[Row], threads: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Times of many runs go in, in the order in which they were made; a plot over time comes out, as text or as a picture."""
+"""Times of many runs go in, in the order in which they were made; a plot over time comes out: text, or a picture."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,24 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 _LABEL = 10  # columns in front of the axis
 _FEWEST_COLUMNS = 20
-_MIDDLE, _AROUND = "*", ":"
+_MIDDLE, _AROUND, _BEYOND = "*", ":", "^"
+_USUAL = 95  # per cent of the spans
 _ROOM = 1.1  # above the highest
 _SMOOTHED = 200  # parts of the time whose medians are the line of the picture
 NO_MATPLOTLIB = "--plot needs matplotlib: pip install 'texelflow[plots]'"
 
 
 def text_plot(at_s: Sequence[float], ms: Sequence[float], columns: int, rows: int) -> list[str]:
-    """Milliseconds over seconds: of each span of time the median, and around it what 9 of 10 runs took."""
+    """Milliseconds over seconds: of each span of time the median, and around it what 9 of 10 runs took; ^ is beyond."""
     width = max(_FEWEST_COLUMNS, columns - _LABEL - 2)
     found = _spans(np.asarray(at_s), np.asarray(ms), width)
-    top = max(high for _, high, _ in found.values()) * _ROOM or 1.0
+    top = _top(found)
     picture = [[" "] * width for _ in range(rows)]
     for column, (low, high, middle) in found.items():
         for row in range(_row(high, top, rows), _row(low, top, rows) + 1):
             picture[row][column] = _AROUND
+        if high > top:
+            picture[0][column] = _BEYOND
         picture[_row(middle, top, rows)][column] = _MIDDLE
     step = top / rows
     lines = [f"{top - step * (row + 0.5):>{_LABEL}.4g} |{''.join(cells)}" for row, cells in enumerate(picture)]
@@ -36,7 +39,7 @@ def text_plot(at_s: Sequence[float], ms: Sequence[float], columns: int, rows: in
 
 
 def save_plot(path: Path, figures: Mapping[str, Any]) -> None:
-    """The series as a PNG file. Raises UsageError where matplotlib is missing, MediaError where it cannot be written."""
+    """The series as a PNG file. Raises UsageError without matplotlib, MediaError where it cannot be written."""
     figure_class, canvas_class = check_matplotlib()
     at_s, ms = (np.asarray(figures["series"][name]) for name in ("at_s", "ms"))
     figure = figure_class(figsize=(10, 4.5), layout="constrained")
@@ -49,7 +52,7 @@ def save_plot(path: Path, figures: Mapping[str, Any]) -> None:
     low, high, median = ([span[k] for span in spans.values()] for k in range(3))
     axes.fill_between(middles, low, high, color="tab:blue", alpha=0.25, linewidth=0, label="9 of 10 runs")
     axes.plot(middles, median, color="tab:blue", label="median")
-    axes.set(xlabel="seconds", ylabel="milliseconds", xlim=(0, end_s), ylim=(0, max(high) * _ROOM))
+    axes.set(xlabel="seconds", ylabel="milliseconds", xlim=(0, end_s), ylim=(0, _top(spans)))
     axes.set_title(f"{figures['model']}, {figures['backend']}, on {figures['renderer']}", fontsize="medium")
     axes.legend(loc="lower right")
     axes.grid(alpha=0.3)
@@ -77,6 +80,12 @@ def _spans(at_s: Any, ms: Any, count: int) -> dict[int, tuple[float, float, floa
     parts = zip(np.split(places, borders), np.split(ms, borders), strict=True)
     found = {int(place[0]): np.percentile(values, (5, 95, 50)).tolist() for place, values in parts}
     return {place: (low, high, middle) for place, (low, high, middle) in found.items()}
+
+
+def _top(spans: Mapping[int, tuple[float, float, float]]) -> float:
+    """What is drawn at most: all medians, and what lies around them but for single spans far above the others."""
+    usual = float(np.percentile([high for _, high, _ in spans.values()], _USUAL))
+    return max([usual, *(middle for _, _, middle in spans.values())]) * _ROOM or 1.0
 
 
 def _row(value: float, top: float, rows: int) -> int:

@@ -39,7 +39,7 @@ class DelegateHandler(Protocol):
     def apply(self, context: TfLiteContext, replace: Replace) -> None:
         """Choose operators of a graph, and replace them."""
 
-    def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
+    def make_kernel(self, params: TfLiteDelegateParams) -> int:
         """A positive number for a new operator that stands for a partition."""
 
     def free_kernel(self, number: int) -> None: ...
@@ -97,9 +97,9 @@ class NativeDelegate:
         return self._status(address, lambda handler: handler.apply(context, replace))
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
-        context, params = TfLiteContext.from_address(address), TfLiteDelegateParams.from_address(buffer)
+        params = TfLiteDelegateParams.from_address(buffer)
         made = list[int]()
-        self._status(address, lambda handler: made.append(handler.make_kernel(context, params)))
+        self._status(address, lambda handler: made.append(handler.make_kernel(params)))
         return made[0] if made else 0
 
     def _free(self, address: int, number: int | None) -> None:

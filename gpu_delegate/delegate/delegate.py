@@ -43,7 +43,9 @@ class GpuDelegate:
     ) -> None:
         data = None if model is None else model_bytes(model)
         precision: Precision = "fp16" if is_precision_loss_allowed else "fp32"
-        self._application = Application(data, strict, precision, compile_budget_s, quiet)
+        self._application = Application(
+            data, strict, precision, compile_budget_s, quiet, max_delegated_partitions, min_nodes_per_partition
+        )
         self._native = NativeDelegate(self._application)
         self._is_used = False
         self._finalizer = weakref.finalize(self, self._application.release)

@@ -12,8 +12,8 @@ _Result = TypeVar("_Result")
 _Job = tuple[Callable[[Context], Any], "queue.SimpleQueue[tuple[bool, Any]]"]
 
 
-class GlThread:
-    """One thread, one context, from the constructor to close()."""
+class GlWorker:
+    """One thread, one context, from the constructor to release()."""
 
     def __init__(self) -> None:
         """Raises DeviceError where there is no OpenGL."""
@@ -24,7 +24,7 @@ class GlThread:
         self._result(opened)
 
     def call(self, function: Callable[[Context], _Result]) -> _Result:
-        """What the function returns or raises, run on the thread. Raises UsageError after close()."""
+        """What the function returns or raises, run on the thread. Raises UsageError after release()."""
         if self._closed:
             raise UsageError("this GpuDelegate has been released")
         done: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
@@ -32,7 +32,7 @@ class GlThread:
         result: _Result = self._result(done)
         return result
 
-    def close(self) -> None:
+    def release(self) -> None:
         """Free the context and end the thread; a second call does nothing."""
         if not self._closed:
             self._closed = True

@@ -59,14 +59,14 @@ def read_model(data: bytes, name: str = "model") -> Graph:
     if data[4:8] != b"TFL3":
         raise ModelError(f"{shown}: not a TensorFlow Lite model (its identifier is not TFL3)")
     try:
-        return _GraphReader(data).graph(shown)
+        return GraphReader(data).graph(shown)
     except TexelflowError as error:
         raise ModelError(f"{shown}: {error}; the file is damaged or was written incorrectly, get it again") from error
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelError(f"{shown}: the file is damaged or cut off, get it again") from error
 
 
-class _GraphReader:
+class GraphReader:
     """Makes the graph of a file, verified: tensors, operators, and that they can run in the file's order."""
 
     def __init__(self, data: bytes) -> None:

@@ -1,83 +1,99 @@
-"""A runtime and a model go in, an interpreter with delegates comes out, ready to run; models to try delegates on."""
+"""A model goes in; what the interpreter with the delegate computes and hands over comes out, against the one without.
 
+How operators are cut is compared with the slow partitioner and with what TensorFlow Lite really made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tests.model_builder import ModelBuilder
-from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
+import texelflow
+from tests.models.measure import error_of
+from tests.slow_partitioner import slow_claim, slow_partitions, slow_subsets
+from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
+from texelflow.gpu_delegate.device import SOFTWARE
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.refusals import find_refusals
 
-Values = npt.NDArray[Any]
+AnyValues = npt.NDArray[Any]
+MOST_ERROR = 1e-3  # of an output's range or of its largest magnitude, whichever is more
 
 
-def interpreter(runtime: Any, model: bytes, *delegates: GpuDelegate) -> Any:
-    """An interpreter of a model's bytes with memory for its tensors; `runtime` is TensorFlow Lite's module."""
-    made = runtime.Interpreter(model_content=model, experimental_delegates=list(delegates))
+def interpreter_of(model: bytes, *delegates: texelflow.GpuDelegate, xnnpack: bool = True) -> Any:
+    """An interpreter of a model's bytes, ready to run; XNNPACK takes what is left, or nothing does."""
+    module = load_interpreter_module()
+    kinds = module.OpResolverType
+    made = module.Interpreter(
+        model_content=model,
+        experimental_delegates=list(delegates),
+        experimental_op_resolver_type=kinds.AUTO if xnnpack else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
     made.allocate_tensors()
     return made
 
 
-def run(made: Any, *inputs: Values) -> list[Values]:
+def inferred(interpreter: Any, inputs: Sequence[AnyValues]) -> list[AnyValues]:
     """Copies of all outputs."""
-    for detail, values in zip(made.get_input_details(), inputs, strict=True):
-        made.set_tensor(detail["index"], values)
-    made.invoke()
-    return [made.get_tensor(detail["index"]) for detail in made.get_output_details()]
+    for detail, values in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], values)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
 
 
-def three_partitions() -> bytes:
-    """Convolutions with sums along rows between them, which only TensorFlow Lite computes."""
-    builder, rng = ModelBuilder(), np.random.default_rng(1)
-    value = builder.input((1, 5, 7, 3))
-    for channels_in, channels in ((3, 6), (6, 5), (5, 2)):
-        weights = builder.constant(rng.normal(0, 0.3, (channels, 3, 3, channels_in)))
-        bias = builder.constant(rng.normal(0, 1, channels))
-        value = builder.op("CONV_2D", [value, weights, bias], (1, 5, 7, channels), padding="SAME", stride=(1, 1))
-        value = builder.op("RELU", [value], (1, 5, 7, channels))
-        if channels != 2:
-            value = builder.op("CUMSUM", [value, builder.constant(2, "int32")], (1, 5, 7, channels))
-    builder.output(value)
-    return builder.build()
+def random_inputs(interpreter: Any, rng: np.random.Generator, low: float = -2.0, high: float = 2.0) -> list[AnyValues]:
+    """Of the shapes and types that the interpreter asks for."""
+    details = interpreter.get_input_details()
+    return [rng.uniform(low, high, detail["shape"]).astype(detail["dtype"]) for detail in details]
 
 
-def any_size(rows: int = 6, columns: int = 8, unsupported: bool = False) -> bytes:
-    """A model of a file's size that runs at others, too: windows, an operand of one pixel, a reshape, parts."""
-    builder, rng = ModelBuilder(), np.random.default_rng(2)
-    x = builder.input((1, rows, columns, 3))
-    weights, bias = builder.constant(rng.normal(0, 0.3, (6, 3, 3, 3))), builder.constant(rng.normal(0, 1, 6))
-    half = (1, rows // 2, columns // 2, 6)
-    y = builder.op("CONV_2D", [x, weights, bias], half, padding="SAME", stride=(2, 2), activation="RELU")
-    if unsupported:
-        y = builder.op("CUMSUM", [y, builder.constant(2, "int32")], half)
-    mean = builder.op("MEAN", [y, builder.constant((1, 2), "int32")], (1, 1, 1, 6), keep_dims=True)
-    y = builder.op("MUL", [y, mean], half)
-    axis = builder.constant(3, "int32")
-    first, second = builder.split("SPLIT", [axis, y], [(*half[:3], 3)] * 2, num_splits=2)
-    y = builder.op("CONCATENATION", [second, first], half, axis=3)
-    flat = builder.op("RESHAPE", [y, builder.constant((1, -1, 6), "int32")], (1, rows * columns // 4, 6))
-    builder.output(flat, mean)
-    return builder.build()
+@dataclass(frozen=True)
+class Cut:
+    """How many operators a delegate claims, and in how many groups."""
+
+    nodes: int
+    partitions: int  # that compute anything at run time
+    kernels: int  # of TensorFlow Lite; some may hold nothing but constants
 
 
-def late_size() -> bytes:
-    """A convolution of what a RESHAPE makes to a size that is another input: it is known when the model runs."""
-    builder, rng = ModelBuilder(), np.random.default_rng(3)
-    values, size = builder.input((1, 24, 3)), builder.input((4,), "int32")
-    weights, bias = builder.constant(rng.normal(0, 0.3, (5, 3, 3, 3))), builder.constant(rng.normal(0, 1, 5))
-    y = builder.op("RESHAPE", [values, size], (1, 4, 6, 3))
-    y = builder.op("CONV_2D", [y, weights, bias], (1, 4, 6, 5), padding="SAME", stride=(1, 1))
-    y = builder.op("TANH", [y], (1, 4, 6, 5))
-    builder.output(builder.op("CUMSUM", [y, builder.constant(1, "int32")], (1, 4, 6, 5)), y)
-    return builder.build()
+def expected_cut(graph: Graph) -> Cut:
+    """By the slow partitioner, if all that a device can take is claimed."""
+    refusals = find_refusals(graph, SOFTWARE)
+    claimed = slow_claim(graph, refusals.reasons, refusals.constants)
+    partitions = slow_partitions(graph, refusals.reasons, refusals.constants)
+    return Cut(len(claimed), len(partitions), len(slow_subsets(graph, claimed)))
 
 
-def kept() -> bytes:
-    """A graph in which one partition hands a tensor to another one that nothing on the CPU reads."""
-    builder = ModelBuilder()
-    shape = (1, 5, 6, 7)
-    y = builder.op("TANH", [builder.input(shape)], shape)
-    left = builder.op("NEG", [y], shape)
-    summed = builder.op("CUMSUM", [y, builder.constant(1, "int32")], shape)
-    builder.output(builder.op("ADD", [summed, left], shape))
-    return builder.build()
+def cut_of(delegate: texelflow.GpuDelegate, interpreter: Any) -> Cut:
+    """By the delegate and by an interpreter without XNNPACK, all of whose delegates' operators are ours."""
+    kernels = [details for details in interpreter._get_ops_details() if details["op_name"] == "DELEGATE"]
+    nodes = sum(len(partition.nodes) for partition in delegate.partitions)
+    return Cut(nodes, len(delegate.partitions), len(kernels))
+
+
+def check_delegated(model: bytes, seed: int) -> Cut:
+    """Compare outputs with XNNPACK beside the delegate or, of every other seed, without it; then the cut.
+
+    XNNPACK does not compute constants of 16 bits that are outputs: beside those there is none.
+    """
+    graph, rng = read_model(model), np.random.default_rng(seed)
+    halves = {tensor for node in graph.nodes if node.op == "DEQUANTIZE" for tensor in node.outputs}
+    xnnpack = seed % 2 == 0 and halves.isdisjoint(graph.outputs)
+    plain = interpreter_of(model, xnnpack=xnnpack)
+    with texelflow.GpuDelegate(min_nodes_per_partition=1, strict=True, quiet=True) as delegate:
+        interpreter = interpreter_of(model, delegate, xnnpack=xnnpack)
+        for _ in range(2):
+            inputs = random_inputs(plain, rng)
+            error = error_of(inferred(interpreter, inputs), inferred(plain, inputs))
+            assert error < MOST_ERROR, f"seed {seed}: outputs differ by {error:.1e}"
+        found, expected = cut_of(delegate, interpreter), expected_cut(graph)
+        assert (found.nodes, found.partitions) == (expected.nodes, expected.partitions), f"seed {seed}"
+        assert xnnpack or found.kernels == expected.kernels, f"seed {seed}"
+        assert sorted([*delegate.reasons, *(n for each in delegate.partitions for n in each.nodes)]) == list(
+            range(len(graph.nodes))
+        )
+        del interpreter
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.delegated import any_size, interpreter, kept, late_size, run, three_partitions
+from tests.delegate_models import any_size, interpreter, kept, late_size, run, three_partitions
 from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.delegated import any_size, interpreter, run
+from tests.delegate_models import any_size, interpreter, run
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from texelflow.gpu_delegate.errors import UsageError
 
@@ -76,7 +76,7 @@ def test_the_end_of_python(runtime: Any, last: str) -> None:
     """Nothing is said, whichever of the two module variables is freed last."""
     first = "delegate" if last == "interpreter" else "interpreter"
     program = f"""
-from tests.delegated import any_size
+from tests.delegate_models import any_size
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from {runtime.__name__} import Interpreter
 {first} = {last} = None
@@ -95,7 +95,7 @@ _LIFETIMES = """
 import gc, sys
 import numpy as np
 from {module} import Interpreter
-from tests.delegated import any_size
+from tests.delegate_models import any_size
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 model, values = any_size(), np.ones((1, 6, 8, 3), np.float32)

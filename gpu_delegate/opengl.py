@@ -148,6 +148,7 @@ class GL:
     glUniform4f: Callable[[Int, Float, Float, Float, Float], None]
     glUniform1fv: Callable[[Int, Int, Array], None]
     glObjectLabel: Callable[[Uint, Uint, Int, Text], None]
+    glGetObjectLabel: Callable[[Uint, Uint, Int, Pointer, Pointer], None]
     glPushDebugGroup: Callable[[Uint, Uint, Int, Text], None]
     glPopDebugGroup: Callable[[], None]
     glDebugMessageCallback: Callable[[Pointer, Pointer], None]

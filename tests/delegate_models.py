@@ -81,3 +81,17 @@ def kept() -> bytes:
     summed = builder.op("CUMSUM", [y, builder.constant(1, "int32")], shape)
     builder.output(builder.op("ADD", [summed, left], shape))
     return builder.build()
+
+
+def branches() -> bytes:
+    """RELU, then one of two subgraphs, by the first input, then TANH."""
+    builder, shape = ModelBuilder(), (1, 2)
+    for op in ("NEG", "ABS"):
+        branch = ModelBuilder()
+        branch.output(branch.op(op, [branch.input(shape)], shape))
+        builder.further.append(branch)
+    condition, x = builder.input((1,), "bool"), builder.input(shape)
+    y = builder.op("RELU", [x], shape)
+    y = builder.op("IF", [condition, y], shape, then_subgraph_index=1, else_subgraph_index=2)
+    builder.output(builder.op("TANH", [y], shape))
+    return builder.build()

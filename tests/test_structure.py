@@ -21,7 +21,8 @@ FLOORS = (  # folders of app/ from the ground up
     ("window",),
     ("session",),
     ("live", "replay"),
-    ("verbs", "bench"),
+    ("verbs",),
+    ("bench",),
 )
 SAME_PROTOCOL = {
     "main",  # what runs when Python is started with a module

@@ -46,8 +46,7 @@ def costly_moves(analysis: Analysis) -> Iterator[Fault]:
     found: dict[tuple[str, str, bool], list[_Move]] = {}
     for move in _moves(analysis):
         is_last = any(tensor in analysis.graph.outputs for tensor in move.outputs)
-        alike = re.sub(r"\d+", "", move.line.why)
-        found.setdefault((move.line.op, alike, is_last), []).append(move)
+        found.setdefault((move.line.op, without_numbers(move.line.why), is_last), []).append(move)
     for (op, _, is_last), moves in found.items():
         outputs = tuple(sorted(out for move in moves for out in move.outputs))
         count = sum(len(move.line.kernels) for move in moves)
@@ -85,11 +84,12 @@ class _Apart:
 
 def lone_activations(analysis: Analysis) -> Iterator[Fault]:
     """Activations that take a kernel or a store besides that of their layer."""
-    found: dict[tuple[str, str], list[Node]] = {}
+    found: dict[tuple[str, str], list[_Apart]] = {}
     for compiled in analysis.found.compiled:
         for apart in _apart(compiled):
-            found.setdefault((apart.node.op, apart.why), []).append(apart.node)
-    for (op, why), nodes in found.items():
+            found.setdefault((apart.node.op, without_numbers(apart.why)), []).append(apart)
+    for (op, _), all_apart in found.items():
+        nodes = [apart.node for apart in all_apart]
         remedy = _without(analysis.graph, nodes)
         if remedy is None:
             continue
@@ -100,7 +100,7 @@ def lone_activations(analysis: Analysis) -> Iterator[Fault]:
             what=f"{op} is not part of the layer before it",
             operators=operators_of(origins),
             tensors=tuple(node.outputs[0] for node in origins),
-            why=why,
+            why=all_apart[0].why,
             change="let whatever reads the value before it read the value behind it, "
             "or move it to where no other op needs the value before it",
             remedy=remedy,
@@ -129,7 +129,13 @@ def _reason(compiled: CompiledGraph, node: Node, others: list[str]) -> str:
         return f"{listed(others)} {'needs' if len(set(others)) == 1 else 'need'} the value before it, which is stored"
     if node.inputs[0] in compiled.graph.outputs:
         return "the value before it is an output of the model"
-    return refused_to_join(compiled, node) or "the value before it is not computed by a kernel that could do it"
+    reason = refused_to_join(compiled, node) or "the value before it is not computed by a kernel that could do it"
+    return re.sub("^.* would be computed twice", "a value before it would be computed twice", reason)
+
+
+def without_numbers(reason: str) -> str:
+    """The same for reasons that are alike."""
+    return re.sub(r"\d+", "", reason)
 
 
 def _without(graph: Graph, nodes: list[Node]) -> Graph | None:

@@ -80,6 +80,7 @@ class _Apart:
 
     node: Node  # as the passes have left it
     why: str
+    change: str
 
 
 def lone_activations(analysis: Analysis) -> Iterator[Fault]:
@@ -101,8 +102,7 @@ def lone_activations(analysis: Analysis) -> Iterator[Fault]:
             operators=operators_of(origins),
             tensors=tuple(node.outputs[0] for node in origins),
             why=all_apart[0].why,
-            change="let whatever reads the value before it read the value behind it, "
-            "or move it to where no other op needs the value before it",
+            change=all_apart[0].change,
             remedy=remedy,
         )
 
@@ -120,17 +120,19 @@ def _apart(compiled: CompiledGraph) -> Iterator[_Apart]:
         others = [reader.op for reader in readers.get(source, ()) if reader is not node]
         alone = all(map(is_elementwise, kernels[out].nodes)) and source in kernels[out].inputs
         if alone or out in stored:
-            yield _Apart(node, _reason(compiled, node, others))
+            yield _Apart(node, *_reason(compiled, node, others))
 
 
-def _reason(compiled: CompiledGraph, node: Node, others: list[str]) -> str:
-    """Why an activation is apart from what it reads."""
+def _reason(compiled: CompiledGraph, node: Node, others: list[str]) -> tuple[str, str]:
+    """Why an activation is apart from what it reads, and what would change that."""
     if others:
-        return f"{listed(others)} {'needs' if len(set(others)) == 1 else 'need'} the value before it, which is stored"
+        why = f"{listed(others)} {'needs' if len(set(others)) == 1 else 'need'} the value before it, which is stored"
+        return why, "let whatever reads the value before it read the value behind it"
     if node.inputs[0] in compiled.graph.outputs:
-        return "the value before it is an output of the model"
+        return "the value before it is an output", "give the value behind it as that output"
     reason = refused_to_join(compiled, node) or "the value before it is not computed by a kernel that could do it"
-    return re.sub("^.* would be computed twice", "a value before it would be computed twice", reason)
+    why = re.sub("^.* would be computed twice", "a value before it would be computed twice", reason)
+    return why, "give the layer before it fewer channels or readers, so that its kernel has room for it"
 
 
 def without_numbers(reason: str) -> str:

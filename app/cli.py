@@ -249,7 +249,7 @@ def check_verb(
         float | None,
         typer.Option(
             help="Allowed error; by default 1e-3 for masks (fp16: 0.2), 1e-4 of the magnitude for tensors, "
-            "1e-3 of the range or magnitude for outputs."
+            "1e-3 of the range or magnitude for outputs (fp16: 0.1)."
         ),
     ] = None,
     report: Annotated[

@@ -1,4 +1,4 @@
-"""The number of a process goes in; the memory and the CPU time that it has taken come out, as far as the system tells."""
+"""The number of a process goes in; its memory and the CPU time that it has taken come out, if the system tells."""
 
 import os
 import re

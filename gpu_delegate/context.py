@@ -22,7 +22,7 @@ import moderngl
 from . import debug, opengl
 from .counting import CountingLoader, ReadbackCounter
 from .errors import DeviceError
-from .library import current_loader, load_library
+from .library import CurrentContext, load_library
 from .limits import check_limits, read_limits
 from .messages import Messages
 from .opengl import GL, Load
@@ -118,7 +118,7 @@ class Context:
 
         What moderngl itself reads back is not counted here. Raises DeviceError if none is current, or below OpenGL 4.3.
         """
-        return cls(None, current_loader(), standalone=False, mgl=mgl)
+        return cls(None, CurrentContext().load, standalone=False, mgl=mgl)
 
     @property
     def is_software(self) -> bool:

@@ -26,6 +26,14 @@ MAX_STRIDE = 1 << 15  # of windows, dilations and paddings
 EMPTY_TABLE = (b"\x04\0\x04\0\x04\0\0\0", 4)  # a flatbuffer table without fields: every option has its default
 
 
+class ShapeError(ModelError):
+    """The outputs of an operator have other shapes than its inputs give them."""
+
+    def __init__(self, text: str, shapes: tuple[Shape, ...]) -> None:
+        super().__init__(text)
+        self.shapes = shapes  # that the inputs give them, one for each output
+
+
 @dataclass(frozen=True)
 class Operator:
     """One operator as in the file, its tensors resolved; None is an input that is left out."""
@@ -81,10 +89,12 @@ class Operator:
             self.damaged(f"input {position} is not a short list of integers")
         return tuple(int(value) for value in tensor.data.ravel())
 
-    def expect(self, shape: Shape) -> None:
-        """ModelError unless the output has this shape."""
-        if self.outputs[0].shape != shape:
-            self.damaged(f"the output's shape is {list(self.outputs[0].shape)}, but the inputs make it {list(shape)}")
+    def expect(self, *shapes: Shape) -> None:
+        """ShapeError unless the outputs have these shapes."""
+        for tensor, shape in zip(self.outputs, shapes, strict=True):
+            if tensor.shape != shape:
+                what = f"the output's shape is {list(tensor.shape)}, but the inputs make it {list(shape)}"
+                raise ShapeError(f"operator {self.index} ({self.op}): {what}", shapes)
 
     def activation(self, options: Any) -> str:
         """The name of the fused activation."""

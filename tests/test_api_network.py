@@ -18,7 +18,7 @@ import texelflow
 from tests.display import Display
 from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.library import current_loader
+from texelflow.gpu_delegate.library import CurrentContext
 
 pytestmark = pytest.mark.gl
 
@@ -132,7 +132,7 @@ def test_own_shaders_write_its_input_and_read_its_output(model: texelflow.Model,
 
 
 def test_somebodys_messages_stay_theirs(model: texelflow.Model, own: moderngl.Context) -> None:
-    gl, function = opengl.GL(current_loader()), ctypes.c_void_p()
+    gl, function = opengl.GL(CurrentContext().load), ctypes.c_void_p()
     listener = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(lambda *_: None)
     address = ctypes.cast(listener, ctypes.c_void_p)
     gl.glDebugMessageCallback(address, None)

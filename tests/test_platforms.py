@@ -76,7 +76,7 @@ for platform, (modules, functions, signals) in MISSING.items():
     except OSError:
         pass
     for refused, kind in ((lambda: library.load_library("libEGL.so.1"), OSError),
-                          (library.current_loader, errors.DeviceError)):
+                          (library.CurrentContext, errors.DeviceError)):
         try:
             refused()
             raise AssertionError

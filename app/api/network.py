@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .app.models.loading import load_graph
 from .gpu_delegate import opengl, runtime
 from .gpu_delegate.context import Context, open_context
-from .gpu_delegate.errors import DeviceError, UsageError
+from .gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
 from .gpu_delegate.graph import Graph, Tensor
 from .gpu_delegate.layout import Precision
 from .gpu_delegate.program import compile_graph
@@ -84,7 +84,10 @@ class Program:
         self.model, self._thread = model, threading.get_ident()
         with contextlib.ExitStack() as stack, in_words_of_python():
             self._context = stack.enter_context(Context.from_moderngl(context) if context else open_context())
-            compiled = compile_graph(model.graph, device_of(self._context), precision=precision)
+            try:
+                compiled = compile_graph(model.graph, device_of(self._context), precision=precision)
+            except UnsupportedError as error:
+                raise UnsupportedError(f"{error}; texelflow.GpuDelegate runs the rest of a model") from None
             with LibraryConsole(quiet).compilation() as progress:
                 self._program = stack.enter_context(runtime.Program(self._context, compiled, progress))
             self._opened: contextlib.ExitStack | None = stack.pop_all()

@@ -97,7 +97,7 @@ class Segmenter:
 
     @property
     def renderer(self) -> str:
-        """Who does the work: the GPU's name as OpenGL tells it, or TensorFlow Lite on the CPU, or which part each does."""
+        """Who does the work: the GPU as OpenGL calls it, TensorFlow Lite on the CPU, or how much each of them does."""
         return self._work.job.renderer
 
     def __call__(self, frame: npt.NDArray[Any]) -> Mask:

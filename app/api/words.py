@@ -3,9 +3,10 @@
 import contextlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from .app.console import Console
+from .gpu_delegate.delegate.options import one_of
 from .gpu_delegate.errors import TexelflowError, UsageError
 
 __all__ = ["LibraryConsole", "in_words_of_python", "one_of", "path_of"]
@@ -34,12 +35,6 @@ def in_words_of_python() -> Iterator[None]:
         if text == str(error):
             raise
         raise type(error)(text) from None
-
-
-def one_of(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise UsageError for a value that is none of the choices."""
-    if value not in choices:
-        raise UsageError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 def path_of(model: object) -> str:

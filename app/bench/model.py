@@ -119,7 +119,7 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
 def _of_the_gpu(runner: GlRunner, figures: Figures, options: ModelBench, stop: StopFlag) -> Figures:
     """What OpenGL has of the model: bytes, the share of the GPU's peak, and, where asked for, each dispatch."""
     program, macs = runner.program, sum(kernel.macs for kernel in runner.program.compiled.kernels)
-    found = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
+    found: Figures = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
     if stop:
         return found
     found |= share_figures(macs, figures["mean_ms"], measure_peaks(runner.context))

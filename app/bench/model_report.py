@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..console import Console
+from ..console import Console, counted
 from .model_options import ModelBench
 from .time_plot import save_plot, text_plot
 
@@ -30,9 +30,8 @@ def finish_model(figures: Figures, options: ModelBench, console: Console) -> Non
 
 def _show_head(figures: Figures, console: Console) -> None:
     where = f"{figures['model']}, {figures['model_bytes'] / 1e6:.2f} MB, {figures['backend']}, {figures['precision']}"
-    console.say(
-        f"{where}, on {figures['renderer']}" + (f", {figures['threads']} threads" if "threads" in figures else "")
-    )
+    threads = f", {counted(figures['threads'], 'thread')}" if "threads" in figures else ""
+    console.say(f"{where}, on {figures['renderer']}{threads}")
     if "delegation" in figures:
         console.say(str(figures["delegation"]))
     elif "dispatches" in figures:

@@ -10,20 +10,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import CatalogueError, UsageError
 from texelflow.gpu_delegate.isolated_python import OURS, python_command
 
 from ..console import Console, one_line
-from ..models.catalogue import CATALOGUE
+from ..models.catalogue import CATALOGUE, resolve
 from ..models.networks import NETWORKS
 from ..signals import StopFlag, exit_code, stop_flag
-from .model_options import MOST_THREADS
+from .model_options import MOST_THREADS, check_counts
 
 Row = dict[str, Any]
 
 MOST_RUN_S = 30.0  # of the warm-up, and of the runs that count, for one model in one way
 PATIENCE_S = 300.0  # for all of that
 _PROGRAM = "import sys; from texelflow.app.cli import main; sys.exit(main(sys.argv[1:]))"
+_OURS = "texelflow: "  # in front of what the program complains of
 _ENDED = "ended with exit code {}"
 
 
@@ -59,12 +60,13 @@ def parse_threads(text: str) -> tuple[int, ...]:
 
 def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]:
     """A row for each model, and the exit code: a signal's if one ended it. Raises UsageError if no model ran."""
+    check_counts(options.runs, options.warmup)
     names, rows = options.names or (*CATALOGUE, *NETWORKS), list[Row]()
     child = _Child()
     with stop_flag(child.end) as child.stop:
         for number, name in enumerate(names, 1):
             console.note(f"{number} of {len(names)}: {name}")
-            row = _row(name, options, child)
+            row = _row(name, options, child, console)
             if child.stop:
                 break
             rows.append(row)
@@ -73,9 +75,16 @@ def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]
     return rows, exit_code(child.stop.number)
 
 
-def _row(name: str, options: ModelTable, child: _Child) -> Row:
+def _row(name: str, options: ModelTable, child: _Child, console: Console) -> Row:
     """The figures of one model on the GPU and, by the number of threads, on the CPU; reasons where there are none."""
     row: Row = {"model": name, "gpu": None, "cpu": {}, "reasons": []}
+    if name not in NETWORKS:
+        try:
+            with console.download() as progress:
+                resolve(name, progress)
+        except CatalogueError as error:
+            row["reasons"].append(str(error))
+            return row
     common = (f"--warmup={options.warmup}", f"--runs={options.runs}", f"--max_secs={MOST_RUN_S:g}", "--json")
     for threads in (None, *options.threads):
         if child.stop:
@@ -105,8 +114,8 @@ def _measured(child: _Child, arguments: Sequence[str]) -> Row | str:
     if code == 0 and out.strip():
         figures: Row = json.loads(out.splitlines()[-1])
         return figures
-    said = [line for line in complaints.splitlines() if line.strip()]
-    return one_line(said[-1].removeprefix("texelflow: ") if said else _ENDED.format(code))
+    said = [line for line in complaints.splitlines() if line.startswith(_OURS)]
+    return one_line(said[-1].removeprefix(_OURS) if said else _ENDED.format(code))
 
 
 def table_rows(rows: Sequence[Row], threads: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -138,7 +147,8 @@ def show_models_table(rows: Sequence[Row], markdown: bool, console: Console) -> 
     threads = sorted({count for row in rows for count in row["cpu"]}, key=int)
     columns, cells = table_columns(threads), list(table_rows(rows, threads))
     if markdown:
-        console.show(*markdown_lines([columns, *cells]))
+        for line in markdown_lines([columns, *cells]):
+            console.say(line)
     else:
         console.table("Models: means in ms", columns, cells)
     renderers = dict.fromkeys(row["gpu"]["renderer"] for row in rows if row["gpu"])

@@ -1,7 +1,7 @@
 """A frame in RAM goes in, its mask in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
 
-The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a delegate
-that runs a part of a network on the GPU where that cannot run the whole.
+The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a
+delegate that runs parts of a network on the GPU where that cannot run the whole.
 """
 
 import contextlib

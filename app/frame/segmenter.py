@@ -1,7 +1,7 @@
 """A machine and a model go in; what makes masks of frames on it comes out, as stages.
 
-GlPath keeps all on the GPU; CpuSegmenter has TensorFlow Lite run the network, on the CPU or, with a delegate, in parts on
-the GPU, and uploads frame and mask if there is OpenGL to draw with.
+GlPath keeps all on the GPU; CpuSegmenter has TensorFlow Lite run the network, on the CPU or, with a delegate, in parts
+on the GPU, and uploads frame and mask if there is OpenGL to draw with.
 """
 
 from collections.abc import Generator

@@ -6,8 +6,9 @@ std_dev, min_error and max_error are those of all runs. Both interpreters read t
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.quantization import dequantized
 
-from ..console import Console
+from ..console import Console, counted
 from .check_model import Sample, Subject, finite, noise_for, samples_for
 
-DIFF_TOLERANCE = 1e-3
+DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1})
 DIFF_RUNS = 50
 MOST_DIFF_RUNS = 100_000
 
@@ -33,7 +34,7 @@ MOST_DIFF_RUNS = 100_000
 class OutputError:
     """How far one output was from the reference's, over all runs."""
 
-    name: str
+    number: int
     avg_error: float  # as the other three of the runs' mean absolute errors
     std_dev: float
     min_error: float
@@ -54,7 +55,7 @@ class Latency:
     std_dev_us: float
 
 
-class _RunningError:
+class OutputErrors:
     """The errors of one output, run by run."""
 
     def __init__(self) -> None:
@@ -75,12 +76,15 @@ class _RunningError:
         self.means.append(float(apart.mean()) if apart.size else 0.0)
         self.largest = float(np.maximum(self.largest, apart.max(initial=0)))  # keeps NaN
 
-    def result(self, name: str, tolerance: float) -> OutputError:
+    def result(self, number: int, tolerance: float) -> OutputError:
         """`tolerance` is of the larger of the reference's range and magnitude."""
         size = max(self.high - self.low, abs(self.low), abs(self.high)) if self.low <= self.high else 1.0
         means = np.array(self.means)
-        figures = (means.mean(), means.std(), means.min(), means.max())
-        return OutputError(name, *map(float, figures), self.largest, tolerance * size)
+        with np.errstate(invalid="ignore"):  # of infinite errors
+            mean, deviation = float(means.mean()), float(means.std())
+        return OutputError(
+            number, mean, deviation, float(means.min()), float(means.max()), self.largest, tolerance * size
+        )
 
 
 def _apart(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -102,14 +106,14 @@ def check_delegate(
 
     Raises UsageError, UnsupportedError for a model that needs too much memory or time, ModelError, DeviceError.
     """
-    count, limit = DIFF_RUNS if runs is None else runs, DIFF_TOLERANCE if tolerance is None else tolerance
+    count, limit = DIFF_RUNS if runs is None else runs, DIFF_TOLERANCES[precision] if tolerance is None else tolerance
     if not 1 <= count <= MOST_DIFF_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_DIFF_RUNS}")
     graph = subject.graph
     options = {"is_precision_loss_allowed": precision == "fp16", "compile_budget_s": compile_budget_s}
     reference, test = Reference(graph, threads=1), Reference(graph, threads=1, delegate=options)
     assert test.delegation is not None
-    errors = [_RunningError() for _ in graph.outputs]
+    errors = [OutputErrors() for _ in graph.outputs]
     latencies_ms: tuple[list[float], list[float]] = ([], [])
     with console.frames("comparing runs") as report:
         for number, sample in enumerate(_inputs(subject, count)):
@@ -119,8 +123,9 @@ def check_delegate(
             for taken, interpreter in zip(latencies_ms, (reference, test), strict=True):
                 taken.append(interpreter.invoke_ms)
             report(number + 1, count)
-    outputs = [e.result(graph.tensors[i].name, limit) for e, i in zip(errors, graph.outputs, strict=True)]
-    figures = _figures(subject, test.delegation, count, *map(_latency, latencies_ms), outputs)
+    outputs = [error.result(number, limit) for number, error in enumerate(errors)]
+    latencies = _latency(latencies_ms[0]), _latency(latencies_ms[1])
+    figures = _figures(subject, test.delegation, count, latencies, outputs)
     _show(console, figures, limit)
     return figures | {"precision": precision}, 0 if figures["passed"] else 1
 
@@ -145,14 +150,15 @@ def _latency(times_ms: Sequence[float]) -> Latency:
 
 
 def _figures(
-    subject: Subject, delegation: Delegation, runs: int, reference: Latency, test: Latency, outputs: list[OutputError]
+    subject: Subject, delegation: Delegation, runs: int, latencies: tuple[Latency, Latency], outputs: list[OutputError]
 ) -> dict[str, Any]:
+    """By the names of Inference Diff's results, where it has them; `latencies` are the reference's and the test's."""
     passed = not any(output.diverges for output in outputs)
     worst = max(outputs, key=lambda output: np.nan_to_num(output.largest / (output.allowed or 1), nan=np.inf))
     verdict = (
-        f"all {len(outputs)} outputs agree in {runs} runs"
+        f"{counted(len(outputs), 'output')} {'agrees' if len(outputs) == 1 else 'agree'} in {counted(runs, 'run')}"
         if passed
-        else f"{worst.name}: error {worst.largest:.2g}, allowed {worst.allowed:.2g}"
+        else f"output {worst.number}: error {worst.largest:.2g}, allowed {worst.allowed:.2g}"
     )
     return {
         "model": subject.name,
@@ -161,9 +167,9 @@ def _figures(
         "operators": delegation.operators,
         "summary": delegation.line,
         "num_evaluation_runs": runs,
-        "reference_latency": asdict(reference),
-        "test_latency": asdict(test),
-        "output_errors": [{k: finite(v) if k != "name" else v for k, v in asdict(o).items()} for o in outputs],
+        "reference_latency": asdict(latencies[0]),
+        "test_latency": asdict(latencies[1]),
+        "output_errors": [{name: finite(value) for name, value in asdict(output).items()} for output in outputs],
         "verdict": verdict,
         "passed": passed,
     }
@@ -172,7 +178,7 @@ def _figures(
 def _show(console: Console, figures: dict[str, Any], limit: float) -> None:
     """The lines that Inference Diff prints, and ours."""
     console.say(f"{figures['model']}: {figures['summary']}")
-    if figures["renderer"]:
+    if figures["partitions"]:
         console.say(f"on {figures['renderer']}")
     console.say(f"Num evaluation runs: {figures['num_evaluation_runs']}")
     for name, key in (("Reference", "reference_latency"), ("Test", "test_latency")):

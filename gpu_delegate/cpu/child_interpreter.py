@@ -38,6 +38,7 @@ class ChildInterpreter:
         pipe = subprocess.PIPE
         command = python_command(_PROGRAM, trusted=OURS)
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+        self.process_id = self._process.pid
         self._finalizer = weakref.finalize(self, _end, self._process)
         message = {"options": asdict(options), "memory_bytes": MOST_BYTES + PROCESS_BYTES}
         found, _ = self._ask(message, [np.frombuffer(model, np.uint8)], START_SECONDS)

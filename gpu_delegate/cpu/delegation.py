@@ -1,9 +1,11 @@
-"""A delegate in an interpreter goes in; what of the model it has taken over comes out, as plain data and as one line."""
+"""A delegate in an interpreter goes in; what of the model it has taken over comes out, as data and as one line."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from ..wording import counted
 
 
 class _Taken(Protocol):
@@ -40,20 +42,24 @@ class Delegation:
     @property
     def line(self) -> str:
         """What runs where."""
-        taken, groups = sum(map(len, self.partitions)), len(self.partitions)
+        taken, of_all = sum(map(len, self.partitions)), f"of {counted(self.operators, 'operator')} on the GPU"
         if not taken:
-            return f"none of {self.operators} operators on the GPU, all on the CPU: {self.reason}"
-        where = f"on the GPU in {groups} partition{'s' * (groups != 1)}"
-        return f"{taken} of {self.operators} operators {where}" + ", the rest on the CPU" * (taken < self.operators)
+            return f"none {of_all}, all on the CPU: {self.reason}"
+        line = f"{taken} {of_all} in {counted(len(self.partitions), 'partition')}"
+        return line + ", the rest on the CPU" * (taken < self.operators)
 
 
 def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
-    """What is known of a delegate once its interpreter has allocated its tensors; `operators` are the model's."""
-    partitions, error = delegate.partitions, delegate.error
-    common = Counter(delegate.reasons.values()).most_common(1)
+    """What is known of a delegate once its interpreter has allocated its tensors.
+
+    `operators` are those of the model, for a delegate that does not know any.
+    """
+    partitions, reasons, error = delegate.partitions, delegate.reasons, delegate.error
+    known = sum(len(partition.nodes) for partition in partitions) + len(reasons)
+    common = Counter(reasons.values()).most_common(1)
     return Delegation(
         tuple(partition.nodes for partition in partitions),
-        operators,
+        known or operators,
         sum(partition.dispatches for partition in partitions),
         delegate.renderer,
         "" if partitions else str(error) if error else common[0][0] if common else "the delegate was not asked",

@@ -48,12 +48,15 @@ class Reference:
         check_footprint(graph, keep_all_tensors)
         model = graph.original or write_model(graph, every_output=keep_all_tensors)
         default = max(1, min(MOST_THREADS, _usable_cpus() - SPARED_CPUS))
+        self.threads = threads or default
         options = InterpreterOptions(
-            threads or default, len(graph.outputs), keep_all_tensors, bool(graph.original), len(graph.nodes), delegate
+            self.threads, len(graph.outputs), keep_all_tensors, bool(graph.original), len(graph.nodes), delegate
         )
         self._interpreter: AnyInterpreter
+        self.process_id: int | None = None  # of the process that runs it, if that is another one
         if is_apart(graph):
-            self._interpreter = ChildInterpreter(model, options)
+            self._interpreter = child = ChildInterpreter(model, options)
+            self.process_id = child.process_id
         else:
             made = None if delegate is None else GpuDelegate(quiet=True, **delegate)
             self._interpreter = LocalInterpreter(model, options, made)

@@ -39,7 +39,7 @@ class DelegateHandler(Protocol):
     def apply(self, context: TfLiteContext, replace: Replace) -> None:
         """Choose operators of a graph, and replace them."""
 
-    def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
+    def make_kernel(self, params: TfLiteDelegateParams) -> int:
         """A positive number for a new operator that stands for a partition."""
 
     def free_kernel(self, number: int) -> None: ...
@@ -49,7 +49,7 @@ class DelegateHandler(Protocol):
 
     def run_kernel(self, context: TfLiteContext, number: int) -> None: ...
 
-    def fetch(self, handle: int, tensor: TfLiteTensor) -> None:
+    def fetch(self, context: TfLiteContext, handle: int, tensor: TfLiteTensor) -> None:
         """Copy what a buffer handle stands for into the memory of its tensor."""
 
     def failed(self, error: BaseException) -> None:
@@ -97,9 +97,9 @@ class NativeDelegate:
         return self._status(address, lambda handler: handler.apply(context, replace))
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
-        context, params = TfLiteContext.from_address(address), TfLiteDelegateParams.from_address(buffer)
+        params = TfLiteDelegateParams.from_address(buffer)
         made = list[int]()
-        self._status(address, lambda handler: made.append(handler.make_kernel(context, params)))
+        self._status(address, lambda handler: made.append(handler.make_kernel(params)))
         return made[0] if made else 0
 
     def _free(self, address: int, number: int | None) -> None:
@@ -115,7 +115,8 @@ class NativeDelegate:
         return self._status(address, lambda handler: handler.run_kernel(context, number))
 
     def _copy_from_buffer_handle(self, address: int, _delegate: int, handle: int, tensor: Any) -> int:
-        return self._status(address, lambda handler: handler.fetch(handle, tensor.contents))
+        context = TfLiteContext.from_address(address)
+        return self._status(address, lambda handler: handler.fetch(context, handle, tensor.contents))
 
     def _free_buffer_handle(self, _address: int, _delegate: int, handle: Any) -> None:
         handle.contents.value = NO_BUFFER_HANDLE  # what it stood for belongs to an operator

@@ -1,82 +1,89 @@
-"""A partition and its program go in; what TensorFlow Lite runs as one operator, the delegate's kernel, comes out."""
+"""A partition goes in; what TensorFlow Lite runs in its place, as one operator of its graph, comes out."""
 
-import ctypes
-import math
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-import numpy as np
-import numpy.typing as npt
-
-from ..errors import UnsupportedError, UsageError
-from ..graph import Shape, Tensor
-from ..partition import Partition
-from ..runtime import Program
-from .gl_thread import GlThread
-from .structs import TYPES, TfLiteContext, TfLiteTensor, integers_at
+from ..errors import UsageError
+from ..graph import Graph, Shape, Tensor
+from ..reading.resizing import read_resized
+from .engine import DelegateEngine, LoadedPartition
+from .native_tensors import memory_of, reshape, shape_at, tensor_at
+from .planning import KernelPlan
+from .structs import TfLiteContext, TfLiteTensor
 
 
 class DelegateKernel:
-    """One partition. Without a program it does nothing: its constants are in the programs of others."""
+    """One partition in an interpreter, loaded for the shapes that its inputs have there."""
 
-    def __init__(self, partition: Partition, program: Program | None, thread: GlThread) -> None:
-        self.partition = partition
-        self._program = program
-        self._thread = thread
+    def __init__(self, engine: DelegateEngine, file: bytes, plan: KernelPlan, loaded: LoadedPartition | None) -> None:
+        """`file` is the model that the partition is part of; `loaded` is it in OpenGL, if that is done already."""
+        self.plan = plan
+        self._engine, self._file, self._loaded = engine, file, loaded
+        self._has_values = False  # of its last run, for its present shapes
 
     def prepare(self, context: TfLiteContext) -> None:
-        """Compare the shapes of the inputs with those that the program is compiled for. Raises UnsupportedError."""
-        if self._program is None:
-            return
-        for index in self.partition.inputs:
-            shape, wanted = shape_at(context, index), self._tensor(index).shape
-            if shape != wanted:
-                raise UnsupportedError(f"tensor {index} has the shape {list(shape)} instead of {list(wanted)}")
+        """Load the partition for the shapes of its inputs, and give its outputs theirs.
+
+        Raises UnsupportedError for shapes that its operators do not take, DeviceError for too large ones.
+        """
+        self._has_values = False
+        inputs = self.plan.part.inputs
+        shapes = {index: shape_at(context, index) for index in inputs}
+        if self._loaded is None or shapes != _shapes(self._loaded.graph, inputs):
+            self._load(shapes)
+        for index in self.plan.outputs:
+            reshape(context, index, self._tensor(index).shape)
 
     def run(self, context: TfLiteContext) -> None:
-        """Inputs from TensorFlow Lite's memory to outputs in TensorFlow Lite's memory."""
-        program = self._program
-        if program is None:
-            return
-        inputs = [(index, values_at(context, self._tensor(index))) for index in self.partition.inputs]
-        outputs = [(index, values_at(context, self._tensor(index))) for index in self.partition.outputs]
+        """From inputs in TensorFlow Lite's memory to outputs there, but for those that are kept."""
+        border = self._ready().border
+        uploads = [(index, *self._memory(context, index)) for index in self.plan.uploads]
+        downloads = [(index, *self._memory(context, index)) for index in self.plan.downloads]
 
         def work(_: object) -> None:
-            for index, values in inputs:
-                program.write(index, values)
-            program.run()
-            for index, values in outputs:
-                values[...] = program.read(index)
+            for index, address, size_bytes in uploads:
+                border.upload(index, address, size_bytes)
+            border.run()
+            for index, address, size_bytes in downloads:
+                border.read(index, address, size_bytes)
 
-        self._thread.call(work)
+        self._has_values = False
+        self._engine.call(work)
+        self._has_values = True
+
+    def fetch(self, index: int, found: TfLiteTensor) -> None:
+        """Copy an output into TensorFlow Lite's memory. Raises UsageError if there is none."""
+        if not self._has_values:
+            raise UsageError(f"tensor {index} has no value: what computes it has not run since it was prepared")
+        border, (address, size_bytes) = self._ready().border, memory_of(found, self._tensor(index))
+        self._engine.call(lambda _: border.read(index, address, size_bytes))
 
     def release(self) -> None:
-        """Free the program; a second call does nothing."""
-        program, self._program = self._program, None
-        if program is not None:
-            self._thread.call(lambda _: program.release())
+        """Free what is loaded; a second call does nothing."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            self._engine.unload(loaded)
+
+    def _load(self, shapes: Mapping[int, Shape]) -> None:
+        """What was loaded for other shapes stays if this fails."""
+        compiled = self.plan.compiled
+        if shapes != _shapes(self.plan.part, shapes):
+            part = read_resized(self._file, self.plan.part, shapes)
+            compiled = self._engine.compile(part, self.plan.share)
+        loaded = self._engine.load(compiled)
+        self.release()
+        self._loaded = loaded
+
+    def _memory(self, context: TfLiteContext, index: int) -> tuple[int, int]:
+        return memory_of(tensor_at(context, index), self._tensor(index))
 
     def _tensor(self, index: int) -> Tensor:
-        assert self._program is not None
-        return self._program.compiled.tensor(index)
+        return self._ready().graph.tensors[index]
+
+    def _ready(self) -> LoadedPartition:
+        if self._loaded is None:
+            raise UsageError("the operator has not been prepared; call allocate_tensors()")
+        return self._loaded
 
 
-def shape_at(context: TfLiteContext, index: int) -> Shape:
-    """The shape of a tensor as TensorFlow Lite has it."""
-    return integers_at(_tensor_at(context, index).dims)
-
-
-def values_at(context: TfLiteContext, tensor: Tensor) -> npt.NDArray[Any]:
-    """The memory of a tensor, which TensorFlow Lite may use for something else after this call. Raises UsageError."""
-    found, dtype = _tensor_at(context, tensor.index), np.dtype(tensor.dtype)
-    size_bytes = math.prod(tensor.shape) * dtype.itemsize
-    if TYPES.get(found.type) != tensor.dtype or found.bytes != size_bytes or not found.data:
-        raise UsageError(f"tensor {tensor.index} of TensorFlow Lite is not {tensor.dtype} of shape {tensor.shape}")
-    memory = (ctypes.c_ubyte * size_bytes).from_address(found.data)
-    return np.ctypeslib.as_array(memory).view(dtype).reshape(tensor.shape)
-
-
-def _tensor_at(context: TfLiteContext, index: int) -> TfLiteTensor:
-    if not 0 <= index < context.tensors_size:
-        raise UsageError(f"tensor {index} of {context.tensors_size}")
-    tensor: TfLiteTensor = context.tensors[index]
-    return tensor
+def _shapes(graph: Graph, tensors: Iterable[int]) -> dict[int, Shape]:
+    return {index: graph.tensors[index].shape for index in tensors}

@@ -96,7 +96,7 @@ class TfLiteContext(ctypes.Structure):
         ("impl", ctypes.c_void_p),
         (
             "ResizeTensor",
-            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(TfLiteTensor), ctypes.c_void_p),
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
         ),
         ("ReportError", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)),
         ("AddTensors", ctypes.c_void_p),

@@ -5,6 +5,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import tflite
 
 from ..expressions import Slice
 from ..graph import ABSENT, Attributes, Conv2D, Graph, Node, Padding, Size2, TransposeConv2D
@@ -62,7 +63,8 @@ def _transpose(operator: Operator, x: int, stride: Size2, scheme: int, activatio
     operator.expect((batch, out_h, out_w, outputs))
     size, padding = slide(operator, (out_h, out_w), (kernel_h, kernel_w), stride, (1, 1), scheme)
     if size != (height, width):
-        operator.damaged(f"an output of {out_h}x{out_w} does not belong to an input of {height}x{width}")
+        taps = (kernel_h, kernel_w) if scheme == tflite.Padding.VALID else stride
+        operator.expect((batch, (height - 1) * stride[0] + taps[0], (width - 1) * stride[1] + taps[1], outputs))
     return TransposeConv2D(activation, stride, padding)
 
 

@@ -9,13 +9,16 @@ from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
 
 
 def read_reshape(operator: Operator) -> Attributes:
-    shape, out = operator.shape(0), operator.outputs[0].shape
+    """One size may be -1: whatever is left for it."""
+    shape = operator.shape(0)
     wanted = (
         operator.integers(1) if len(operator.inputs) == 2 and operator.inputs[1] is not None else _new_shape(operator)
     )
-    fits = len(wanted) == len(out) and all(a in (-1, b) for a, b in zip(wanted, out, strict=True))
-    if not fits or math.prod(shape) != math.prod(out):
-        operator.damaged(f"cannot make {list(shape)} into {list(wanted)} and call it {list(out)}")
+    known = math.prod(size for size in wanted if size != -1)
+    out = tuple(math.prod(shape) // known if size == -1 and known > 0 else size for size in wanted)
+    if wanted.count(-1) > 1 or math.prod(shape) != math.prod(out):
+        operator.damaged(f"cannot make {list(shape)} into {list(wanted)}")
+    operator.expect(out)
     return Attributes()
 
 

@@ -33,10 +33,9 @@ def _axis(operator: Operator, position: int, rank: int) -> int:
 
 def _parts(operator: Operator, axis: int, position: int, sizes: tuple[int, ...]) -> Attributes:
     shape = operator.shape(position)
-    wanted = [(*shape[:axis], size, *shape[axis + 1 :]) for size in sizes]
-    found = [out.shape for out in operator.outputs]
-    if found != wanted:
-        operator.damaged(f"outputs of shapes {[list(s) for s in found[:4]]}, not {[list(s) for s in wanted[:4]]}")
+    if len(operator.outputs) != len(sizes):
+        operator.damaged(f"{len(operator.outputs)} outputs of {len(sizes)} parts")
+    operator.expect(*((*shape[:axis], size, *shape[axis + 1 :]) for size in sizes))
     return Split(axis, sizes)
 
 
@@ -48,9 +47,7 @@ def read_unpack(operator: Operator) -> Attributes:
     axis %= len(shape)
     if not options.Num() == shape[axis] == len(operator.outputs):
         operator.damaged(f"{len(operator.outputs)} outputs, {options.Num()} expected, of {shape[axis]} values")
-    for out in operator.outputs:
-        if out.shape != (*shape[:axis], *shape[axis + 1 :]):
-            operator.damaged(f"an output of shape {list(out.shape)} of an input of {list(shape)}")
+    operator.expect(*[(*shape[:axis], *shape[axis + 1 :])] * len(operator.outputs))
     return Axis(axis)
 
 

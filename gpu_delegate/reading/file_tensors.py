@@ -5,6 +5,7 @@ the tensor says so in `unusable`.
 """
 
 import math
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -41,6 +42,10 @@ class FileTensors:
         if index not in self._read:
             self._read[index] = self._tensor(index, self._file.subgraph.Tensors(index))
         return self._read[index]
+
+    def reshape(self, index: int, shape: Shape) -> None:
+        """Have a tensor that is no constant read with another shape than the file's."""
+        self._read[index] = replace(self[index], shape=shape)
 
     def has_value(self, index: int) -> bool:
         """Whether it has a value before any operator runs, its inputs aside: a constant, a variable, one of no size."""

@@ -1,0 +1,88 @@
+"""A worker and options go in; what compiles partitions on the worker's thread, and loads them there, comes out."""
+
+from dataclasses import dataclass
+
+from ..context import Context
+from ..device import Device
+from ..graph import Graph
+from ..layout import Precision
+from ..program import CompiledGraph, compile_graph
+from ..runtime import Program, device_of
+from .border import ProgramBorder
+from .repacking import RepackingPrograms
+from .worker import GlWorker
+
+
+class LoadedPartition:
+    """A partition in OpenGL: its program and its border."""
+
+    def __init__(self, context: Context, compiled: CompiledGraph, shaders: RepackingPrograms) -> None:
+        """Raises DeviceError."""
+        self.program = Program(context, compiled)
+        try:
+            self.border = ProgramBorder(self.program, shaders)
+        except BaseException:
+            self.program.release()
+            raise
+
+    @property
+    def graph(self) -> Graph:
+        """The partition as it was read for its shapes."""
+        return self.program.compiled.source
+
+    def release(self) -> None:
+        """Free all GL objects; a second call does nothing."""
+        self.border.release()
+        self.program.release()
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What there is in a context before any partition."""
+
+    device: Device
+    shaders: RepackingPrograms
+    renderer: str
+    is_software: bool
+
+
+class DelegateEngine:
+    """One context and all that a delegate has in it. Its methods may be called where the worker may be."""
+
+    def __init__(self, worker: GlWorker, precision: Precision, compile_budget_s: float) -> None:
+        """Takes the worker over. Raises as its calls do."""
+        self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
+        self._loaded: set[LoadedPartition] = set()
+        opened = worker.call(lambda gl: _Opened(device_of(gl), RepackingPrograms(gl), gl.renderer, gl.is_software))
+        self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
+        self.is_software = opened.is_software
+        self.call = worker.call
+
+    def compile(self, part: Graph, share: float) -> CompiledGraph:
+        """Plan a partition that may take this share of the time for compilation.
+
+        Raises UnsupportedError, DeviceError.
+        """
+        return compile_graph(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
+
+    def load(self, compiled: CompiledGraph) -> LoadedPartition:
+        """Have it compiled by the driver. Raises DeviceError."""
+        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders))
+        self._loaded.add(loaded)
+        return loaded
+
+    def unload(self, loaded: LoadedPartition) -> None:
+        """Free a partition; a second call does nothing."""
+        if loaded in self._loaded:
+            self.call(lambda _: loaded.release())
+            self._loaded.remove(loaded)
+
+    def release(self) -> None:
+        """Free everything, and the worker. Raises as the worker's calls do, and frees nothing then."""
+        self.call(self._release_all)
+        self._worker.release()
+
+    def _release_all(self, _: Context) -> None:
+        while self._loaded:
+            self._loaded.pop().release()
+        self._shaders.release()

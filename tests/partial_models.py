@@ -1,0 +1,57 @@
+"""A model that the GPU runs wholly goes in; the file of the same model with operators that it cannot run comes out."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import tflite
+
+from texelflow.gpu_delegate.cpu.writer import write_model
+from texelflow.gpu_delegate.graph import Graph, Node, Opaque, Tensor
+
+REVERSE = Opaque(
+    code=tflite.BuiltinOperator.REVERSE_SEQUENCE,
+    table="ReverseSequenceOptions",
+    options=(("SeqDim", 2), ("BatchDim", 0)),
+)
+
+
+def reversed_twice(graph: Graph, *places: float) -> bytes:
+    """What the operators at these places, from 0 to 1, give is reversed from left to right and back again.
+
+    So the model computes what it did, but each place lies between two partitions.
+    """
+    for place in sorted(places, reverse=True):
+        graph = _reversed_behind(graph, round(place * (len(graph.nodes) - 1)))
+    return write_model(graph)
+
+
+def _reversed_behind(graph: Graph, number: int) -> Graph:
+    number = next(n for n in range(number, len(graph.nodes)) if _is_picture(graph, graph.nodes[n].outputs[0]))
+    old = graph.tensors[graph.nodes[number].outputs[0]]
+    first = 1 + max(graph.tensors)
+    batch, _, width, _ = old.shape
+    lengths = Tensor(first, "lengths", (batch,), "int32", np.full(batch, width, np.int32))
+    there, back = (replace(old, index=first + k, name=f"reversed {k}") for k in (1, 2))
+    reversals = (
+        Node("REVERSE_SEQUENCE", (old.index, first), (there.index,), REVERSE),
+        Node("REVERSE_SEQUENCE", (there.index, first), (back.index,), REVERSE),
+    )
+    behind = (
+        replace(node, inputs=tuple(back.index if i == old.index else i for i in node.inputs))
+        for node in graph.nodes[number + 1 :]
+    )
+    nodes = (*graph.nodes[: number + 1], *reversals, *behind)
+    tensors = {**graph.tensors, **{tensor.index: tensor for tensor in (lengths, there, back)}}
+    return replace(
+        graph,
+        nodes=tuple(replace(node, index=place) for place, node in enumerate(nodes)),
+        tensors=MappingProxyType(tensors),
+    )
+
+
+def _is_picture(graph: Graph, tensor: int) -> bool:
+    """Whether a tensor is a map of values that a run computes, wide enough to be reversed."""
+    found = graph.tensors[tensor]
+    made = {index for node in graph.nodes if node.op == "DEQUANTIZE" for index in node.outputs}
+    return len(found.shape) == 4 and found.shape[2] > 1 and tensor not in made and tensor not in graph.outputs

@@ -11,7 +11,7 @@ ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
 MODERNGL = {"moderngl", "glcontext"}
 MAY_IMPORT_MODERNGL = {"context.py", "runtime.py", "delegate.py", "worker.py"}
 MAY_IMPORT_CONTEXT = {
-    *("runtime.py", "delegate.py", "program_log.py", "gl_thread.py"),
+    *("interpreter_child.py", "runtime.py", "delegate.py", "program_log.py", "gl_thread.py"),
     *("border.py", "repacking.py", "worker.py"),
 }
 MOST_LINES = 500

@@ -151,6 +151,24 @@ def bench_compile_verb(
     return 0
 
 
+@bench.command("waits")
+def bench_waits_verb(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs of each wait type that count.")] = 100,
+    json: JsonOption = False,
+) -> int:
+    """Time the delegate's ways to wait for the GPU: latency, and how busy the CPU is meanwhile."""
+    from .bench.waits import bench_waits, show_waits
+    from .console import Console
+
+    console = Console(quiet=json)
+    figures = bench_waits(model, runs, console)
+    show_waits(figures, console)
+    if json:
+        console.json(figures)
+    return 0
+
+
 @bench.command("live")
 def bench_live_verb(
     model: ModelOption = "selfie",

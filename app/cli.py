@@ -308,6 +308,7 @@ def inspect_verb(
         Path | None, output_option(metavar="DIR", help="Where the GLSL of every kernel goes, a file each.")
     ] = None,
     force: Annotated[bool, output_option("--force", help="Write over the files that are there.")] = False,
+    advise: Annotated[bool, typer.Option("--advise", help="Say what to change in the model.")] = False,
     json: JsonOption = False,
 ) -> int:
     """Show what becomes of a model: what runs on the GPU and why the rest does not, passes, dispatches, memory."""
@@ -316,8 +317,9 @@ def inspect_verb(
     from .verbs.precision import checked_budget, parse_precision
 
     options = InspectOptions(
-        unfused, json, ops, peaks, parse_precision(precision), checked_budget(compile_budget), shaders, tuning, force
-    )
+        unfused, json, ops, peaks, parse_precision(precision), checked_budget(compile_budget), shaders, tuning, force,
+        advise,
+    )  # fmt: skip
     return run_inspect(model, options, Console(quiet=json))
 
 

@@ -48,6 +48,7 @@ PIXEL_BUFFER_BARRIER_BIT, BUFFER_UPDATE_BARRIER_BIT, TEXTURE_UPDATE_BARRIER_BIT 
 UNIFORM_BARRIER_BIT, FRAMEBUFFER_BARRIER_BIT, ALL_BARRIER_BITS = 0x4, 0x400, 0xFFFFFFFF
 VENDOR, RENDERER, VERSION, EXTENSIONS, NUM_EXTENSIONS = 0x1F00, 0x1F01, 0x1F02, 0x1F03, 0x821D
 MAJOR_VERSION, MINOR_VERSION = 0x821B, 0x821C
+TEXTURE_WIDTH, TEXTURE_HEIGHT, TEXTURE_INTERNAL_FORMAT, BUFFER_SIZE = 0x1000, 0x1001, 0x1003, 0x8764
 BUFFER, PROGRAM, TEXTURE = 0x82E0, 0x82E2, 0x1702  # for glObjectLabel, and FRAMEBUFFER
 DEBUG_CALLBACK_FUNCTION = 0x8244
 DRAW_FRAMEBUFFER_BINDING, PIXEL_UNPACK_BUFFER_BINDING = 0x8CA6, 0x88EF
@@ -99,6 +100,8 @@ class GL:
     glBufferData: Callable[[Uint, Size, Pointer, Uint], None]
     glBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
     glGetBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
+    glGetBufferParameteri64v: Callable[[Uint, Uint, Pointer], None]
+    glIsBuffer: Callable[[Uint], Byte]
     glCopyBufferSubData: Callable[[Uint, Uint, Size, Size, Size], None]
     glClearBufferSubData: Callable[[Uint, Uint, Size, Size, Uint, Uint, Pointer], None]
     glMapBufferRange: Callable[[Uint, Size, Size, Uint], Pointer]
@@ -116,6 +119,11 @@ class GL:
     glTexParameteri: Callable[[Uint, Uint, Int], None]
     glTexImage2D: Callable[[Uint, Int, Int, Int, Int, Int, Uint, Uint, Pointer], None]
     glTexSubImage2D: Callable[[Uint, Int, Int, Int, Int, Int, Uint, Uint, Pointer], None]
+    glGetTexLevelParameteriv: Callable[[Uint, Int, Uint, Pointer], None]
+    glGenSamplers: Callable[[Int, Pointer], None]
+    glDeleteSamplers: Callable[[Int, Pointer], None]
+    glSamplerParameteri: Callable[[Uint, Uint, Int], None]
+    glBindSampler: Callable[[Uint, Uint], None]
     glPixelStorei: Callable[[Uint, Int], None]
     glReadPixels: Callable[[Int, Int, Int, Int, Uint, Uint, Pointer], None]
 

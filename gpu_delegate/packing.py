@@ -25,13 +25,20 @@ def check_values(values: object, tensor: Tensor) -> Float32Array:
     if not isinstance(values, np.ndarray) or values.dtype != tensor.dtype or values.shape != tensor.shape:
         given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise UsageError(f"{tensor.name} takes an array of {tensor.dtype} of shape {tensor.shape}, not {given}")
-    if not np.isfinite(values).all():
+    if not is_finite(values):
         raise UsageError(f"{tensor.name} takes finite numbers, not infinities or NaN")
     if not fits_float32(values):
         raise UsageError(
             f"{tensor.name} takes integers from -{END_OF_INTEGERS - 1} to {END_OF_INTEGERS - 1} on the GPU"
         )
     return values.astype(np.float32, copy=False)
+
+
+def is_finite(values: npt.NDArray[Any]) -> bool:
+    """Whether no value is infinite or NaN. A finite sum of squares proves it, in half the time."""
+    if values.dtype == np.float32 and np.isfinite(np.vdot(values, values)):
+        return True
+    return bool(np.isfinite(values).all())
 
 
 def as_type(values: Float32Array, dtype: str) -> npt.NDArray[Any]:

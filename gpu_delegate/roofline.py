@@ -39,6 +39,7 @@ class Peaks:
 
     macs_per_s: float
     bytes_per_s: float
+    dispatch_s: float = 0.0  # of a dispatch that does next to nothing, with the barrier before it
 
     @property
     def ridge(self) -> float:

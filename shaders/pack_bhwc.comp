@@ -15,7 +15,7 @@ layout(binding = 1) uniform samplerBuffer in0_texels;
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 //@ end
 
-const int SLICES = (CHANNELS + 3) / 4, LAST_TEXEL = (PIXELS * CHANNELS + 3) / 4 - 1;
+const int QUADS = (PIXELS + 3) / 4, SLICES = (CHANNELS + 3) / 4, LAST_TEXEL = (PIXELS * CHANNELS + 3) / 4 - 1;
 
 // Four floats of the array, the first of them in lane `lane` of a texel.
 vec4 floats(int texel, int lane) {
@@ -24,12 +24,12 @@ vec4 floats(int texel, int lane) {
 }
 
 void main() {
-    int stride = 4 * GROUP * int(gl_NumWorkGroups.x);
-    for (int slice = int(gl_GlobalInvocationID.z); slice < SLICES; slice += int(gl_NumWorkGroups.z))
-        for (int pixel = 4 * int(gl_GlobalInvocationID.x); pixel < PIXELS; pixel += stride)
-            for (int k = 0; k < 4; k++) {
-                int before = k * CHANNELS;  // floats from the first of the four pixels to this one
-                vec4 v = floats(pixel / 4 * CHANNELS + before / 4 + slice, before % 4);
-                if (pixel + k < PIXELS) WRITE(out0, slice * PIXELS + pixel + k, keep(v, CHANNELS - 4 * slice));
-            }
+    uvec2 at = gl_GlobalInvocationID.xy;
+    int thread = min(int(at.y * GROUP * gl_NumWorkGroups.x + at.x), QUADS * SLICES - 1);
+    int slice = thread / QUADS, quad = thread % QUADS;
+    for (int k = 0; k < 4; k++) {
+        int before = k * CHANNELS, pixel = 4 * quad + k;  // floats from the first of the four pixels to this one
+        vec4 v = floats(quad * CHANNELS + before / 4 + slice, before % 4);
+        if (pixel < PIXELS) WRITE(out0, slice * PIXELS + pixel, keep(v, CHANNELS - 4 * slice));
+    }
 }

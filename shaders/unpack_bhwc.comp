@@ -17,11 +17,10 @@ layout(std430, binding = 0) writeonly buffer Out0 { float out0[]; };
 const int SLICES = (CHANNELS + 3) / 4;
 
 void main() {
-    int stride = GROUP * int(gl_NumWorkGroups.x);
-    for (int slice = int(gl_GlobalInvocationID.z); slice < SLICES; slice += int(gl_NumWorkGroups.z))
-        for (int pixel = int(gl_GlobalInvocationID.x); pixel < PIXELS; pixel += stride) {
-            vec4 v = READ(in0, slice * PIXELS + pixel);
-            for (int lane = 0; lane < 4; lane++)
-                if (4 * slice + lane < CHANNELS) WRITE(out0, pixel * CHANNELS + 4 * slice + lane, v[lane]);
-        }
+    uvec2 at = gl_GlobalInvocationID.xy;
+    int thread = min(int(at.y * GROUP * gl_NumWorkGroups.x + at.x), PIXELS * SLICES - 1);
+    int slice = thread / PIXELS, pixel = thread % PIXELS;
+    vec4 v = READ(in0, thread);
+    for (int lane = 0; lane < 4; lane++)
+        if (4 * slice + lane < CHANNELS) WRITE(out0, pixel * CHANNELS + 4 * slice + lane, v[lane]);
 }

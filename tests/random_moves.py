@@ -27,10 +27,10 @@ LARGEST_MAP = 30_000  # values
 
 def random_moves(seed: int, batch: int = 1) -> Sketch:
     """A network of some ops; `.build()` gives the .tflite file, and `.rng` goes on with the seed."""
-    return _MovingNetwork(seed, batch).grow()
+    return MovingNetwork(seed, batch).grow()
 
 
-class _MovingNetwork(RandomNetwork):
+class MovingNetwork(RandomNetwork):
     """Every map keeps its batch, so that any two can be resized to each other."""
 
     def steps(self) -> tuple[Step, ...]:

@@ -25,9 +25,9 @@ from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.convert import Rgba
 from ..picture.picture import rgba_format, rgba_picture
 from ..picture.preprocess import ImageSize
+from .run_rule import MOST_RUNS
 
 MEAN_TOLERANCE = 1e-3
-MOST_RUNS = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import typer
 
 MOST_SECONDS = 3600.0
 WAIT_TYPES = ("passive", "active", "do_not_wait", "aggressive")
+_MOST_DIGITS = 12
 _PANEL = "The same by names of TensorFlow Lite's benchmark_model, as --num_runs=50"
 
 
@@ -28,7 +29,7 @@ class Alias:
 
 def _whole(least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not text.lstrip("-").isdecimal() or int(text) < least:
+        if len(text) > _MOST_DIGITS or not text.lstrip("-").isdecimal() or int(text) < least:
             raise ValueError(f"a whole number from {least} on")
         return int(text)
 

@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.reading.model_file import printable_name
 
 from ..verbs.precision import checked_budget, parse_precision
-from .frame_job import MOST_RUNS
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
-from .run_rule import RunRule
+from .run_rule import MOST_RUNS, RunRule
 
 Backend = Literal["gl", "cpu", "delegate"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -67,17 +67,18 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
     for alias in ALIASES:
         if (text := aliases.get(alias.name)) is None:
             continue
-        value, flag = _read(alias, text), f"--{alias.name}={text}"
+        value, flag = _read(alias, text), _shown(alias, text)
         if alias.option in given and given[alias.option] != value:
             raise UsageError(f"{names[alias.option]} {given[alias.option]} and {flag} contradict each other: drop one")
         if value is not None:
             given[alias.option], names[alias.option] = value, flag
-    backend = _backend(given, names)
+    backend, warmup = _backend(given, names), given.get("warmup", DEFAULT_WARMUP.runs)
+    check_counts(given.get("runs", DEFAULT_RUNS.runs), warmup)
     return ModelBench(
         model=given.get("model", "selfie"),
         backend=backend,
-        runs=_rule(given, backend),
-        warmup=RunRule(_count(given, "warmup", 0), given.get("warmup_min_s", 0.0), given.get("max_s", _MOST_S)),
+        runs=_rule(given),
+        warmup=RunRule(warmup, given.get("warmup_min_s", 0.0), given.get("max_s", _MOST_S)),
         duration_s=_duration(given, names),
         threads=_threads(given),
         per_op=given.get("per_op", False),
@@ -94,11 +95,15 @@ def _flag(name: str) -> str:
     return "MODEL" if name == "model" else "--" + name.replace("_", "-")
 
 
+def _shown(alias: Alias, text: str) -> str:
+    return f"--{alias.name}={printable_name(text)}"
+
+
 def _read(alias: Alias, text: str) -> Any:
     try:
         return alias.read(text)
     except ValueError as error:
-        raise UsageError(f"--{alias.name}={text}: {error} is needed") from None
+        raise UsageError(f"{_shown(alias, text)}: {error} is needed") from None
 
 
 def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> Backend | None:
@@ -130,21 +135,21 @@ def _not_for(option: str, flag: str, known: tuple[Backend, ...], chosen: Backend
     return f"{flag} is for --backend {' or '.join(known)}, not for {chosen}"
 
 
-def _count(given: Mapping[str, Any], name: str, least: int) -> int:
-    value = given.get(name, {"runs": DEFAULT_RUNS.runs, "warmup": DEFAULT_WARMUP.runs}[name])
-    if not least <= value <= MOST_RUNS:
-        raise UsageError(f"--{name} {value}: it goes from {least} to {MOST_RUNS}")
-    return int(value)
+def check_counts(runs: int, warmup: int) -> None:
+    """Raises UsageError for numbers of runs that make no sense."""
+    for name, value, least in (("runs", runs, 1), ("warmup", warmup, 0)):
+        if not least <= value <= MOST_RUNS:
+            raise UsageError(f"--{name} {value}: it goes from {least} to {MOST_RUNS}")
 
 
-def _rule(given: Mapping[str, Any], backend: Backend | None) -> RunRule:
+def _rule(given: Mapping[str, Any]) -> RunRule:
     """When the runs that count end."""
     if "duration" in given:
         return RunRule(1, given["duration"], given["duration"])
     least_s, most_s = given.get("min_s", 0.0), given.get("max_s", _MOST_S)
     if least_s > most_s:
         raise UsageError(f"--min_secs={least_s:g} is more than --max_secs={most_s:g}")
-    return RunRule(_count(given, "runs", 1), least_s, most_s)
+    return RunRule(given.get("runs", DEFAULT_RUNS.runs), least_s, most_s)
 
 
 def _duration(given: Mapping[str, Any], names: Mapping[str, str]) -> float | None:

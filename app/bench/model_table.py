@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.errors import CatalogueError, UsageError
 from texelflow.gpu_delegate.isolated_python import OURS, python_command
 
 from ..console import Console, one_line
-from ..models.catalogue import CATALOGUE
+from ..models.catalogue import CATALOGUE, resolve
 from ..models.networks import NETWORKS
 from ..signals import StopFlag, exit_code, stop_flag
-from .model_options import MOST_THREADS
+from .model_options import MOST_THREADS, check_counts
 
 Row = dict[str, Any]
 
@@ -60,12 +60,13 @@ def parse_threads(text: str) -> tuple[int, ...]:
 
 def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]:
     """A row for each model, and the exit code: a signal's if one ended it. Raises UsageError if no model ran."""
+    check_counts(options.runs, options.warmup)
     names, rows = options.names or (*CATALOGUE, *NETWORKS), list[Row]()
     child = _Child()
     with stop_flag(child.end) as child.stop:
         for number, name in enumerate(names, 1):
             console.note(f"{number} of {len(names)}: {name}")
-            row = _row(name, options, child)
+            row = _row(name, options, child, console)
             if child.stop:
                 break
             rows.append(row)
@@ -74,9 +75,16 @@ def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]
     return rows, exit_code(child.stop.number)
 
 
-def _row(name: str, options: ModelTable, child: _Child) -> Row:
+def _row(name: str, options: ModelTable, child: _Child, console: Console) -> Row:
     """The figures of one model on the GPU and, by the number of threads, on the CPU; reasons where there are none."""
     row: Row = {"model": name, "gpu": None, "cpu": {}, "reasons": []}
+    if name not in NETWORKS:
+        try:
+            with console.download() as progress:
+                resolve(name, progress)
+        except CatalogueError as error:
+            row["reasons"].append(str(error))
+            return row
     common = (f"--warmup={options.warmup}", f"--runs={options.runs}", f"--max_secs={MOST_RUN_S:g}", "--json")
     for threads in (None, *options.threads):
         if child.stop:
@@ -139,7 +147,8 @@ def show_models_table(rows: Sequence[Row], markdown: bool, console: Console) -> 
     threads = sorted({count for row in rows for count in row["cpu"]}, key=int)
     columns, cells = table_columns(threads), list(table_rows(rows, threads))
     if markdown:
-        console.show(*markdown_lines([columns, *cells]))
+        for line in markdown_lines([columns, *cells]):
+            console.say(line)
     else:
         console.table("Models: means in ms", columns, cells)
     renderers = dict.fromkeys(row["gpu"]["renderer"] for row in rows if row["gpu"])

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
@@ -13,9 +15,21 @@ _LABEL = 10  # columns in front of the axis
 _FEWEST_COLUMNS = 20
 _MIDDLE, _AROUND, _BEYOND = "*", ":", "^"
 _USUAL = 95  # per cent of the spans
-_ROOM = 1.1  # above the highest
+_ROOM = 1.25  # above the highest
 _SMOOTHED = 200  # parts of the time whose medians are the line of the picture
 NO_MATPLOTLIB = "--plot needs matplotlib: pip install 'texelflow[plots]'"
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Milliseconds of the runs in a span of time: two percentiles, 5 and 95, the median, and the most."""
+
+    low: float
+    high: float
+    median: float
+    most: float
 
 
 def text_plot(at_s: Sequence[float], ms: Sequence[float], columns: int, rows: int) -> list[str]:
@@ -24,12 +38,12 @@ def text_plot(at_s: Sequence[float], ms: Sequence[float], columns: int, rows: in
     found = _spans(np.asarray(at_s), np.asarray(ms), width)
     top = _top(found)
     picture = [[" "] * width for _ in range(rows)]
-    for column, (low, high, middle) in found.items():
-        for row in range(_row(high, top, rows), _row(low, top, rows) + 1):
+    for column, span in found.items():
+        for row in range(_row(span.high, top, rows), _row(span.low, top, rows) + 1):
             picture[row][column] = _AROUND
-        if high > top:
+        picture[_row(span.median, top, rows)][column] = _MIDDLE
+        if span.most > top:
             picture[0][column] = _BEYOND
-        picture[_row(middle, top, rows)][column] = _MIDDLE
     step = top / rows
     lines = [f"{top - step * (row + 0.5):>{_LABEL}.4g} |{''.join(cells)}" for row, cells in enumerate(picture)]
     end = f"{float(at_s[-1]):.4g} s"
@@ -49,12 +63,13 @@ def save_plot(path: Path, figures: Mapping[str, Any]) -> None:
     spans = _spans(at_s, ms, _SMOOTHED)
     end_s = float(at_s[-1]) or 1.0
     middles = [(column + 0.5) * end_s / _SMOOTHED for column in spans]
-    low, high, median = ([span[k] for span in spans.values()] for k in range(3))
+    low, high = ([getattr(span, name) for span in spans.values()] for name in ("low", "high"))
     axes.fill_between(middles, low, high, color="tab:blue", alpha=0.25, linewidth=0, label="9 of 10 runs")
-    axes.plot(middles, median, color="tab:blue", label="median")
+    axes.plot(middles, [span.median for span in spans.values()], color="tab:blue", label="median")
     axes.set(xlabel="seconds", ylabel="milliseconds", xlim=(0, end_s), ylim=(0, _top(spans)))
-    axes.set_title(f"{figures['model']}, {figures['backend']}, on {figures['renderer']}", fontsize="medium")
-    axes.legend(loc="lower right")
+    what = f"{figures['model']}, {figures['backend']}, {figures['count']} runs on {figures['renderer']}"
+    axes.set_title(what, fontsize="medium")
+    axes.legend(loc="upper right", framealpha=0.8)
     axes.grid(alpha=0.3)
     try:
         figure.savefig(path, dpi=120)
@@ -72,20 +87,19 @@ def check_matplotlib() -> tuple[Any, Any]:
     return Figure, FigureCanvasAgg
 
 
-def _spans(at_s: Any, ms: Any, count: int) -> dict[int, tuple[float, float, float]]:
-    """(5th, 95th percentile, median) of the runs that began in each of `count` spans of time, where there are any."""
+def _spans(at_s: Values, ms: Values, count: int) -> dict[int, _Span]:
+    """The runs that began in each of `count` spans of time, where there are any."""
     end_s = float(at_s[-1])
     places = np.minimum((at_s / end_s * count).astype(int), count - 1) if end_s > 0 else np.zeros(len(at_s), int)
     borders = np.flatnonzero(np.diff(places)) + 1
     parts = zip(np.split(places, borders), np.split(ms, borders), strict=True)
-    found = {int(place[0]): np.percentile(values, (5, 95, 50)).tolist() for place, values in parts}
-    return {place: (low, high, middle) for place, (low, high, middle) in found.items()}
+    return {int(place[0]): _Span(*np.percentile(values, (5, 95, 50, 100)).tolist()) for place, values in parts}
 
 
-def _top(spans: Mapping[int, tuple[float, float, float]]) -> float:
+def _top(spans: Mapping[int, _Span]) -> float:
     """What is drawn at most: all medians, and what lies around them but for single spans far above the others."""
-    usual = float(np.percentile([high for _, high, _ in spans.values()], _USUAL))
-    return max([usual, *(middle for _, _, middle in spans.values())]) * _ROOM or 1.0
+    usual = float(np.percentile([span.high for span in spans.values()], _USUAL))
+    return max([usual, *(span.median for span in spans.values())]) * _ROOM or 1.0
 
 
 def _row(value: float, top: float, rows: int) -> int:

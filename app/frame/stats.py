@@ -3,11 +3,13 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from .pipeline import FrameRecord
+if TYPE_CHECKING:  # summaries need no video to be loaded
+    from .pipeline import FrameRecord
 
 _PERCENTILES = (0, 50, 95, 99, 100)
 
@@ -53,7 +55,7 @@ class StageTimes:
         self._on_cpu = {name: array("d") for name in stages}
         self._on_gpu = {name: array("d") for name in stages}
 
-    def add(self, record: FrameRecord) -> None:
+    def add(self, record: "FrameRecord") -> None:
         """One more frame, with the same stages."""
         for stage, on_cpu in zip(record.stages, self._on_cpu.values(), strict=True):
             on_cpu.append(stage.cpu_ms)

@@ -150,7 +150,11 @@ def _latency(times_ms: Sequence[float]) -> RunLatency:
 
 
 def _figures(
-    subject: Subject, delegation: Delegation, runs: int, latencies: tuple[RunLatency, RunLatency], outputs: list[OutputDiff]
+    subject: Subject,
+    delegation: Delegation,
+    runs: int,
+    latencies: tuple[RunLatency, RunLatency],
+    outputs: list[OutputDiff],
 ) -> dict[str, Any]:
     """By the names of Inference Diff's results, where it has them; `latencies` are the reference's and the test's."""
     passed = not any(output.diverges for output in outputs)

@@ -12,8 +12,10 @@ from typing import Any
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, compile_partitions
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.delegate.report import op_lines
+from texelflow.gpu_delegate.delegate.selection import rates_of
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import load_model
@@ -21,10 +23,13 @@ from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.support import unsupported_reason
 
+from ..advice.advice import advise
+from ..advice.cost import RunRates
 from ..console import Console, counted
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
-from .coverage import borders
+from .advice_tables import show_advice
+from .coverage import borders, summary
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
 from .peaks import measure_peaks
@@ -46,6 +51,7 @@ class InspectOptions:
     shaders: Path | None = None  # the folder for the GLSL
     tuning: str | None = None  # one of TUNINGS; that of the machine by default
     force: bool = False  # write over what is in that folder
+    advise: bool = False  # say what to change in the model
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,12 @@ class _Machine:
     device: Device
     peaks: Peaks | None
     line: str
+
+    @property
+    def rates(self) -> RunRates | None:
+        """What times are estimated with, if peaks were measured."""
+        hand_over_ms = rates_of(self.device.tuning == SOFTWARE.tuning).hand_over_ms
+        return RunRates(self.peaks, hand_over_ms) if self.peaks else None
 
 
 def run_inspect(model: str | None, options: InspectOptions, console: Console) -> int:
@@ -66,21 +78,36 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         raise UsageError("name a model, such as selfie, or a .tflite file; --ops lists the supported ops")
     if options.tuning is not None and options.tuning not in TUNINGS:
         raise UsageError(f"--tuning is {' or '.join(TUNINGS)}, not {options.tuning!r}")
+    if options.advise and options.unfused:
+        raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     writes = (Write("--shaders", options.shaders, "shaders"),) if options.shaders else ()
     settle(Files((Read("the model", model_path(model)),), writes), options.force)
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)
     machine = _machine(options)
-    found = compile_partitions(graph, machine.device, not options.unfused, options.precision, options.compile_budget_s)
+
+    def compiled(graph: Graph) -> CompiledPartitions:
+        return compile_partitions(
+            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s
+        )
+
+    found = compiled(graph)
     alignment_bytes = machine.device.offset_alignment_bytes
     reports = [inspect_compiled(compiled, machine.peaks, alignment_bytes) for compiled in found.compiled]
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
+    advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:
-        console.json(_as_json(found, reports, machine, options) | ({"shaders": [*map(str, files)]} if files else {}))
+        more: dict[str, Any] = {} if advice is None else {"advice": [asdict(each) for each in advice]}
+        more |= {"shaders": [*map(str, files)]} if files else {}
+        console.json(_as_json(found, reports, machine, options) | more)
         return 0
     show_head(console, graph, machine.line, machine.peaks)
-    _show(console, found, reports)
+    if advice is None:
+        _show(console, found, reports)
+    else:
+        console.show("", summary(found))
+        show_advice(console, graph, advice, machine.peaks is not None)
     if options.shaders:
         console.show("", f"{counted(len(files), 'kernel')} written to {options.shaders}")
     return 0

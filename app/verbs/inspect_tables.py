@@ -14,11 +14,11 @@ from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.wording import number_ranges
 
+from ..advice.moves import WAYS
 from ..console import Console
 from .coverage import borders, summary, unknown_custom_ops
 from .declines import alike
 from .inspection import Inspection, arena_picture
-from .moves import WAYS
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 _MIB = 1 << 20

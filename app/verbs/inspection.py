@@ -11,7 +11,7 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks, cost_of
 
-from .moves import MoveLine, moves_of
+from ..advice.moves import MoveLine, moves_of
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FREE = "·"

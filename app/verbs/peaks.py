@@ -1,4 +1,4 @@
-"""A context goes in; the peaks of its device, arithmetic and memory, come out, measured by a shader each."""
+"""A context goes in; the peaks of its device come out, measured: arithmetic, memory, and what a dispatch takes."""
 
 import ctypes
 from time import perf_counter
@@ -20,9 +20,9 @@ _REPEATS = 4
 
 
 def measure_peaks(context: Context) -> Peaks:
-    """Both peaks of the context's device, in less than a second. Raises DeviceError if the driver refuses."""
+    """The peaks of the context's device, in less than a second. Raises DeviceError if the driver refuses."""
     context.check_thread()
-    return Peaks(_measure_macs(context), _measure_bytes(context))
+    return Peaks(_measure_macs(context), _measure_bytes(context), _measure_dispatch(context))
 
 
 def _measure_macs(context: Context) -> float:
@@ -35,6 +35,11 @@ def _measure_macs(context: Context) -> float:
 def _measure_bytes(context: Context) -> float:
     source = load("peak_copy.comp", {"GROUP": _GROUP})
     return 2 * _GROUP * TEXEL_BYTES * _best_rate(context, source, _COPY_TEXELS // _GROUP)
+
+
+def _measure_dispatch(context: Context) -> float:
+    """Seconds of a dispatch of one work-group that waits for the one before it."""
+    return 1 / _best_rate(context, load("peak_copy.comp", {"GROUP": _GROUP}), 1)
 
 
 def _best_rate(context: Context, source: str, groups: int) -> float:
@@ -81,6 +86,7 @@ def _run(context: Context, groups: int, count: int) -> float:
     context.gl.glFinish()
     start = perf_counter()
     for _ in range(count):
+        context.gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)
         context.gl.glDispatchCompute(groups, 1, 1)
     context.gl.glFinish()
     return perf_counter() - start

@@ -1,119 +1,86 @@
-"""A graph of TensorFlow Lite's interpreter goes in; it comes out with its supported operators replaced."""
+"""TensorFlow Lite's calls of a delegate go in; the operators of one interpreter are replaced, prepared and run."""
 
 import ctypes
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 
-from ..compiled_partitions import CompiledPartitions, compile_partitions
 from ..errors import ModelError, UnsupportedError, UsageError
-from ..layout import Precision
-from ..partition import Partition, subgraph
-from ..reading.reader import read_model
 from .callbacks import Replace
-from .delegate_kernel import DelegateKernel, KernelPlan
+from .census import OtherOperators, count_others
+from .delegate_kernel import DelegateKernel
 from .engine import DelegateEngine, LoadedPartition
-from .gl_thread import GlWorker
-from .report import report_lines
-from .selection import rates_of, selection
+from .native_tensors import number_of, tensor_at
+from .options import GpuDelegateOptions
+from .planning import DelegatedModel, KernelPlan, plan_model
+from .report import report_lines, summary_line
+from .selection import rates_of
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
-
-
-@dataclass(frozen=True)
-class DelegatedPartition:
-    """What the GPU computes as one operator of TensorFlow Lite."""
-
-    nodes: tuple[int, ...]  # operators by their numbers in the file, ascending
-    inputs: tuple[int, ...]  # tensors, as get_input_details()[k]["index"] numbers them
-    outputs: tuple[int, ...]
-    dispatches: int
+from .worker import RELEASED, GlWorker, open_worker
 
 
 class Application:
-    """A delegate in one interpreter. TensorFlow Lite's calls arrive here."""
+    """A delegate in one interpreter: see DelegateHandler."""
 
-    def __init__(
-        self,
-        model: bytes | None,
-        strict: bool,
-        precision: Precision,
-        budget_s: float,
-        quiet: bool,
-        most_partitions: int | None,
-        least_nodes: int | None,
-    ) -> None:
-        self._model, self._strict, self._precision = model, strict, precision
-        self._budget_s, self._quiet = budget_s, quiet
-        self._most_partitions, self._least_nodes = most_partitions, least_nodes
+    def __init__(self, options: GpuDelegateOptions, worker: GlWorker | None) -> None:
+        """`worker` is one that is open already, for a context of the caller's."""
+        self._options, self._worker = options, worker
         self._engine: DelegateEngine | None = None
         self._place = 0  # of the context that it is applied to
-        self._found: CompiledPartitions | None = None
-        self._loaded: dict[Partition, LoadedPartition] = {}  # that no operator has taken yet
+        self._loaded: dict[frozenset[int], LoadedPartition] = {}  # that no kernel has taken yet, by their operators
         self._kernels: dict[int, DelegateKernel | None] = {}  # None: a group of constants, which others compute
         self._last_number = 0
+        self._others: OtherOperators | None = None
         self._is_released = False
+        self.model: DelegatedModel | None = None
         self.renderer = ""
         self.error: BaseException | None = None
 
     @property
-    def partitions(self) -> tuple[DelegatedPartition, ...]:
-        """What runs on the GPU, in the order in which it runs."""
-        found = self._found
-        pairs = zip(found.partitions, found.compiled, strict=True) if found else ()
-        return tuple(DelegatedPartition(p.nodes, p.inputs, p.outputs, len(c.kernels)) for p, c in pairs)
-
-    @property
-    def reasons(self) -> Mapping[int, str]:
-        """Why operators are left to the CPU."""
-        return self._found.reasons if self._found else MappingProxyType({})
+    def summary(self) -> str:
+        """Who runs how many operators, in one line; of those that are left to TensorFlow Lite once it has run."""
+        if self.model is None:
+            return "no operator on the GPU" + (f": {self.error}" if self.error else "")
+        others = self._others or OtherOperators(0, 0)
+        return summary_line(self.model.found, others.xnnpack, others.builtin)
 
     # What TensorFlow Lite calls -----------------------------------------------------------------------------------
 
     def apply(self, context: TfLiteContext, replace: Replace) -> None:
         """Leaves the graph as it is if anything fails before operators are replaced; raises that if it is strict.
 
-        It is called again where TensorFlow Lite has undone all delegates, to allow for other shapes, and is called for
-        the branches and bodies of control flow, which are left alone.
+        It is called again where TensorFlow Lite has undone all delegates to allow for other shapes, and for branches
+        and bodies of control flow, which are left alone.
         """
         place = ctypes.addressof(context)
         if self._place not in (0, place):
             return
         self._place = place
         try:
-            if self._found is None:
-                self._found = self._plan(context)
+            model = self.model = self.model or self._planned(context)
         except Exception as error:
-            if self._strict:
+            if self._options.strict:
                 raise
             self.failed(error)
             self._tell(f"texelflow: TensorFlow Lite runs the whole model on the CPU: {error}")
             return
-        nodes = sorted(number for partition in self._found.partitions for number in partition.nodes)
-        if nodes:
-            replace(tuple(nodes))
+        if model.nodes:
+            replace(model.nodes)
 
     def make_kernel(self, params: TfLiteDelegateParams) -> int:
-        """A kernel for one of the partitions, known by its operators."""
-        found, nodes = self._planned(), set(integers_at(params.nodes_to_replace))
+        """For one of the groups that TensorFlow Lite has formed of the operators."""
+        assert self.model is not None
+        nodes = integers_at(params.nodes_to_replace)
+        try:
+            plan = self.model.kernel_of(set(nodes))
+        except KeyError:
+            raise UnsupportedError(f"TensorFlow Lite has formed a group that is none of the plan: {nodes}") from None
         self._last_number += 1
-        constants = {number for partition in found.partitions for number in partition.constants}
-        if nodes <= constants:
-            self._kernels[self._last_number] = None
-            return self._last_number
-        for partition in found.partitions:
-            if set(partition.computed) == nodes - constants:
-                inputs = set(integers_at(params.input_tensors))
-                plan = self._kernel_plan(found, partition, inputs)
-                loaded = self._loaded.pop(partition, None)
-                self._kernels[self._last_number] = DelegateKernel(self._opened(), self._model or b"", plan, loaded)
-                return self._last_number
-        raise UnsupportedError(f"TensorFlow Lite has formed a group that was not planned, of operators {sorted(nodes)}")
+        self._kernels[self._last_number] = self._kernel_for(plan) if plan else None
+        return self._last_number
 
     def free_kernel(self, number: int) -> None:
         kernel = self._kernels.pop(number, None)
-        if kernel is not None and not self._is_released:
+        if kernel is not None:
             kernel.release()
 
     def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
@@ -122,12 +89,30 @@ class Application:
             kernel.prepare(context)
 
     def run_kernel(self, context: TfLiteContext, number: int) -> None:
+        """What is kept on the GPU is marked as stale in TensorFlow Lite's memory."""
         kernel = self._kernel(number)
-        if kernel is not None:
-            kernel.run(context, {})
+        if kernel is None:
+            return
+        for index in kernel.plan.uploads:
+            tensor = tensor_at(context, index)
+            if tensor.data_is_stale:
+                self.fetch(context, tensor.buffer_handle, tensor)
+                tensor.data_is_stale = False
+        kernel.run(context)
+        for index in kernel.plan.kept:
+            tensor = tensor_at(context, index)
+            tensor.buffer_handle, tensor.data_is_stale = number, True
+        self._count_others(context)
 
-    def fetch(self, handle: int, tensor: TfLiteTensor) -> None:
-        raise UsageError(f"buffer {handle} does not exist")
+    def fetch(self, context: TfLiteContext, handle: int, tensor: TfLiteTensor) -> None:
+        """A handle is the number of the kernel that has computed the tensor, and is never used again.
+
+        Raises UsageError for one of a kernel that has been freed, or that does not compute the tensor.
+        """
+        kernel, index = self._kernels.get(handle), number_of(context, tensor)
+        if kernel is None or index not in kernel.plan.kept:
+            raise UsageError(f"tensor {index} has the buffer handle {handle}, which is none of this GpuDelegate's")
+        kernel.fetch(index, tensor)
 
     def failed(self, error: BaseException) -> None:
         self.error = error
@@ -135,60 +120,73 @@ class Application:
     # ---------------------------------------------------------------------------------------------------------------
 
     def release(self) -> None:
-        """Free all that is in OpenGL: kernels raise from now on. A second call does nothing."""
+        """Free all that is in OpenGL: kernels raise from now on. A second call does nothing.
+
+        Raises UsageError on a thread where the worker does not work, and can be called again on another one.
+        """
         self._is_released = True
         self._kernels.clear()
         self._loaded.clear()
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.release()
+        if self._engine is not None:
+            self._engine.release()
+        elif self._worker is not None:
+            self._worker.release()
+        self._engine = self._worker = None
 
-    def _plan(self, context: TfLiteContext) -> CompiledPartitions:
+    def _planned(self, context: TfLiteContext) -> DelegatedModel:
         """Decide and load everything. Raises what fails."""
-        if self._model is None:
-            self._model = _find_model(context)
-        graph = read_model(self._model)
-        engine = self._opened()
-        rates = rates_of(engine.is_software)
-        found = compile_partitions(
-            graph, engine.device, precision=self._precision, compile_budget_s=self._budget_s,
-            select=selection(rates, self._most_partitions, self._least_nodes),
-        )  # fmt: skip
-        for partition, compiled in zip(found.partitions, found.compiled, strict=True):
-            self._loaded[partition] = engine.load(compiled)
-        for line in report_lines(found):
+        engine = self._engine = self._opened()
+        self.renderer = engine.renderer
+        model = plan_model(self._file(context), self._options, engine.device, rates_of(engine.is_software))
+        self._check_plan(context, model)
+        for plan in model.kernels:
+            self._loaded[plan.computed] = engine.load(plan.compiled)
+        for line in report_lines(model.found):
             self._tell(line)
-        return found
+        return model
 
-    def _kernel_plan(self, found: CompiledPartitions, partition: Partition, inputs: set[int]) -> KernelPlan:
-        """`inputs` are those that TensorFlow Lite keeps in memory for it; of others the shapes alone are needed."""
-        uploads = tuple(index for index in partition.inputs if index in inputs)
-        share = len(partition.nodes) / (len(found.graph.nodes) - len(found.reasons))
-        return KernelPlan(subgraph(found.graph, partition), min(1.0, share), uploads, partition.outputs, ())
+    def _file(self, context: TfLiteContext) -> bytes:
+        given = self._options.model
+        if given is None:
+            return _find_model(context)
+        return given if isinstance(given, bytes) else model_bytes(given)
+
+    def _check_plan(self, context: TfLiteContext, model: DelegatedModel) -> None:
+        """Raises UnsupportedError where another delegate has come first."""
+        plan = ctypes.c_void_p()
+        context.GetExecutionPlan(ctypes.addressof(context), ctypes.byref(plan))
+        if integers_at(plan.value) != tuple(range(len(model.found.graph.nodes))):
+            raise UnsupportedError("another delegate has replaced operators already; put the GpuDelegate before it")
+
+    def _kernel_for(self, plan: KernelPlan) -> DelegateKernel:
+        assert self.model is not None
+        return DelegateKernel(self._opened(), self.model.file, plan, self._loaded.pop(plan.computed, None))
 
     def _kernel(self, number: int) -> DelegateKernel | None:
         """Raises UsageError for one that does not exist."""
         if self._is_released:
-            raise UsageError("this GpuDelegate has been released; make another one")
+            raise UsageError(RELEASED)
         if number not in self._kernels:
-            raise UsageError(f"the operator was not made: {self.error}")
+            raise UsageError(f"this operator could not be made: {self.error}")
         return self._kernels[number]
-
-    def _planned(self) -> CompiledPartitions:
-        if self._found is None:
-            raise UsageError("nothing has been planned")
-        return self._found
 
     def _opened(self) -> DelegateEngine:
         if self._is_released:
-            raise UsageError("this GpuDelegate has been released; make another one")
-        if self._engine is None:
-            self._engine = DelegateEngine(GlWorker(), self._precision, self._budget_s)
-            self.renderer = self._engine.renderer
-        return self._engine
+            raise UsageError(RELEASED)
+        if self._engine is not None:
+            return self._engine
+        options = self._options
+        self._worker = self._worker or open_worker(None)
+        return DelegateEngine(self._worker, options.precision, options.budget_s)
+
+    def _count_others(self, context: TfLiteContext) -> None:
+        if self._others is None and self.model is not None:
+            found = self.model.found
+            (own, *_) = (tensor_at(context, index).delegate for plan in self.model.kernels for index in plan.outputs)
+            self._others = count_others(context, found.graph, found.reasons, own or 0)
 
     def _tell(self, line: str) -> None:
-        if not self._quiet:
+        if not self._options.quiet:
             print(line, file=sys.stderr)
 
 

@@ -1,170 +1,30 @@
 """Tensors in RAM, BHWC, go into a Program's inputs on the GPU; what it computes comes out there.
 
 float32 goes up as it is and is repacked to PHWC4 by a shader; an output is repacked back and read. Other types are few
-and small: they take Program.write and Program.read, which convert them in NumPy.
+and small: they take Program.write and Program.read, which convert them in NumPy. What is bound to an object of OpenGL
+is read from it and written to it by run(), without the CPU.
 """
 
 import ctypes
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import opengl
-from ..context import Context
 from ..errors import UsageError
 from ..graph import Tensor
 from ..hazards import STORAGE, TEXTURE_FETCH
-from ..layout import TEXEL_BYTES
-from ..opengl import BufferRange
 from ..packing import check_values
-from ..runtime import Program, TensorRange
-from .repacking import (
-    PIXELS_OF_THREAD,
-    Repacking,
-    RepackingPrograms,
-    array_bytes,
-    is_array,
-    repacking_grid,
-    staging_bytes,
-)
+from ..runtime import Program
+from .gl_objects import Bound, BufferLayout, GlObject, bound_object
+from .repacking import RepackingPrograms
+from .synchronisation import WaitType, wait_for_gpu
+from .tensor_border import TensorBorder
 
 
-@dataclass(frozen=True)
-class _Staging:
-    """A buffer for one tensor as an array of floats, and a buffer texture over its texels, 0 where it has too many."""
-
-    span: BufferRange
-    texture: int
-
-
-class ProgramBorder:
-    """The inputs and outputs of one Program. Use it only on the context's thread; release() frees it."""
-
-    def __init__(self, program: Program, shaders: RepackingPrograms) -> None:
-        """`shaders` is of the same context, and outlives this. Raises DeviceError."""
-        self._program, self._shaders = program, shaders
-        self._context, self._gl = program.context, program.context.gl
-        self._staged: dict[int, _Staging] = {}
-        self._packings: dict[int, Repacking] = {}
-        self._unpackings: dict[int, Repacking] = {}
-        for tensor in program.compiled.graph.inputs:
-            self._clear(program.range_of(tensor))  # uploads leave padding lanes as they are
-
-    def upload(self, tensor: int, address: int, size_bytes: int) -> None:
-        """An input from RAM: its values in the order and type of the file.
-
-        Raises UsageError for another size, for what is not finite, and for integers that float32 does not have.
-        """
-        own = self._program.compiled.tensor(tensor)
-        values = check_values(_array_at(address, size_bytes, own), own)
-        if own.dtype != "float32":
-            self._program.write(tensor, values.astype(own.dtype))
-            return
-        place = self._program.range_of(tensor)
-        if is_array(place.shape, place.storage):
-            self._write(BufferRange(place.buffer, place.offset_bytes, size_bytes), address)
-        else:
-            self._write(BufferRange(self._staging(tensor).span.buffer, 0, size_bytes), address)
-            self._pack(tensor)
-
-    def run(self) -> None:
-        """One inference on the inputs as they are; returns before the GPU has finished."""
-        self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH)
-        self._program.run()
-
-    def read(self, tensor: int, address: int, size_bytes: int) -> None:
-        """An output to RAM, in the order and type of the file; waits for the GPU. Raises UsageError, DeviceError."""
-        own = self._program.compiled.tensor(tensor)
-        values = _array_at(address, size_bytes, own)
-        if own.dtype == "float32":
-            span = self._array(tensor)
-            self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-            self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, span.buffer)
-            self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, span.offset_bytes, size_bytes, address)
-        else:
-            values[...] = self._program.read(tensor)
-        self._context.check_errors(f"reading {own.name}")
-
-    def release(self) -> None:
-        """Free all GL objects; a second call does nothing."""
-        for staging in self._staged.values():
-            self._gl.delete("Buffers", staging.span.buffer)
-            if staging.texture:
-                self._gl.delete("Textures", staging.texture)
-        self._staged.clear()
-        self._packings.clear()
-        self._unpackings.clear()
-
-    def _array(self, tensor: int) -> BufferRange:
-        """Where a tensor is an array of floats, after repacking it if it is not."""
-        place = self._program.range_of(tensor)
-        size_bytes = array_bytes(place.shape)
-        if is_array(place.shape, place.storage):
-            return BufferRange(place.buffer, place.offset_bytes, size_bytes)
-        if tensor not in self._unpackings:
-            self._unpackings[tensor] = self._unpacking(place, self._staging(tensor))
-        self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH)
-        self._unpackings[tensor].dispatch(self._context)
-        return BufferRange(self._staging(tensor).span.buffer, 0, size_bytes)
-
-    def _pack(self, tensor: int) -> None:
-        """Repack an input from its staging buffer."""
-        if tensor not in self._packings:
-            self._packings[tensor] = self._packing(self._program.range_of(tensor), self._staging(tensor))
-        self._gl.glMemoryBarrier(STORAGE)  # kernels of the run before may still read what is written here
-        self._packings[tensor].dispatch(self._context)
-
-    def _packing(self, place: TensorRange, staging: _Staging) -> Repacking:
-        shape = place.shape
-        program = self._shaders.get("pack_bhwc", shape, through_storage=not staging.texture)
-        grid = repacking_grid(-(-shape.pixels // PIXELS_OF_THREAD), shape.slices, self._context.limits)
-        return Repacking("pack_bhwc", program, grid, staging.span, staging.texture, place)
-
-    def _unpacking(self, place: TensorRange, staging: _Staging) -> Repacking:
-        shape = place.shape
-        program = self._shaders.get("unpack_bhwc", shape, through_storage=not place.texture)
-        grid = repacking_grid(shape.pixels, shape.slices, self._context.limits)
-        return Repacking("unpack_bhwc", program, grid, place, place.texture, staging.span)
-
-    def _staging(self, tensor: int) -> _Staging:
-        if tensor not in self._staged:
-            name = self._program.compiled.tensor(tensor).name
-            self._staged[tensor] = _staging_buffer(
-                self._context, staging_bytes(self._program.range_of(tensor).shape), f"{name}, BHWC"
-            )
-        return self._staged[tensor]
-
-    def _clear(self, place: TensorRange) -> None:
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
-        self._gl.glClearBufferSubData(
-            opengl.COPY_WRITE_BUFFER, opengl.R32F, place.offset_bytes, place.size_bytes, opengl.RED, opengl.FLOAT,
-            (ctypes.c_float * 1)(0.0),
-        )  # fmt: skip
-
-    def _write(self, span: BufferRange, address: int) -> None:
-        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, span.buffer)
-        self._gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, span.offset_bytes, span.size_bytes, address)
-
-
-def _staging_buffer(context: Context, size_bytes: int, label: str) -> _Staging:
-    """Room for an array of floats. Raises DeviceError."""
-    gl, texture = context.gl, 0
-    buffer = gl.generate("Buffers")
-    gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, buffer)
-    gl.glBufferData(opengl.COPY_WRITE_BUFFER, size_bytes, None, opengl.DYNAMIC_COPY)
-    context.label(opengl.BUFFER, buffer, label)
-    if size_bytes // TEXEL_BYTES <= context.limits.texture_buffer_texels:
-        texture = gl.generate("Textures")
-        gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
-        gl.glTexBuffer(opengl.TEXTURE_BUFFER, opengl.RGBA32F, buffer)
-    context.check_errors(f"allocating {size_bytes} bytes for {label}")
-    return _Staging(BufferRange(buffer, 0, size_bytes), texture)
-
-
-def _array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
+def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
     """Memory as an array of a tensor's type and shape. Raises UsageError for another size, or if there is none."""
     dtype = np.dtype(tensor.dtype)
     wanted_bytes = int(np.prod(tensor.shape, dtype=np.int64)) * dtype.itemsize
@@ -173,3 +33,136 @@ def _array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]
     if size_bytes != wanted_bytes:
         raise UsageError(f"{tensor.name} {list(tensor.shape)} takes {wanted_bytes} bytes, not {size_bytes}")
     return np.ctypeslib.as_array((ctypes.c_ubyte * size_bytes).from_address(address)).view(dtype).reshape(tensor.shape)
+
+
+class ProgramBorder:
+    """The inputs and outputs of one Program. Use it only on the context's thread; release() frees it."""
+
+    def __init__(self, program: Program, shaders: RepackingPrograms, wait_type: WaitType = "passive") -> None:
+        """`shaders` is of the same context, and outlives this."""
+        self._program, self._wait_type = program, wait_type
+        self._context, self._gl = program.context, program.context.gl
+        graph = program.compiled.graph
+        self._tensors = {
+            tensor: TensorBorder(shaders, program.range_of(tensor), program.compiled.tensor(tensor).name)
+            for tensor in dict.fromkeys((*graph.inputs, *graph.outputs))
+        }
+        for tensor in graph.inputs:
+            self._tensors[tensor].clear()
+        self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
+        self._bound_inputs: dict[int, Bound] = {}
+        self._bound_outputs: dict[int, Bound] = {}
+
+    # Running ------------------------------------------------------------------------------------------------------
+
+    def upload(self, tensor: int, address: int, size_bytes: int) -> None:
+        """An input from RAM: its values in the order and type of the file.
+
+        Raises UsageError for another size, for what is not finite, and for integers that float32 does not have.
+        """
+        own = self._program.compiled.tensor(tensor)
+        values = self._array_in_ram(tensor, address, size_bytes)
+        if own.dtype == "float32":
+            check_values(values, own)
+            self._tensors[tensor].upload(address)
+        else:
+            self._program.write(tensor, values)
+
+    def take(self, tensor: int, source: "ProgramBorder") -> None:
+        """An input from another program of this context, whose output it is. Raises UsageError for another shape."""
+        own, theirs = (border._program.compiled.tensor(tensor) for border in (self, source))
+        if (own.shape, own.dtype) != (theirs.shape, theirs.dtype):
+            raise UsageError(f"{own.name} is {own.dtype} {list(own.shape)}, not {theirs.dtype} {list(theirs.shape)}")
+        self._tensors[tensor].copy_from(source._tensors[tensor])
+
+    def run(self) -> None:
+        """One inference on the inputs as they are, bound ones from where they are bound; outputs likewise.
+
+        It returns before the GPU has finished, unless an output is bound and the wait type is to wait. Raises
+        UsageError, before anything is done, if an object that is bound is not there any more.
+        """
+        bound = *self._bound_inputs.items(), *self._bound_outputs.items()
+        for tensor, what in bound:
+            what.check(self._context, self._program.compiled.tensor(tensor))
+        if bound:
+            self._gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)  # the caller may have used them in any way
+        for tensor, what in self._bound_inputs.items():
+            self._tensors[tensor].read_bound(what)
+        self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH)
+        self._program.run()
+        for tensor, what in self._bound_outputs.items():
+            self._tensors[tensor].write_bound(what)
+        if self._bound_outputs:
+            self._gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)  # and may use them so again
+            wait_for_gpu(self._context, self._wait_type)
+        if bound:
+            self._context.check_errors(f"running {self._program.compiled.source.name} on what is bound to it")
+
+    def read(self, tensor: int, address: int, size_bytes: int) -> None:
+        """An output to RAM, in the order and type of the file; waits for the GPU. Raises UsageError, DeviceError."""
+        self.read_all([(tensor, address, size_bytes)])
+
+    def read_all(self, outputs: Sequence[tuple[int, int, int]]) -> None:
+        """The same for several, each as (tensor, address, size in bytes), waiting once."""
+        compiled = self._program.compiled
+        arrays = {tensor: self._array_in_ram(tensor, address, size) for tensor, address, size in outputs}
+        floats = [output for output in outputs if compiled.tensor(output[0]).dtype == "float32"]
+        spans = [self._tensors[tensor].array() for tensor, _, _ in floats]
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        wait_for_gpu(self._context, self._wait_type)
+        for (_, address, size_bytes), span in zip(floats, spans, strict=True):
+            self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, span.buffer)
+            self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, span.offset_bytes, size_bytes, address)
+        for tensor, values in arrays.items():
+            if values.dtype != np.float32:
+                values[...] = self._program.read(tensor)
+        self._context.check_errors(f"reading what {compiled.source.name} has computed")
+
+    # Binding ------------------------------------------------------------------------------------------------------
+
+    def bind_input(self, tensor: int, source: GlObject, layout: BufferLayout = "BHWC") -> None:
+        """From now on run() reads an input from a texture of its size, or from a buffer.
+
+        Row 0 of a texture is row 0 of the tensor; values are those that a shader reads from it. A buffer holds float32
+        in the order of BHWC, or as PHWC4 with zeros in the lanes behind the last channel. Raises UsageError.
+        """
+        self._bound_inputs[tensor] = self._bind(tensor, source, layout, is_written=False)
+
+    def bind_output(self, tensor: int, target: GlObject, layout: BufferLayout = "BHWC") -> None:
+        """From now on run() writes an output to a texture of its size, or to a buffer. Raises UsageError.
+
+        What 8 bits cannot hold is clamped to 0 and 1 and rounded, as OpenGL does.
+        """
+        self._bound_outputs[tensor] = self._bind(tensor, target, layout, is_written=True)
+
+    def unbind(self, tensor: int) -> None:
+        """From now on a tensor is in RAM again. Nothing happens to one that is not bound."""
+        self._bound_inputs.pop(tensor, None)
+        self._bound_outputs.pop(tensor, None)
+
+    def is_bound(self, tensor: int) -> bool:
+        """Whether run() reads or writes it where it is bound."""
+        return tensor in self._bound_inputs or tensor in self._bound_outputs
+
+    def release(self) -> None:
+        """Free all GL objects; a second call does nothing."""
+        for tensor in self._tensors.values():
+            tensor.release()
+        self._bound_inputs.clear()
+        self._bound_outputs.clear()
+
+    def _bind(self, tensor: int, given: GlObject, layout: BufferLayout, is_written: bool) -> Bound:
+        graph, what = self._program.compiled.graph, "output" if is_written else "input"
+        if tensor not in (graph.outputs if is_written else graph.inputs):
+            raise UsageError(f"tensor {tensor} is no {what} of what runs on the GPU")
+        return bound_object(self._context, self._program.compiled.tensor(tensor), given, layout, is_written)
+
+    def _array_in_ram(self, tensor: int, address: int, size_bytes: int) -> npt.NDArray[Any]:
+        """Memory as an array of a tensor's type and shape, made once: it takes longer than a read.
+
+        Raises UsageError for another size, or if there is none.
+        """
+        known = self._arrays.get(tensor)
+        if known is None or (address, size_bytes) != (known[0], known[1].nbytes):
+            known = self._arrays[tensor] = address, array_at(address, size_bytes, self._program.compiled.tensor(tensor))
+        return known[1]

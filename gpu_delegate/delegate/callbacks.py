@@ -49,7 +49,7 @@ class DelegateHandler(Protocol):
 
     def run_kernel(self, context: TfLiteContext, number: int) -> None: ...
 
-    def fetch(self, handle: int, tensor: TfLiteTensor) -> None:
+    def fetch(self, context: TfLiteContext, handle: int, tensor: TfLiteTensor) -> None:
         """Copy what a buffer handle stands for into the memory of its tensor."""
 
     def failed(self, error: BaseException) -> None:
@@ -115,7 +115,8 @@ class NativeDelegate:
         return self._status(address, lambda handler: handler.run_kernel(context, number))
 
     def _copy_from_buffer_handle(self, address: int, _delegate: int, handle: int, tensor: Any) -> int:
-        return self._status(address, lambda handler: handler.fetch(handle, tensor.contents))
+        context = TfLiteContext.from_address(address)
+        return self._status(address, lambda handler: handler.fetch(context, handle, tensor.contents))
 
     def _free_buffer_handle(self, _address: int, _delegate: int, handle: Any) -> None:
         handle.contents.value = NO_BUFFER_HANDLE  # what it stood for belongs to an operator

@@ -1,17 +1,20 @@
 """Options go in; a delegate comes out, with which TensorFlow Lite's interpreter has its operators run in OpenGL."""
 
+import contextlib
 import os
 import weakref
 from collections.abc import Mapping
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 import moderngl
 
 from ..device import COMPILE_BUDGET_S
-from ..errors import UsageError
-from ..layout import Precision
-from .application import Application, DelegatedPartition, model_bytes
+from ..errors import TexelflowError, UsageError
+from .application import Application
 from .callbacks import NativeDelegate
+from .options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
+from .planning import DelegatedPartition
+from .worker import open_worker
 
 
 class GpuDelegate:
@@ -20,52 +23,75 @@ class GpuDelegate:
         delegate = texelflow.GpuDelegate()
         interpreter = Interpreter(model_path="model.tflite", experimental_delegates=[delegate])
 
-    It belongs to one interpreter.
+    The interpreter then runs the operators that the GPU can compute there, as few partitions as possible, and the
+    others as before; it is used as before, from any thread. What the GPU cannot do ends in a RuntimeError of the
+    interpreter that holds the reason, and `error` is the exception behind it.
+
+    A delegate belongs to one interpreter, which keeps it alive. release(), or the end of a `with` block, frees what it
+    has in OpenGL; so does the end of the interpreter and of the delegate.
     """
 
     def __init__(
         self,
         *,
-        model: str | os.PathLike[str] | None = None,
+        model: str | os.PathLike[str] | bytes | None = None,
         context: moderngl.Context | None = None,
         strict: bool = False,
         is_precision_loss_allowed: bool = False,
-        inference_preference: str = "fast_single_answer",
-        inference_priority1: str = "max_precision",
-        inference_priority2: str = "auto",
-        inference_priority3: str = "auto",
+        inference_preference: InferencePreference = "fast_single_answer",
+        inference_priority1: InferencePriority = "max_precision",
+        inference_priority2: InferencePriority = "auto",
+        inference_priority3: InferencePriority = "auto",
         max_delegated_partitions: int | None = None,
         min_nodes_per_partition: int | None = None,
-        experimental_flags: tuple[str, ...] = ("enable_quant",),
+        experimental_flags: tuple[ExperimentalFlag, ...] = ("enable_quant",),
         wait_type: str = "passive",
         compile_budget_s: float = COMPILE_BUDGET_S,
         quiet: bool = False,
     ) -> None:
-        data = None if model is None else model_bytes(model)
-        precision: Precision = "fp16" if is_precision_loss_allowed else "fp32"
-        self._application = Application(
-            data, strict, precision, compile_budget_s, quiet, max_delegated_partitions, min_nodes_per_partition
-        )
+        """Options have TensorFlow Lite's names; docs/delegate.md says what each does here.
+
+        model: path or bytes of the model, where the runtime cannot tell its file.
+        context: one of moderngl's, current in this thread, to work in; the interpreter then belongs to this thread.
+        strict: whether the interpreter's constructor raises where the delegate cannot be applied; else one line says
+        why, and all runs on the CPU.
+        quiet: whether that line is left out, and those that say what stays on the CPU.
+
+        Raises UsageError for a wrong option, DeviceError where `context` is below OpenGL 4.3.
+        """
+        options = GpuDelegateOptions(
+            model, strict, is_precision_loss_allowed, inference_preference, inference_priority1, inference_priority2,
+            inference_priority3, max_delegated_partitions, min_nodes_per_partition, experimental_flags, wait_type,
+            compile_budget_s, quiet,
+        )  # fmt: skip
+        self._application = Application(options, None if context is None else open_worker(context))
         self._native = NativeDelegate(self._application)
-        self._is_used = False
-        self._finalizer = weakref.finalize(self, self._application.release)
+        self._is_given = False
+        weakref.finalize(self, _let_go, self._application)
 
     def _get_native_delegate_pointer(self) -> int:
-        """What the interpreter's constructor asks for. Raises UsageError at the second time."""
-        if self._is_used:
+        """What an interpreter's constructor asks for. Raises UsageError if another one has asked, or after release."""
+        if self._is_given:
             raise UsageError("a GpuDelegate belongs to one interpreter; make another one for another interpreter")
-        self._is_used = True
+        self._is_given = True
         return self._native.address
 
     @property
     def partitions(self) -> tuple[DelegatedPartition, ...]:
         """What runs on the GPU, in the order in which it runs."""
-        return self._application.partitions
+        model = self._application.model
+        return model.partitions if model else ()
 
     @property
     def reasons(self) -> Mapping[int, str]:
         """Why operators are left to the CPU, by their numbers in the file."""
-        return self._application.reasons
+        model = self._application.model
+        return model.found.reasons if model else MappingProxyType({})
+
+    @property
+    def summary(self) -> str:
+        """Who runs how many operators, in one line; which of the rest XNNPACK runs is known after the first run."""
+        return self._application.summary
 
     @property
     def renderer(self) -> str:
@@ -75,7 +101,7 @@ class GpuDelegate:
     @property
     def is_applied(self) -> bool:
         """Whether any operator runs on the GPU."""
-        return bool(self._application.partitions)
+        return bool(self.partitions)
 
     @property
     def error(self) -> BaseException | None:
@@ -83,8 +109,11 @@ class GpuDelegate:
         return self._application.error
 
     def release(self) -> None:
-        """Free all that it has in OpenGL: the interpreter cannot run any more. A second call does nothing."""
-        self._finalizer()
+        """Free all that it has in OpenGL: the interpreter cannot run any more. A second call does nothing.
+
+        Raises UsageError on a thread to which a context of the caller's does not belong.
+        """
+        self._application.release()
 
     def __enter__(self) -> "GpuDelegate":
         return self
@@ -93,3 +122,9 @@ class GpuDelegate:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _let_go(application: Application) -> None:
+    """Free what nobody will ask for again: at the end of Python its thread may be gone already."""
+    with contextlib.suppress(TexelflowError):
+        application.release()

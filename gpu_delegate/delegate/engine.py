@@ -9,8 +9,8 @@ from ..layout import Precision
 from ..program import CompiledGraph, compile_graph
 from ..runtime import Program, device_of
 from .border import ProgramBorder
-from .gl_thread import GlWorker
 from .repacking import RepackingPrograms
+from .worker import GlWorker
 
 
 class LoadedPartition:
@@ -78,11 +78,9 @@ class DelegateEngine:
             self._loaded.remove(loaded)
 
     def release(self) -> None:
-        """Free everything, and the worker. Raises as the worker's calls do; the worker is released in any case."""
-        try:
-            self.call(self._release_all)
-        finally:
-            self._worker.release()
+        """Free everything, and the worker. Raises as the worker's calls do, and frees nothing then."""
+        self.call(self._release_all)
+        self._worker.release()
 
     def _release_all(self, _: Context) -> None:
         while self._loaded:

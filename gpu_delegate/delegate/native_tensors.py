@@ -20,6 +20,12 @@ def tensor_at(context: TfLiteContext, index: int) -> TfLiteTensor:
     return found
 
 
+def number_of(context: TfLiteContext, tensor: TfLiteTensor) -> int:
+    """The index of a tensor of the context, by its place in memory."""
+    distance = ctypes.addressof(tensor) - ctypes.addressof(context.tensors.contents)
+    return distance // ctypes.sizeof(TfLiteTensor)
+
+
 def shape_at(context: TfLiteContext, index: int) -> Shape:
     """The shape that a tensor has now."""
     return integers_at(tensor_at(context, index).dims)

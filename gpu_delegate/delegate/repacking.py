@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from .. import opengl, program_log
 from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
 from ..context import Context, compile_compute
+from ..errors import DeviceError
 from ..kernel import Sides
 from ..layout import PHWC4, PLAIN, TEXEL_BYTES, MapShape, Storage, ceil_div
 from ..limits import Limits
@@ -39,31 +40,50 @@ def repacking_source(name: str, shape: MapShape, through_storage: bool) -> str:
     return fill(load(f"{name}.comp", defines), {"bindings": bindings})
 
 
-def repacking_grid(threads: int, slices: int, limits: Limits) -> Sides:
-    """Work-groups (x, y, z) for threads of each slice; where the device allows fewer, threads do several in turn."""
-    most_x, _, most_z = limits.work_group_count
-    return min(ceil_div(threads, GROUP), most_x), 1, min(slices, most_z)
+def repacking_grid(threads: int, limits: Limits) -> Sides:
+    """Work-groups (x, y, z) for that many threads, in rows where the device allows fewer in x. Raises DeviceError."""
+    most_x, most_y, _ = limits.work_group_count
+    groups = ceil_div(threads, GROUP)
+    across = min(groups, most_x)
+    rows = ceil_div(groups, across)
+    if rows > most_y:  # no device of OpenGL 4.3 has arenas of that size
+        raise DeviceError(f"a tensor of {threads} texels is too large: this device allows {most_x * most_y * GROUP}")
+    return across, rows, 1
 
 
 class RepackingPrograms:
-    """The compiled shaders of one context, shared by all tensors of equal shape. release() deletes them."""
+    """The compiled shaders of one context, shared by all tensors of equal shape, and a sampler for textures.
+
+    release() deletes them.
+    """
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self._programs: dict[str, int] = {}
+        self._sampler = 0
 
-    def get(self, name: str, shape: MapShape, through_storage: bool) -> int:
-        """The program; compiled if it is the first of its kind. Raises DeviceError."""
-        source = repacking_source(name, shape, through_storage)
+    def get(self, name: str, source: str) -> int:
+        """The program of a source; compiled if it is the first of its kind. Raises DeviceError."""
         if source not in self._programs:
             self._programs[source] = compile_compute(self.context, source, name)
         return self._programs[source]
+
+    def sampler(self) -> int:
+        """With it every texture is complete, whatever its own filter: mipmaps that it lacks are not asked for."""
+        if not self._sampler:
+            self._sampler = self.context.gl.generate("Samplers")
+            for name in (opengl.TEXTURE_MIN_FILTER, opengl.TEXTURE_MAG_FILTER):
+                self.context.gl.glSamplerParameteri(self._sampler, name, opengl.NEAREST)
+        return self._sampler
 
     def release(self) -> None:
         """Delete all; a second call does nothing."""
         for program in self._programs.values():
             self.context.gl.glDeleteProgram(program)
         self._programs.clear()
+        sampler, self._sampler = self._sampler, 0
+        if sampler:
+            self.context.gl.delete("Samplers", sampler)
 
 
 @dataclass(frozen=True)

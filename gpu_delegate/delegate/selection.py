@@ -96,7 +96,7 @@ def selection(
 def balances(found: CompiledPartitions) -> tuple[Balance, ...]:
     """That of each partition, with all others as they are."""
     graph = found.graph
-    on_gpu = _only_on_gpu(found)
+    on_gpu = kept_on_gpu(found.graph, found.partitions)
     return tuple(
         Balance(
             len(partition.computed),
@@ -110,13 +110,13 @@ def balances(found: CompiledPartitions) -> tuple[Balance, ...]:
     )
 
 
-def _only_on_gpu(found: CompiledPartitions) -> set[int]:
+def kept_on_gpu(graph: Graph, partitions: Iterable[Partition]) -> set[int]:
     """The tensors that partitions make and nothing but partitions reads."""
-    nodes = found.graph.nodes
-    computed = {number for partition in found.partitions for number in partition.computed}
+    nodes = graph.nodes
+    computed = {number for partition in partitions for number in partition.computed}
     made = {tensor for number in computed for tensor in nodes[number].outputs}
     others = {tensor for number, node in enumerate(nodes) if number not in computed for tensor in node.inputs}
-    return made - others - {*found.graph.outputs}
+    return made - others - {*graph.outputs}
 
 
 def _operator_bytes(graph: Graph, node: Node) -> int:

@@ -46,7 +46,7 @@ def join_moves(graph: Graph) -> tuple[Graph, Outcome]:
         while joined != last:  # what became a RESHAPE may follow another one
             last, joined = joined, _without_order(graph, _joined(joined, made.get(joined.inputs[0])))
         source = joined.inputs[0]
-        made[node.outputs[0]] = made.get(source, joined) if _is_identity(graph, joined) else joined
+        made[node.outputs[0]] = made.get(source, joined) if is_identity(graph, joined) else joined
         if joined != node:
             edit.replace(node, joined)
     return edit.finish()
@@ -75,7 +75,7 @@ def remove_identities(graph: Graph) -> tuple[Graph, Outcome]:
     """Remove what changes nothing: moves to the same place, windows of one pixel, sums with zero."""
     edit = Rewriter(graph)
     for node in graph.nodes:
-        if not _is_identity(graph, node):
+        if not is_identity(graph, node):
             continue
         if node.outputs[0] in graph.outputs:
             edit.decline(f"{graph.tensors[node.outputs[0]].name} is an output of the model")
@@ -84,7 +84,7 @@ def remove_identities(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
-def _is_identity(graph: Graph, node: Node) -> bool:
+def is_identity(graph: Graph, node: Node) -> bool:
     """Whether the output is the first input."""
     attributes, tensors = node.attributes, graph.tensors
     if not node.inputs or tensors[node.inputs[0]].shape != tensors[node.outputs[0]].shape:

@@ -26,7 +26,15 @@ from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_op
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name
 
-__all__ = ["MAX_OPERATORS", "SUPPORTED_OPS", "load_model", "printable_name", "read_model"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "MAX_OPERATORS",
+    "SUPPORTED_OPS",
+    "load_model",
+    "model_file_bytes",
+    "printable_name",
+    "read_model",
+]
 
 MAX_FILE_BYTES = 1 << 31
 MAX_ALL_OPERANDS = 1 << 20  # of all operators together: in a malicious file they may share one vector
@@ -36,6 +44,11 @@ CUSTOM: int = tflite.BuiltinOperator.CUSTOM
 
 def load_model(path: str | os.PathLike[str]) -> Graph:
     """The graph of a .tflite file, named after it. Raises ModelError."""
+    return read_model(model_file_bytes(path), Path(path).stem)
+
+
+def model_file_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a .tflite file. Raises ModelError."""
     file = Path(path)
     shown = printable_name(str(path))
     try:
@@ -45,10 +58,9 @@ def load_model(path: str | os.PathLike[str]) -> Graph:
             raise ModelError(f"{shown}: not a file; give the path of a .tflite model")
         if file.stat().st_size > MAX_FILE_BYTES:
             raise ModelError(f"{shown}: larger than {MAX_FILE_BYTES >> 30} GiB, which no model here needs")
-        data = file.read_bytes()
+        return file.read_bytes()
     except (OSError, ValueError) as error:
         raise ModelError(f"{shown}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    return read_model(data, file.stem)
 
 
 def read_model(data: bytes, name: str = "model") -> Graph:

@@ -3,6 +3,7 @@
     python -m tests.models                                 # the catalogue and the published networks
     python -m tests.models selfie mobilenet-v1             # these alone
     python -m tests.models --folder DIR --json models.json # files of another folder, too; all figures
+    python -m tests.models --delegate                      # through TensorFlow Lite's interpreter with the delegate
 
 Every model runs in a process of its own, which may take 4 GiB and 15 minutes.
 """
@@ -11,22 +12,24 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tests.fuzz.children import in_child
-from tests.models.measure import Target, measure
+from tests.models.delegated import DELEGATE_COLUMNS, MOST_ERROR, delegate_row, is_delegated_right, measure_delegated
+from tests.models.measure import ROUND_S, Target, measure
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.networks import NETWORKS, write_network
 
-MOST_ERROR = 1e-3  # of an output's range or magnitude, against one of TensorFlow Lite's two sets of kernels
 MOST_BYTES, MOST_S = 4 << 30, 900.0
 NETWORK_FOLDER = Path("build", "networks")
 # Ops that no runtime but MediaPipe's has: those models run in part.
 CUSTOM = ("Landmarks2TransformMatrix", "TransformTensorBilinear", "TransformLandmarks")
 LEFT: Mapping[str, tuple[str, ...]] = MappingProxyType({"face-landmark-attention": CUSTOM})
+Measure = Callable[[Target, float], dict[str, Any]]  # the figures, with so many seconds for a round of timing
 COLUMNS = (
     *(
         "model",
@@ -57,9 +60,9 @@ def targets(names: Sequence[str], folder: Path | None) -> Iterator[Target]:
             yield Target(path.stem, path)
 
 
-def measured(target: Target) -> dict[str, Any]:
+def measured(target: Target, measure_one: Measure = measure) -> dict[str, Any]:
     """The figures of one model, from a process of its own; `reason` says how it failed."""
-    ending = in_child(lambda: _without_cache(target), MOST_S, MOST_BYTES)
+    ending = in_child(lambda: _without_cache(target, measure_one), MOST_S, MOST_BYTES)
     if ending.how == "text":
         figures: dict[str, Any] = json.loads(ending.text)
     else:
@@ -67,9 +70,9 @@ def measured(target: Target) -> dict[str, Any]:
     return figures | {"seconds": round(ending.seconds), "most_mib": ending.most_bytes >> 20}
 
 
-def _without_cache(target: Target) -> str:
+def _without_cache(target: Target, measure_one: Measure) -> str:
     os.environ["MESA_SHADER_CACHE_DISABLE"] = "true"  # Mesa reads it when a context is opened
-    return json.dumps(measure(target))
+    return json.dumps(measure_one(target, ROUND_S))
 
 
 def is_right(target: Target, figures: Mapping[str, Any]) -> bool:
@@ -107,19 +110,35 @@ def row(figures: Mapping[str, Any]) -> tuple[object, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a model is run, and what is shown of it."""
+
+    measure: Measure
+    is_right: Callable[[Target, Mapping[str, Any]], bool]
+    columns: Sequence[str]
+    row: Callable[[Mapping[str, Any]], tuple[object, ...]]
+
+
+AS_A_PROGRAM = Way(measure, is_right, COLUMNS, row)
+THROUGH_THE_DELEGATE = Way(measure_delegated, is_delegated_right, DELEGATE_COLUMNS, delegate_row)
+
+
 def main() -> int:
     """Measure the models that were named, or all."""
     parser = argparse.ArgumentParser(prog="python -m tests.models", description="Check and time real models.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join([*CATALOGUE, *NETWORKS])}")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="further .tflite files")
+    parser.add_argument("--delegate", action="store_true", help="through the interpreter with the delegate")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
     options = parser.parse_args()
+    way = THROUGH_THE_DELEGATE if options.delegate else AS_A_PROGRAM
     chosen, found, wrong = list(targets(options.names, options.folder)), [], 0
     for number, target in enumerate(chosen, 1):
         print(f"{number}/{len(chosen)} {target.name}", file=sys.stderr, flush=True)
-        found.append(measured(target))
-        wrong += not is_right(target, found[-1])
-    print(markdown([COLUMNS, ("---",) * len(COLUMNS), *map(row, found)]))
+        found.append(measured(target, way.measure))
+        wrong += not way.is_right(target, found[-1])
+    print(markdown([way.columns, ("---",) * len(way.columns), *map(way.row, found)]))
     for figures in found:
         if figures["reason"]:
             left = ", ".join(f"{op} {count}" for op, count in figures.get("left", {}).items())

@@ -61,13 +61,13 @@ def measure(target: Target, round_s: float = ROUND_S) -> dict[str, Any]:
     except TexelflowError as error:
         figures["reason"] = str(error)
     try:
-        cpu, shapes = _cpu(target.path, graph)
+        cpu, shapes = interpreted(target.path, graph)
     except (ValueError, RuntimeError, TexelflowError) as error:
         said = " ".join(str(error).split())[:200]
         return figures | {"reason": figures["reason"] or f"nothing to compare with: {said}"}
-    inputs = inputs_for(shapes, _range(target))
+    inputs = inputs_for(shapes, input_range(target))
     if graph is None:
-        return figures | {"xnnpack_ms": _rounds(round_s, lambda: cpu(inputs[0]))[0]}
+        return figures | {"xnnpack_ms": rounds_ms(round_s, lambda: cpu(inputs[0]))[0]}
     with open_context() as context:
         return figures | _on_gpu(graph, cpu, inputs, context, round_s)
 
@@ -98,20 +98,20 @@ def _on_gpu(graph: Graph, cpu: Cpu, inputs: Sequence[list[Floats]], context: Con
     try:
         compiled = compile_graph(graph, device_of(context))
     except TexelflowError as error:
-        return {"reason": str(error), "xnnpack_ms": _rounds(round_s, lambda: cpu(inputs[0]))[0]}
+        return {"reason": str(error), "xnnpack_ms": rounds_ms(round_s, lambda: cpu(inputs[0]))[0]}
     plan_s = process_time() - start_s
     with Program(context, compiled) as program:
         compile_s = process_time() - start_s
         wanted = [cpu(given) for given in inputs]
         found = [run(program, given) for given in inputs]
-        gpu_ms, cpu_ms = _rounds(round_s, lambda: _finish(program, context), lambda: cpu(inputs[0]))
+        gpu_ms, cpu_ms = rounds_ms(round_s, lambda: _finish(program, context), lambda: cpu(inputs[0]))
         each_ms = time_dispatches(program, 3).least_ms
-    plain = _own_kernels(graph, inputs)
+    plain = own_kernels(graph, inputs)
     macs = sum(kernel.macs for kernel in compiled.kernels)
     return {
-        "error": _worst(found, wanted),
-        "own_error": _worst(found, plain),
-        "cpu_error": _worst(plain, wanted),
+        "error": worst_error(found, wanted),
+        "own_error": worst_error(found, plain),
+        "cpu_error": worst_error(plain, wanted),
         "partitions": 1,
         "dispatches": len(compiled.kernels),
         "plan_s": round(plan_s, 2),
@@ -129,13 +129,15 @@ def _on_gpu(graph: Graph, cpu: Cpu, inputs: Sequence[list[Floats]], context: Con
     }
 
 
-def _own_kernels(graph: Graph, inputs: Sequence[list[Floats]]) -> list[list[Floats]]:
+def own_kernels(graph: Graph, inputs: Sequence[list[Floats]]) -> list[list[Floats]]:
     """The outputs of TensorFlow Lite's kernels without XNNPACK, which add in another order."""
     plain = Reference(graph, len(os.sched_getaffinity(0)), keep_all_tensors=True)
-    return [[np.asarray(out, np.float32) for out in plain.run(given)] for given in inputs]
+    dtypes = plain.input_dtypes
+    typed = [[values.astype(dtype) for values, dtype in zip(given, dtypes, strict=True)] for given in inputs]
+    return [[np.asarray(out, np.float32) for out in plain.run(given)] for given in typed]
 
 
-def _worst(found: Sequence[Sequence[Floats]], wanted: Sequence[Sequence[Floats]]) -> float:
+def worst_error(found: Sequence[Sequence[Floats]], wanted: Sequence[Sequence[Floats]]) -> float:
     return max(error_of(one, right) for one, right in zip(found, wanted, strict=True))
 
 
@@ -144,7 +146,7 @@ def _finish(program: Program, context: Context) -> None:
     context.gl.glFinish()
 
 
-def _rounds(round_s: float, *works: Callable[[], object]) -> list[float]:
+def rounds_ms(round_s: float, *works: Callable[[], object]) -> list[float]:
     """Milliseconds of each, round by round in turn: the median of each round's least."""
     best: list[list[float]] = [[] for _ in works]
     for _ in range(ROUNDS):
@@ -176,7 +178,7 @@ def _slowest(compiled: CompiledGraph, each_ms: Sequence[float]) -> list[tuple[st
     return [(kernel.name[:60], round(ms, 2), round(kernel.macs / 1e6 / ms, 2)) for ms, kernel in found]
 
 
-def _cpu(path: Path, graph: Graph | None) -> tuple[Cpu, list[tuple[int, ...]]]:
+def interpreted(path: Path, graph: Graph | None) -> tuple[Cpu, list[tuple[int, ...]]]:
     """TensorFlow Lite on the file itself, and the shapes of its inputs. Raises ValueError where it lacks an op."""
     threads = len(os.sched_getaffinity(0))
     try:
@@ -198,7 +200,7 @@ def _cpu(path: Path, graph: Graph | None) -> tuple[Cpu, list[tuple[int, ...]]]:
     return infer, [tuple(int(size) for size in source["shape"]) for source in sources]
 
 
-def _range(target: Target) -> tuple[float, float]:
+def input_range(target: Target) -> tuple[float, float]:
     return target.input_range or read_metadata(target.path.read_bytes(), target.name).input_range or (-1.0, 1.0)
 
 

@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.faulty_models import FAULTS, Draw, Faulty, picture
 from tests.model_builder import ModelBuilder, selfie_like
 from tests.random_networks import random_network
 from tests.sketch import Sketch
+from texelflow.app.advice.moves import moves_of
 from texelflow.app.cli import main
 from texelflow.app.verbs.coverage import borders
 from texelflow.app.verbs.declines import alike
 from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
-from texelflow.app.verbs.moves import moves_of
 from texelflow.app.verbs.peaks import measure_peaks
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
@@ -234,6 +235,52 @@ def test_every_model_is_explained(
     assert [bool(report["dispatches"]) for report in reports] == [bool(outputs) for outputs in written]
 
 
+def faulty_file(tmp_path: Path, draw: Draw) -> str:
+    model, path = Sketch(0), tmp_path / "faulty.tflite"
+    draw(model)
+    path.write_bytes(model.build())
+    return str(path)
+
+
+@pytest.mark.parametrize("case", [case for case in FAULTS if case.name in ("RGB", "5 channels", "custom op", "RELU")])
+def test_the_verb_advises(case: Faulty, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["inspect", faulty_file(tmp_path, case.faulty), "--advise", "--tuning", "software"]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 120
+    assert main([*arguments, "--json"]) == 0
+    (advice,) = json.loads(capsys.readouterr().out)["advice"]
+    assert advice["kind"] == case.kind
+    words = " ".join(shown.split())
+    for said in (
+        advice["what"],
+        *([] if advice["is_free"] else [advice["why"], advice["change"], "times are unknown"]),
+    ):
+        assert said in words
+    assert ("costs nothing here" in words) == advice["is_free"] == (case.name == "RELU")
+    assert advice["cost"]["ms"] is None
+
+
+def test_a_model_without_faults_needs_no_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["inspect", faulty_file(tmp_path, picture(4, 4)), "--advise", "--tuning", "hardware"]
+    assert main(arguments) == 0
+    assert "nothing in this model costs more than it has to" in capsys.readouterr().out
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["advice"] == []
+    assert main(["inspect", arguments[1], "--tuning", "hardware", "--json"]) == 0
+    assert "advice" not in json.loads(capsys.readouterr().out)
+    assert main([*arguments, "--unfused"]) == 2
+    assert "leave --unfused out" in capsys.readouterr().err
+
+
+@pytest.mark.gl
+def test_advice_has_times_where_peaks_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", faulty_file(tmp_path, picture(3, 4)), "--advise", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (advice,) = found["advice"]
+    assert advice["cost"]["ms"] > 1e3 * found["peaks"]["dispatch_s"] > 0
+
+
 def test_what_crosses_a_border_is_counted() -> None:
     found = compile_partitions(read_model(partial_model()), SOFTWARE)
     size = 7 * 6 * 5 * 4
@@ -256,7 +303,7 @@ def test_every_move_has_a_way_and_a_reason() -> None:
     assert (moves["PAD"].way, moves["PAD"].why) == ("nothing", "pass merge_pad")
     assert moves["TRANSPOSE"].way == "kernel"
     assert "channels change their place" in moves["TRANSPOSE"].why
-    assert "an output of the model" in moves["TRANSPOSE"].why
+    assert "an output" in moves["TRANSPOSE"].why
     assert moves["TILE"].way == "read"
     assert "stay together" in moves["TILE"].why
     assert [compiled.kernels[number].name for number in moves["TILE"].kernels] == ["relu"]

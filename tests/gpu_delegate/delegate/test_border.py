@@ -75,7 +75,7 @@ def cramped(request: pytest.FixtureRequest, context: Context, monkeypatch: pytes
     limits = {
         "textures": context.limits,
         "storage": replace(context.limits, texture_buffer_texels=2),
-        "few groups": replace(context.limits, work_group_count=(2, 1, 2)),
+        "few groups": replace(context.limits, work_group_count=(2, 99, 1)),
     }
     monkeypatch.setattr(context, "limits", limits[request.param])
     return context

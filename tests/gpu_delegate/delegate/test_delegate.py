@@ -151,3 +151,24 @@ def test_sizes_that_an_operator_does_not_take() -> None:
     made.resize_tensor_input(0, (1, 4, 6, 3))
     made.allocate_tensors()
     np.testing.assert_array_equal(run(made, values)[0], np.maximum(values, 0).reshape(1, 24, 3))
+
+
+def kept() -> bytes:
+    """A graph in which one partition hands a tensor to another one that nothing on the CPU reads."""
+    builder = ModelBuilder()
+    shape = (1, 5, 6, 7)
+    y = builder.op("TANH", [builder.input(shape)], shape)
+    left = builder.op("NEG", [y], shape)
+    summed = builder.op("CUMSUM", [y, builder.constant(1, "int32")], shape)
+    builder.output(builder.op("ADD", [summed, left], shape))
+    return builder.build()
+
+
+def test_what_only_partitions_read_stays_on_the_gpu() -> None:
+    delegate = texelflow.GpuDelegate(min_nodes_per_partition=1, strict=True)
+    made, plain = interpreter(kept(), delegate), interpreter(kept())
+    for seed in range(2):
+        values = np.random.default_rng(seed).normal(0, 1, (1, 5, 6, 7)).astype(np.float32)
+        np.testing.assert_allclose(run(made, values)[0], run(plain, values)[0], atol=1e-5)
+    assert [partition.outputs for partition in delegate.partitions] == [(1, 2), (5,)]
+    assert delegate.summary == "3 of 4 operators on the GPU in 2 partitions (2 dispatches), 1 by builtin kernels"

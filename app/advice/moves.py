@@ -61,6 +61,12 @@ def _shared(node: Node) -> str:
     return "the bytes stay where they are"
 
 
+def refused_to_join(compiled: CompiledGraph, node: Node) -> str:
+    """Why a node is not in the kernel of what it reads, as fusion has it; "" if it was not asked, or did join."""
+    start = f"{node.op} -> {compiled.graph.tensors[node.outputs[0]].name}: "
+    return next((line.removeprefix(start) for line in compiled.declined if line.startswith(start)), "")
+
+
 class _Finder:
     """Finds the kernels of nodes."""
 
@@ -94,13 +100,13 @@ class _Finder:
     def _apart(self, node: Node) -> str:
         """Why no other node is in its kernel."""
         (out, *_), graph = node.outputs, self._compiled.graph
+        if reason := refused_to_join(self._compiled, node):
+            return f"it does not join what it reads: {reason}"
         if out in graph.outputs:
-            return "an output of the model"
+            return "an output"
         for reader in self._readers.get(out, ()):
-            name = graph.tensors[reader.outputs[0]].name
-            for declined in self._compiled.declined:
-                if declined.startswith(f"{reader.op} -> {name}: "):
-                    return f"{reader.op} does not join: {declined.partition(': ')[2]}"
+            if reason := refused_to_join(self._compiled, reader):
+                return f"{reader.op} does not join: {reason}"
         return "read by " + ", ".join(dict.fromkeys(reader.op for reader in self._readers.get(out, ())))
 
     def _reading(self, node: Node) -> set[int]:

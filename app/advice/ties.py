@@ -1,0 +1,221 @@
+"""A graph goes in; the sizes that can only change together come out: channels of tensors and sides of weights.
+
+A convolution's outputs, its bias and what reads them must agree, and so on through the ops that keep channels. What an
+op that is not known here reads or writes keeps its size, and so do inputs and outputs of the model. A PAD of channels
+ties nothing: it adds as many as are missing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from texelflow.gpu_delegate.graph import (
+    ABSENT,
+    Concatenation,
+    DepthwiseConv2D,
+    Graph,
+    Node,
+    Opaque,
+    Pad,
+    Pool2D,
+    Reduce,
+    Resize,
+    Tensor,
+)
+from texelflow.gpu_delegate.nodes import is_elementwise
+
+from .fault import replaced
+
+Side = tuple[int, int]  # a tensor and one of its dimensions
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Sides of one size, which can be changed."""
+
+    size: int
+    sides: tuple[Side, ...]
+
+
+def find_ties(graph: Graph) -> tuple[Tie, ...]:
+    """All of them that hold channels of computed tensors."""
+    joined = _Joined()
+    for tensor in (*graph.inputs, *graph.outputs):
+        joined.keep(_all_sides(graph.tensors[tensor]))
+    for node in graph.nodes:
+        tied = None if isinstance(node.attributes, Opaque) else _tied(graph, node)
+        if tied is None:
+            for tensor in _used(node):
+                joined.keep(_all_sides(graph.tensors[tensor]))
+        for pair in tied or ():
+            joined.join(*pair)
+    return tuple(tie for sides in joined.groups() if (tie := _tie(graph, sides)))
+
+
+def with_sizes(graph: Graph, sizes: Mapping[Tie, int]) -> Graph | None:
+    """The graph with other sizes for some ties; constants are cut off or repeated, which tells what it costs.
+
+    None where a PAD of channels would have to take some away.
+    """
+    tensors = dict(graph.tensors)
+    for tie, size in sizes.items():
+        for tensor, side in tie.sides:
+            tensors[tensor] = _resized(tensors[tensor], side, size)
+    changed = replace(graph, tensors=MappingProxyType(tensors), original=b"")
+    pads = {number: _refilled(changed, node) for number, node in enumerate(graph.nodes) if _adds_channels(node)}
+    return None if None in pads.values() else replaced(changed, {k: node for k, node in pads.items() if node})
+
+
+def channels(tensor: Tensor) -> Side:
+    """The dimension of a tensor that has its channels, the last."""
+    return tensor.index, len(tensor.shape) - 1
+
+
+class _Joined:
+    """Sets of sides, united step by step."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Side, Side] = {}
+        self._kept: set[Side] = set()
+
+    def find(self, side: Side) -> Side:
+        root = side
+        while (parent := self._parent.setdefault(root, root)) != root:
+            root = parent
+        while side != root:
+            self._parent[side], side = root, self._parent[side]
+        return root
+
+    def join(self, one: Side, other: Side) -> None:
+        self._parent[self.find(one)] = self.find(other)
+
+    def keep(self, sides: Iterable[Side]) -> None:
+        """These cannot change."""
+        for side in sides:
+            self._kept.add(self.find(side))
+
+    def groups(self) -> list[list[Side]]:
+        """The sets of sides that can change."""
+        kept, found = {self.find(side) for side in self._kept}, dict[Side, list[Side]]()
+        for side in self._parent:
+            if (root := self.find(side)) not in kept:
+                found.setdefault(root, []).append(side)
+        return list(found.values())
+
+
+def _tie(graph: Graph, sides: list[Side]) -> Tie | None:
+    """Sides as a tie: of one size, channels of computed tensors, and whatever of constants."""
+    computed = [side for side in sides if not graph.tensors[side[0]].is_constant]
+    weights = {out for node in graph.nodes if node.op in _UNPACKED for out in node.outputs}
+    maps = [side for side in computed if side[0] not in weights]
+    sizes = {graph.tensors[tensor].shape[side] for tensor, side in sides}
+    whole = all(side == channels(graph.tensors[side[0]]) for side in maps)
+    return Tie(sizes.pop(), tuple(sorted(sides))) if maps and whole and len(sizes) == 1 else None
+
+
+_UNPACKED = ("DEQUANTIZE", "DENSIFY")  # constants in another form
+
+
+def _tied(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
+    """The sides that a node ties to each other; None if nothing is known of it."""
+    rule = next((rule for applies, rule in _RULES if applies(node)), None)
+    return rule(graph, node) if rule else None
+
+
+def _used(node: Node) -> list[int]:
+    return [tensor for tensor in (*node.inputs, *node.outputs) if tensor != ABSENT]
+
+
+def _all_sides(tensor: Tensor) -> list[Side]:
+    return [(tensor.index, side) for side in range(len(tensor.shape))]
+
+
+def _of_convolution(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
+    """Weights are OHWI or OI."""
+    x, weights, out = (graph.tensors[i] for i in (*node.inputs[:2], node.outputs[0]))
+    if x.shape[-1] != weights.shape[-1]:
+        return None  # groups
+    outputs = (weights.index, 0)
+    return [(channels(x), channels(weights)), (outputs, channels(out)), *_of_bias(graph, node, outputs)]
+
+
+def _of_depthwise(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
+    """Weights are 1HWC."""
+    if not isinstance(node.attributes, DepthwiseConv2D) or node.attributes.multiplier != 1:
+        return None
+    x, weights, out = (channels(graph.tensors[i]) for i in (*node.inputs[:2], node.outputs[0]))
+    return [(x, weights), (x, out), *_of_bias(graph, node, x)]
+
+
+def _of_bias(graph: Graph, node: Node, outputs: Side) -> list[tuple[Side, Side]]:
+    bias = node.inputs[2] if len(node.inputs) > 2 else ABSENT
+    return [] if bias == ABSENT else [(channels(graph.tensors[bias]), outputs)]
+
+
+def _of_elementwise(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
+    """Dimensions of the output's size; operands of size 1 are repeated."""
+    (out,), found = [graph.tensors[i] for i in node.outputs], list[tuple[Side, Side]]()
+    for tensor in (graph.tensors[i] for i in node.inputs):
+        for back in range(1, 1 + len(tensor.shape)):
+            if tensor.shape[-back] == out.shape[-back]:
+                found.append(((tensor.index, len(tensor.shape) - back), (out.index, len(out.shape) - back)))
+            elif tensor.shape[-back] != 1:
+                return None
+    return found
+
+
+def _of_channels(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
+    """Ops that keep channels, whatever they do with rows and columns."""
+    out = graph.tensors[node.outputs[0]]
+    data = [graph.tensors[i] for i in node.inputs]
+    if not out.shape or any(not tensor.shape or tensor.shape[-1] != out.shape[-1] for tensor in data):
+        return None
+    return [(channels(tensor), channels(out)) for tensor in data]
+
+
+def _keeps_channels(node: Node) -> bool:
+    match node.attributes:
+        case Pool2D() | Resize():
+            return True
+        case Pad(amounts):
+            return amounts[-1] == (0, 0)
+        case Reduce(axes, keep_dims):
+            return keep_dims and axes in ((1, 2), (1,), (2,))
+    return isinstance(node.attributes, Concatenation) or node.op in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+
+
+def _adds_channels(node: Node) -> bool:
+    """A PAD of channels behind those of its input."""
+    return isinstance(node.attributes, Pad) and node.attributes.amounts[-1][0] == 0 < node.attributes.amounts[-1][1]
+
+
+def _of_nothing(graph: Graph, node: Node) -> list[tuple[Side, Side]]:
+    return []
+
+
+def _refilled(graph: Graph, node: Node) -> Node | None:
+    """A PAD of channels that adds as many as its output has more; None if that has fewer."""
+    pad, (source, out) = node.attributes, (graph.tensors[t].shape[-1] for t in (node.inputs[0], node.outputs[0]))
+    assert isinstance(pad, Pad)
+    amounts = (*pad.amounts[:-1], (0, out - source))
+    return replace(node, attributes=replace(pad, amounts=amounts)) if out >= source else None
+
+
+_RULES: tuple[tuple[Callable[[Node], bool], Callable[[Graph, Node], list[tuple[Side, Side]] | None]], ...] = (
+    (lambda node: node.op == "DEPTHWISE_CONV_2D", _of_depthwise),
+    (lambda node: node.op in ("CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"), _of_convolution),
+    (lambda node: node.op == "Convolution2DTransposeBias", _of_convolution),
+    (is_elementwise, _of_elementwise),
+    (_adds_channels, _of_nothing),
+    (_keeps_channels, _of_channels),
+)
+
+
+def _resized(tensor: Tensor, side: int, size: int) -> Tensor:
+    shape = (*tensor.shape[:side], size, *tensor.shape[side + 1 :])
+    if tensor.data is None:
+        return replace(tensor, shape=shape)
+    places = np.arange(size) % tensor.shape[side]
+    return replace(tensor, shape=shape, data=np.take(tensor.data.reshape(tensor.shape), places, axis=side))

@@ -1,0 +1,104 @@
+"""A model's file, options and a device go in; the partitions that a delegate makes of it come out, without OpenGL."""
+
+from dataclasses import dataclass
+
+from ..compiled_partitions import CompiledPartitions, compile_partitions
+from ..device import Device
+from ..graph import Graph
+from ..partition import Partition, subgraph
+from ..program import CompiledGraph
+from ..reading.reader import read_model
+from .options import GpuDelegateOptions
+from .selection import DelegationRates, selection
+
+
+@dataclass(frozen=True)
+class DelegatedPartition:
+    """What the GPU computes as one operator of TensorFlow Lite."""
+
+    nodes: tuple[int, ...]  # operators by their numbers in the file, ascending
+    inputs: tuple[int, ...]  # tensors, as get_input_details()[k]["index"] numbers them
+    outputs: tuple[int, ...]
+    dispatches: int  # of one run, for the shapes in the file
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """A partition, and where the values of tensors go that cross its border."""
+
+    computed: frozenset[int]  # its operators that are computed at run time, by their numbers in the file
+    part: Graph  # as a graph of its own
+    compiled: CompiledGraph  # for the shapes in the file
+    share: float  # of the time for compilation
+    uploads: tuple[int, ...]  # inputs whose values are needed; of others the shapes are
+    downloads: tuple[int, ...]  # outputs that others than partitions read
+    kept: tuple[int, ...]  # outputs that partitions alone read
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return (*self.downloads, *self.kept)
+
+
+@dataclass(frozen=True)
+class DelegatedModel:
+    """All that is known of a model before TensorFlow Lite says which shapes it has."""
+
+    file: bytes
+    found: CompiledPartitions
+    kernels: tuple[KernelPlan, ...]  # in the order in which they run
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """All operators that the delegate takes, ascending."""
+        return tuple(sorted(number for partition in self.found.partitions for number in partition.nodes))
+
+    @property
+    def partitions(self) -> tuple[DelegatedPartition, ...]:
+        return tuple(
+            DelegatedPartition(partition.nodes, partition.inputs, partition.outputs, len(compiled.kernels))
+            for partition, compiled in zip(self.found.partitions, self.found.compiled, strict=True)
+        )
+
+    def kernel_of(self, nodes: set[int]) -> KernelPlan | None:
+        """That of a group of operators as TensorFlow Lite has formed it: None if each of them is a constant.
+
+        Raises KeyError for a group that has not been planned.
+        """
+        constants = {number for partition in self.found.partitions for number in partition.constants}
+        if nodes <= constants:
+            return None
+        return {plan.computed: plan for plan in self.kernels}[frozenset(nodes - constants)]
+
+
+def plan_model(file: bytes, options: GpuDelegateOptions, device: Device, rates: DelegationRates) -> DelegatedModel:
+    """Read a model and compile its partitions. Raises ModelError for a file that is damaged."""
+    found = compile_partitions(
+        read_model(file), device, precision=options.precision, compile_budget_s=options.budget_s,
+        select=selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
+    )  # fmt: skip
+    graph, left = found.graph, found.reasons
+    elsewhere = {tensor for number in left for tensor in graph.nodes[number].inputs} | {*graph.outputs}
+    return DelegatedModel(
+        file,
+        found,
+        tuple(
+            _kernel_plan(graph, partition, compiled, len(graph.nodes) - len(left), elsewhere)
+            for partition, compiled in zip(found.partitions, found.compiled, strict=True)
+        ),
+    )
+
+
+def _kernel_plan(
+    graph: Graph, partition: Partition, compiled: CompiledGraph, taken: int, elsewhere: set[int]
+) -> KernelPlan:
+    """`taken` operators are in partitions; tensors `elsewhere` are read by others than these."""
+    read = {tensor for number in partition.computed for tensor in graph.nodes[number].inputs}
+    return KernelPlan(
+        frozenset(partition.computed),
+        subgraph(graph, partition),
+        compiled,
+        min(1.0, len(partition.nodes) / taken),
+        tuple(tensor for tensor in partition.inputs if tensor in read),
+        tuple(tensor for tensor in partition.outputs if tensor in elsewhere),
+        tuple(tensor for tensor in partition.outputs if tensor not in elsewhere),
+    )

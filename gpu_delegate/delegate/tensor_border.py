@@ -1,0 +1,177 @@
+"""An input or output of a Program goes in; other memory is copied into it or out of it, in one layout or the other.
+
+Whoever reads a tensor of a program by a shader, or writes it, issues the barriers between this and the program's run:
+here are those between the steps of one copy.
+"""
+
+import ctypes
+from dataclasses import dataclass
+
+from .. import opengl
+from ..hazards import STORAGE, TEXTURE_FETCH
+from ..layout import PHWC4, TEXEL_BYTES, ceil_div
+from ..opengl import BufferRange, BufferSpan
+from ..runtime import TensorRange
+from .gl_objects import Bound, BoundTexture
+from .repacking import (
+    PIXELS_OF_THREAD,
+    Repacking,
+    RepackingPrograms,
+    array_bytes,
+    is_array,
+    repacking_grid,
+    repacking_source,
+    staging_bytes,
+)
+from .texture_passes import tensor_to_texture, texture_to_tensor
+
+
+@dataclass(frozen=True)
+class _Staging:
+    """A buffer for a tensor in another layout, and a buffer texture over its texels, 0 where it has too many."""
+
+    span: BufferRange
+    texture: int
+
+
+class TensorBorder:
+    """One tensor. Use it only on the context's thread; release() frees what it has made."""
+
+    def __init__(self, shaders: RepackingPrograms, place: TensorRange, name: str) -> None:
+        self._shaders, self._context, self._gl = shaders, shaders.context, shaders.context.gl
+        self.place, self._name = place, name
+        self._staged: dict[str, _Staging] = {}  # by layout
+        self._repackings: dict[str, Repacking] = {}
+
+    # Into the tensor ----------------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Zeros everywhere: copies of arrays leave padding lanes as they are."""
+        place, zero = self.place, (ctypes.c_float * 1)(0.0)
+        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
+        span = opengl.COPY_WRITE_BUFFER, opengl.R32F, place.offset_bytes, place.size_bytes
+        self._gl.glClearBufferSubData(*span, opengl.RED, opengl.FLOAT, zero)
+
+    def upload(self, address: int) -> None:
+        """From an array of floats in RAM."""
+        target = self._array_target()
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
+        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, target.buffer)
+        self._gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, target.offset_bytes, target.size_bytes, address)
+        self._pack()
+
+    def copy_from(self, source: "TensorBorder") -> None:
+        """From the same tensor of another program in this context."""
+        if source.place.storage == self.place.storage:
+            self._copy(source.place, self.place)
+        else:
+            self._copy(source.array(), self._array_target())
+            self._pack()
+
+    def read_bound(self, bound: Bound) -> None:
+        """From what the caller has bound. Padding lanes of PHWC4 are to be zero there."""
+        if isinstance(bound, BoundTexture):
+            self._gl.glMemoryBarrier(STORAGE)  # kernels of the run before may still read what is written here
+            texture_to_tensor(self._shaders, bound.name, self.place)
+        elif bound.layout == "PHWC4":
+            self._copy(bound.span, self.place)
+        else:
+            self._copy(bound.span, self._array_target())
+            self._pack()
+
+    # Out of the tensor --------------------------------------------------------------------------------------------
+
+    def array(self) -> BufferRange:
+        """Where it lies as an array of floats, after repacking it if it does not lie so anyway."""
+        if self._is_array:
+            return self._array_target()
+        staging = self._staging("BHWC")
+        self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH)
+        self._repack("unpack_bhwc", self.place, self.place.texture, staging.span)
+        return self._array_target()
+
+    def write_bound(self, bound: Bound) -> None:
+        """To what the caller has bound."""
+        if isinstance(bound, BoundTexture):
+            self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH | opengl.SHADER_IMAGE_ACCESS_BARRIER_BIT)
+            tensor_to_texture(self._shaders, self.place, bound.name, bound.image_format)
+        else:
+            self._copy(self._packed() if bound.layout == "PHWC4" else self.array(), bound.span)
+
+    def release(self) -> None:
+        """Free all GL objects; a second call does nothing."""
+        for staging in self._staged.values():
+            self._gl.delete("Buffers", staging.span.buffer)
+            if staging.texture:
+                self._gl.delete("Textures", staging.texture)
+        self._staged.clear()
+        self._repackings.clear()
+
+    # Steps --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_array(self) -> bool:
+        return is_array(self.place.shape, self.place.storage)
+
+    def _array_target(self) -> BufferRange:
+        """Where it is written and read as an array of floats: the tensor itself, or a buffer to be repacked from."""
+        size_bytes = array_bytes(self.place.shape)
+        if self._is_array:
+            return BufferRange(self.place.buffer, self.place.offset_bytes, size_bytes)
+        return BufferRange(self._staging("BHWC").span.buffer, 0, size_bytes)
+
+    def _pack(self) -> None:
+        """From the array to the tensor, if they are two."""
+        if not self._is_array:
+            staging = self._staging("BHWC")
+            self._gl.glMemoryBarrier(STORAGE)  # kernels of the run before may still read what is written here
+            self._repack("pack_bhwc", staging.span, staging.texture, self.place)
+
+    def _packed(self) -> BufferSpan:
+        """Where it lies as PHWC4, after repacking it if it is a plain tensor."""
+        if self.place.storage == PHWC4:
+            return self.place
+        array, packed = self._staging("BHWC"), self._staging("PHWC4")
+        self._copy(self.place, array.span)
+        self._gl.glMemoryBarrier(STORAGE)
+        self._repack("pack_bhwc", array.span, array.texture, packed.span)
+        return packed.span
+
+    def _repack(self, name: str, source: BufferSpan, texture: int, target: BufferSpan) -> None:
+        if name not in self._repackings:
+            shape, is_packing = self.place.shape, name == "pack_bhwc"
+            threads = ceil_div(shape.pixels, PIXELS_OF_THREAD) * shape.slices if is_packing else shape.texels
+            grid = repacking_grid(threads, self._context.limits)
+            program = self._shaders.get(name, repacking_source(name, shape, through_storage=not texture))
+            self._repackings[name] = Repacking(name, program, grid, source, texture, target)
+        self._repackings[name].dispatch(self._context)
+
+    def _copy(self, source: BufferSpan, target: BufferSpan) -> None:
+        """Bytes of one buffer to another, as many as the smaller range has."""
+        gl, pair = self._gl, (opengl.COPY_READ_BUFFER, opengl.COPY_WRITE_BUFFER)
+        gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        for name, span in zip(pair, (source, target), strict=True):
+            gl.glBindBuffer(name, span.buffer)
+        size_bytes = min(source.size_bytes, target.size_bytes)
+        gl.glCopyBufferSubData(*pair, source.offset_bytes, target.offset_bytes, size_bytes)
+
+    def _staging(self, layout: str) -> _Staging:
+        if layout not in self._staged:
+            shape = self.place.shape
+            size_bytes = PHWC4.size_bytes(shape) if layout == "PHWC4" else staging_bytes(shape)
+            self._staged[layout] = self._new_buffer(size_bytes, f"{self._name} as {layout}")
+        return self._staged[layout]
+
+    def _new_buffer(self, size_bytes: int, label: str) -> _Staging:
+        """Raises DeviceError if there is no memory for it."""
+        gl, texture = self._gl, 0
+        buffer = gl.generate("Buffers")
+        gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, buffer)
+        gl.glBufferData(opengl.COPY_WRITE_BUFFER, size_bytes, None, opengl.DYNAMIC_COPY)
+        self._context.label(opengl.BUFFER, buffer, label)
+        if size_bytes // TEXEL_BYTES <= self._context.limits.texture_buffer_texels:
+            texture = gl.generate("Textures")
+            gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
+            gl.glTexBuffer(opengl.TEXTURE_BUFFER, opengl.RGBA32F, buffer)
+        self._context.check_errors(f"allocating {size_bytes} bytes for {label}")
+        return _Staging(BufferRange(buffer, 0, size_bytes), texture)

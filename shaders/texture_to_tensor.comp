@@ -1,0 +1,21 @@
+#version 430
+// A texture goes in, a tensor of its size in PHWC4 comes out: its first row is the tensor's, its red the first channel.
+#define GROUP 256
+#define WIDTH 8
+#define HEIGHT 8
+#define CHANNELS 3
+
+layout(local_size_x = GROUP) in;
+
+#include "vocabulary.glsl"
+
+//@ bindings
+layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
+//@ end
+layout(binding = 1) uniform sampler2D source;
+
+void main() {
+    uvec2 at = gl_GlobalInvocationID.xy;
+    int pixel = min(int(at.y * GROUP * gl_NumWorkGroups.x + at.x), WIDTH * HEIGHT - 1);
+    WRITE(out0, pixel, keep(texelFetch(source, ivec2(pixel % WIDTH, pixel / WIDTH), 0), CHANNELS));
+}

@@ -5,7 +5,7 @@ import os
 import sys
 
 from ..errors import ModelError, UnsupportedError, UsageError
-from .bound_tensors import Binding, check_bindable
+from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
@@ -31,7 +31,7 @@ class Application:
         self._kernels: dict[int, DelegateKernel | None] = {}  # None: a group of constants, which others compute
         self._last_number = 0
         self._others: OtherOperators | None = None
-        self._bindings: dict[tuple[int, bool], Binding] = {}  # by tensor, and whether as an output
+        self._bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
         self._is_of_caller = worker is not None
         self._is_released = False
         self.model: DelegatedModel | None = None
@@ -119,7 +119,7 @@ class Application:
 
     # What the caller asks for -------------------------------------------------------------------------------------
 
-    def bind(self, binding: Binding) -> None:
+    def bind(self, binding: TensorBinding) -> None:
         """Have a tensor's values come from an object of OpenGL, or go there. Raises UsageError."""
         if self._is_released:
             raise UsageError(RELEASED)

@@ -16,7 +16,7 @@ import contextlib
 import ctypes
 import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -52,40 +52,28 @@ class GuardedFunction:
         return ctypes.cast(self._function, kind)
 
 
-class _Call:
-    """What is known of the call at hand. After every exception step() goes on where it was."""
+@contextlib.contextmanager
+def postponed_signals() -> Iterator[None]:
+    """Within it signals wait; they come at its end."""
+    hold = _SignalHold()
+    try:
+        hold.take()
+        yield
+    finally:
+        hold.let_go()
+        for number in hold.came:
+            _thread.interrupt_main(number)
 
-    def __init__(self, work: Work, refuse: Refuse, failed: int, argument: int, waits: bool) -> None:
-        self._work, self._refuse, self._default, self._waits = work, refuse, argument, waits
+
+class _SignalHold:
+    """Has handlers take notes for a while. Each method does what is left of it, if it is called again."""
+
+    def __init__(self) -> None:
+        self.came: dict[int, None] = {}  # in order
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}  # that have been replaced
-        self._came: dict[int, None] = {}  # signals, in order
-        self.is_done, self.has_begun = True, False
-        self.argument, self.status, self.failed = argument, failed, failed
-        self.raised: BaseException | None = None  # by a handler, or because there is no room for another call
-        self.attempts = 0  # that ended in an exception
-        self.trips: tuple[object, ...] = ()
 
-    def step(self) -> None:
-        """Everything, or what is left of it."""
-        if not self.has_begun:
-            if self._waits:
-                self._hold()
-            self.has_begun, self.status = True, self.failed
-            if self.argument and isinstance(self.raised, KeyboardInterrupt | None):
-                self.status = self._work(self.argument)
-        self._let_go()
-        raised, self.raised = self.raised, None
-        if isinstance(raised, KeyboardInterrupt):
-            self._came[signal.SIGINT] = None
-        elif raised is not None:
-            self.status = self.failed
-            self._refuse(self.argument, raised)
-        self.trips = tuple(_TRIPS[number]() for number in self._came)
-        self._came.clear()
-        self.is_done, self.has_begun, self.argument, self.attempts = True, False, self._default, 0
-
-    def _hold(self) -> None:
-        """Have handlers take notes; only Python's main thread has any."""
+    def take(self) -> None:
+        """Only Python's main thread has handlers."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in _SIGNALS:
@@ -97,14 +85,46 @@ class _Call:
             with contextlib.suppress(ValueError):  # in an interpreter that is none of Python's main one
                 signal.signal(number, self._note)
 
-    def _note(self, number: int, _: FrameType | None) -> None:
-        self._came[number] = None
-
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
         for number, handler in tuple(self._handlers.items()):
             with contextlib.suppress(ValueError):
                 signal.signal(number, handler)
             del self._handlers[number]
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self.came[number] = None
+
+
+class _Call:
+    """What is known of the call at hand. After every exception step() goes on where it was."""
+
+    def __init__(self, work: Work, refuse: Refuse, failed: int, argument: int, waits: bool) -> None:
+        self._work, self._refuse, self._default, self._waits = work, refuse, argument, waits
+        self._hold = _SignalHold()
+        self.is_done, self.has_begun = True, False
+        self.argument, self.status, self.failed = argument, failed, failed
+        self.raised: BaseException | None = None  # by a handler, or because there is no room for another call
+        self.attempts = 0  # that ended in an exception
+        self.trips: tuple[object, ...] = ()
+
+    def step(self) -> None:
+        """Everything, or what is left of it."""
+        if not self.has_begun:
+            if self._waits:
+                self._hold.take()
+            self.has_begun, self.status = True, self.failed
+            if self.argument and isinstance(self.raised, KeyboardInterrupt | None):
+                self.status = self._work(self.argument)
+        self._hold.let_go()
+        raised, self.raised = self.raised, None
+        if isinstance(raised, KeyboardInterrupt):
+            self._hold.came[signal.SIGINT] = None
+        elif raised is not None:
+            self.status = self.failed
+            self._refuse(self.argument, raised)
+        self.trips = tuple(_TRIPS[number]() for number in self._hold.came)
+        self._hold.came.clear()
+        self.is_done, self.has_begun, self.argument, self.attempts = True, False, self._default, 0
 
 
 def _answers(call: _Call) -> Generator[int, int, None]:

@@ -62,7 +62,7 @@ def postponed_signals() -> Iterator[None]:
     finally:
         hold.let_go()
         for number in hold.came:
-            _thread.interrupt_main(number)
+            _thread.interrupt_main(signal.Signals(number))
 
 
 class _SignalHold:
@@ -160,7 +160,7 @@ def _answers(call: _Call) -> Generator[int, int, None]:
 
 def _trip(number: int) -> type:
     """Objects that tell Python of a signal when they are dropped, from C: whatever it calls it would look there."""
-    return type("Trip", (), {"__del__": staticmethod(partial(_thread.interrupt_main, number))})
+    return type("Trip", (), {"__del__": staticmethod(partial(_thread.interrupt_main, signal.Signals(number)))})
 
 
 _TRIPS = MappingProxyType({number: _trip(number) for number in _SIGNALS})

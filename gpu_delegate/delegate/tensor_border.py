@@ -31,6 +31,7 @@ class TensorBorder:
     def __init__(self, shaders: RepackingPrograms, place: TensorRange, name: str) -> None:
         self._shaders, self._context, self._gl = shaders, shaders.context, shaders.context.gl
         self.place, self._name = place, name
+        self._is_array, self._array_bytes = is_array(place.shape, place.storage), array_bytes(place.shape)
         self._staged: dict[str, _Staging] = {}  # by layout
 
     # Into the tensor ----------------------------------------------------------------------------------------------
@@ -98,16 +99,11 @@ class TensorBorder:
 
     # Steps --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _is_array(self) -> bool:
-        return is_array(self.place.shape, self.place.storage)
-
     def _array_target(self) -> BufferRange:
         """Where it is written and read as an array of floats: the tensor itself, or a buffer to be repacked from."""
-        size_bytes = array_bytes(self.place.shape)
         if self._is_array:
-            return BufferRange(self.place.buffer, self.place.offset_bytes, size_bytes)
-        return BufferRange(self._staging("BHWC").span.buffer, 0, size_bytes)
+            return BufferRange(self.place.buffer, self.place.offset_bytes, self._array_bytes)
+        return BufferRange(self._staging("BHWC").span.buffer, 0, self._array_bytes)
 
     def _pack(self) -> None:
         """From the array to the tensor, if they are two."""

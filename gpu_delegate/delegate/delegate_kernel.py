@@ -129,13 +129,16 @@ class DelegateKernel:
         self._engine.call(lambda _: bind(binding.index, binding.given, binding.layout))
 
     def _is_in_ram(self, index: int) -> bool:
-        return (index, True) not in self.bindings or index in self._read_on_cpu
+        """Whether an output is copied to TensorFlow Lite's memory."""
+        return index in self._read_on_cpu or (index in self.plan.downloads and (index, True) not in self.bindings)
 
     def _mark(self, context: TfLiteContext) -> None:
-        """Fill tensors with NaN, once, whose values go elsewhere."""
-        for index in self.plan.downloads:
+        """Fill floats with NaN, once, that stay on the GPU: whoever asks for them all the same gets no old values."""
+        for index in self.plan.outputs:
             if index not in self._is_nan and not self._is_in_ram(index):
-                array_at(*self._memory(context, index), self._tensor(index)).fill(np.nan)
+                values = array_at(*self._memory(context, index), self._tensor(index))
+                if values.dtype.kind == "f":
+                    values.fill(np.nan)
                 self._is_nan.add(index)
 
     def _memory(self, context: TfLiteContext, index: int) -> tuple[int, int]:

@@ -29,6 +29,7 @@ class Application:
         self._place = 0  # of the context that it is applied to
         self._loaded: dict[frozenset[int], LoadedPartition] = {}  # that no kernel has taken yet, by their operators
         self._kernels: dict[int, DelegateKernel | None] = {}  # None: a group of constants, which others compute
+        self._computed_by: dict[int, int] = {}  # by tensor: the number of the last kernel made that has it as an output
         self._last_number = 0
         self._others: OtherOperators | None = None
         self._bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
@@ -79,6 +80,7 @@ class Application:
             raise UnsupportedError(f"TensorFlow Lite has formed a group that is none of the plan: {nodes}") from None
         self._last_number += 1
         self._kernels[self._last_number] = self._kernel_for(plan) if plan else None
+        self._computed_by.update(dict.fromkeys(plan.outputs if plan else (), self._last_number))
         return self._last_number
 
     def free_kernel(self, number: int) -> None:
@@ -96,11 +98,8 @@ class Application:
         kernel = self._kernel(number)
         if kernel is None:
             return
-        stale = [(index, tensor_at(context, index)) for index in kernel.plan.uploads]
-        kernel.run(
-            context,
-            {index: self._source(tensor.buffer_handle, index) for index, tensor in stale if tensor.data_is_stale},
-        )
+        found = {index: self._source_of(context, index) for index in kernel.plan.uploads}
+        kernel.run(context, {index: source for index, source in found.items() if source is not None})
         for index in kernel.plan.kept:
             tensor = tensor_at(context, index)
             tensor.buffer_handle, tensor.data_is_stale = number, True
@@ -176,6 +175,13 @@ class Application:
         kernel = DelegateKernel(self._opened(), self.model.file, plan, loaded, on_cpu)
         kernel.bindings.update({key: binding for key, binding in self._bindings.items() if kernel.has(binding)})
         return kernel
+
+    def _source_of(self, context: TfLiteContext, index: int) -> DelegateKernel | None:
+        """The kernel that has computed a tensor, if one has. Raises UsageError for a handle of none."""
+        tensor = tensor_at(context, index)
+        if tensor.data_is_stale:
+            return self._source(tensor.buffer_handle, index)
+        return self._kernels.get(self._computed_by.get(index, 0))
 
     def _source(self, handle: int, index: int) -> DelegateKernel:
         """The kernel that has computed a tensor which is on the GPU alone. Raises UsageError for another handle."""

@@ -5,7 +5,7 @@ import ctypes
 import sys
 
 from ..errors import TexelflowError, UnsupportedError, UsageError
-from .bound_tensors import Binding, check_bindable
+from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
@@ -33,7 +33,7 @@ class Application:
         self._makers: dict[int, DelegateKernel] = {}  # of tensors
         self._last_number = 0
         self._others: OtherOperators | None = None
-        self._bindings: dict[tuple[int, bool], Binding] = {}  # by tensor, and whether as an output
+        self._bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
         self._is_of_caller = worker is not None
         self._is_released = False
         self.model: DelegatedModel | None = None
@@ -125,7 +125,7 @@ class Application:
 
     # What the caller asks for -------------------------------------------------------------------------------------
 
-    def bind(self, binding: Binding) -> None:
+    def bind(self, binding: TensorBinding) -> None:
         """Have a tensor's values come from an object of OpenGL, or go there. Raises UsageError."""
         if self._is_released:
             raise UsageError(RELEASED)

@@ -2,10 +2,10 @@
 
 A partition costs two copies over its border, a hand-over and its dispatches. It pays if the work that it takes over is
 worth that: its multiply-accumulates, the bytes that its operators would read and write one by one, and what handing
-it over in more pieces would add: a dispatch for each operator, copies of what partitions share on the GPU. What work is worth is the time that it takes: on the device
-itself, or on one thread of a CPU where that is slower, since a fast GPU does not make the work less worth handing over.
-Whether the CPU would be faster makes no difference: whoever adds the delegate has chosen the GPU. A model that runs
-there as a whole always pays.
+it over in more pieces would add: a dispatch for each operator, copies of what partitions share on the GPU. What work
+is worth is the time that it takes: on the device itself, or on one thread of a CPU where that is slower, since a fast
+GPU does not make the work less worth handing over. Whether the CPU would be faster makes no difference: whoever adds
+the delegate has chosen the GPU. A model that runs there as a whole always pays.
 
 Whoever compiles partitions asks again after each change (compiled_partitions.py), since operators that are left to the
 CPU cut the rest anew. Each answer leaves more operators behind, so this ends.

@@ -39,3 +39,12 @@ def test_a_constant_of_the_cpu_cuts_in_two_what_reads_it() -> None:
     weights = model.half(np.ones((1, 1, 1, 5)))
     model.output(model.binary("MUL", x, weights), model.unary("LOCAL_RESPONSE_NORMALIZATION", weights, radius=1))
     assert check_delegated(model.build(), 1) == Cut(nodes=2, partitions=2, kernels=2)
+
+
+def test_what_nothing_reads_is_a_group_without_outputs() -> None:
+    model = Sketch(0)
+    x = model.image(3, 4, 5)
+    y = model.op("CUMSUM", [x, model.constant(2, "int32")], model.shape(x))
+    model.unary("TANH", y)
+    model.output(y)
+    assert check_delegated(model.build(), 1) == Cut(nodes=1, partitions=1, kernels=1)

@@ -13,7 +13,7 @@ from typing import Any
 from texelflow.gpu_delegate.errors import CatalogueError, UsageError
 from texelflow.gpu_delegate.isolated_python import OURS, python_command
 
-from ..console import Console, one_line
+from ..console import Console, counted, one_line
 from ..models.catalogue import CATALOGUE, resolve
 from ..models.networks import NETWORKS
 from ..signals import StopFlag, exit_code, stop_flag
@@ -138,7 +138,7 @@ def table_rows(rows: Sequence[Row], threads: Sequence[str]) -> Iterator[tuple[st
 
 def table_columns(threads: Sequence[str]) -> tuple[str, ...]:
     """What is in each column; times are means."""
-    on_cpu = (f"CPU ms, {count} thread{'s' * (count != '1')}" for count in threads)
+    on_cpu = (f"CPU ms, {counted(int(count), 'thread')}" for count in threads)
     return ("model", "MMAC", "on the GPU", "dispatches", "GPU ms", "of peak", *on_cpu, "GPU speed-up", "reason")
 
 
@@ -176,8 +176,7 @@ def _where(gpu: Row | None) -> str:
     if "partitions" not in gpu:
         return "whole"
     taken = sum(map(len, gpu["partitions"]))
-    groups = len(gpu["partitions"])
-    return f"{taken} of {gpu['operators']} ops, {groups} partition{'s' * (groups != 1)}"
+    return f"{taken} of {counted(gpu['operators'], 'op')}, {counted(len(gpu['partitions']), 'partition')}"
 
 
 def _cell(figures: Row | None, name: str, form: str) -> str:

@@ -93,6 +93,8 @@ def _row(name: str, options: ModelTable, child: _Child, console: Console) -> Row
         found = _measured(child, ("bench", "model", *common, *on_cpu, "--", name))
         if isinstance(found, str):
             row["reasons"] += [found] if found not in row["reasons"] else []
+        elif threads is None and found.get("partitions") == []:  # the delegate has left all to the CPU
+            row["reasons"].append(found["delegation"])
         elif threads is None:
             row["gpu"] = found
         else:

@@ -66,6 +66,17 @@ def test_ctrl_c_keeps_the_rows_that_are_done(small: Path, monkeypatch: pytest.Mo
     assert rows[0]["gpu"]["count"] == rows[0]["cpu"]["1"]["count"] == 1
 
 
+def test_what_the_delegate_leaves_to_the_cpu_is_no_figure_of_the_gpu(
+    small: Path, monkeypatch: pytest.MonkeyPatch, texelflow: Command
+) -> None:
+    figures = {"partitions": [], "delegation": "none of 8", "operators": 8, "mean_ms": 1.5, "count": 1}
+    monkeypatch.setattr(model_table, "_PROGRAM", f"import json; print(json.dumps({figures}))")
+    (row,) = json.loads(texelflow("bench", "models", small, "--json").out)["models"]
+    assert row["gpu"] is None
+    assert row["reasons"] == ["none of 8"]
+    assert row["cpu"]["2"]["mean_ms"] == 1.5
+
+
 def test_what_hangs_is_ended(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_table, "PATIENCE_S", 0.05)
     monkeypatch.setattr(model_table, "_PROGRAM", "import time; time.sleep(60)")

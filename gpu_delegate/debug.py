@@ -1,7 +1,7 @@
 """The environment variable DEBUG goes in; the level of detail, lines on stderr and files come out.
 
-The table below tells users all that they need, and README.md repeats it. Values other than a digit from 0 to 5 are
-ignored, since other programs use a DEBUG of their own.
+The table below tells users all that they need, and CONTRIBUTING.md repeats it. Values other than a digit from 0 to 5
+are ignored, since other programs use a DEBUG of their own.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""A model that the GPU runs wholly goes in; the file of the same model with operators that it cannot run comes out."""
+"""A model that the GPU runs wholly goes in; the file of the same model with operators that it cannot run comes out.
+
+`segments` is such a model of few operators, each of them worth a GPU.
+"""
 
 from dataclasses import replace
 from types import MappingProxyType
@@ -6,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import tflite
 
+from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.graph import Graph, Node, Opaque, Tensor
 
@@ -14,6 +18,19 @@ REVERSE = Opaque(
     table="ReverseSequenceOptions",
     options=(("SeqDim", 2), ("BatchDim", 0)),
 )
+
+
+def segments(size: int = 48, channels: int = 16, seed: int = 0) -> bytes:
+    """A mask (1, size, size, 1) of a picture (1, size, size, 3), by convolutions with random weights."""
+    model, rng = ModelBuilder(), np.random.default_rng(seed)
+    x, depth = model.input((1, size, size, 3)), 3
+    for out, activation in ((channels, "RELU"), (channels, "RELU6"), (channels, "RELU"), (1, "NONE")):
+        weights = rng.normal(0, (2 / (9 * depth)) ** 0.5, (out, 3, 3, depth))
+        inputs = [x, model.constant(weights), model.constant(rng.normal(0, 0.1, out))]
+        x = model.op("CONV_2D", inputs, (1, size, size, out), padding="SAME", stride=(1, 1), activation=activation)
+        depth = out
+    model.output(model.op("LOGISTIC", [x], (1, size, size, 1)))
+    return model.build()
 
 
 def reversed_twice(graph: Graph, *places: float) -> bytes:

@@ -1,4 +1,4 @@
-"""Every example runs as it stands: a folder's masks, a webcam's window, a network inside a moderngl program."""
+"""Every example runs as it stands: masks of a folder, a webcam, a network in a moderngl program, the delegate."""
 
 import os
 import runpy
@@ -15,6 +15,7 @@ import pytest
 import texelflow
 from tests.clips import write_clip
 from tests.display import Display
+from tests.runtimes import RUNTIMES
 
 Frame = npt.NDArray[np.uint8]
 Example = Callable[..., tuple[int | str | None, str, str]]
@@ -52,7 +53,7 @@ def picture(frame_rgba: Frame, tmp_path: Path) -> Path:
 
 def test_every_example_is_tested_and_says_how_it_is_used(example: Example) -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
-        "masks_of_a_folder.py", "network_as_texture.py", "webcam.py",
+        "interpreter_with_delegate.py", "masks_of_a_folder.py", "network_as_texture.py", "webcam.py",
     }  # fmt: skip
     assert len((EXAMPLES / "webcam.py").read_text().splitlines()) <= 20
     assert example("network_as_texture.py")[0] == "usage: network_as_texture.py PICTURE RESULT.png [MODEL]"
@@ -85,6 +86,29 @@ def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, 
     assert np.ptp(drawn[around], axis=-1).mean() < 0.1  # grey, but at the very edges
     assert np.ptp(frame_rgba[..., :3][around].astype(int), axis=-1).mean() > 2  # which it was not
     assert str(example("network_as_texture.py", picture, result, "nowhere")[0]).startswith("'nowhere' is neither")
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("runtime_name", RUNTIMES)
+def test_interpreter_with_delegate(
+    example: Example,
+    picture: Path,
+    selfie_model: Path,
+    mask: npt.NDArray[np.float32],
+    runtime_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in set(RUNTIMES) - {runtime_name}:
+        monkeypatch.setitem(sys.modules, f"{name}.interpreter", None)  # as where it is not installed
+    result = picture.parent / "mask.png"
+    code, out, _ = example("interpreter_with_delegate.py", picture, result, selfie_model)
+    assert code == 0
+    assert "246" in out
+    grey = np.asarray(cv2.imread(str(result), cv2.IMREAD_GRAYSCALE)) / 255
+    assert np.abs(grey - mask).mean() < 0.01
+    nothing = example("interpreter_with_delegate.py", picture, result, picture)
+    assert str(nothing[0]).startswith("Model provided") or "Flatbuffer" in str(nothing[0])
+    assert str(example("interpreter_with_delegate.py")[0]).startswith("usage: ")
 
 
 def test_webcam(frame_rgba: Frame, tmp_path: Path, display: Display) -> None:

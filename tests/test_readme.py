@@ -16,9 +16,11 @@ import pytest
 
 from tests.commands import Command
 from tests.display import Display
+from tests.partial_models import reversed_twice, segments
 from texelflow import assets
 from texelflow.app.settings.config import dump
 from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.reading.reader import read_model
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -103,7 +105,7 @@ def test_make_target(line: str) -> None:
 
 @pytest.mark.gl
 def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
-    (code,) = blocks("python")
+    code, _ = blocks("python")
     tensor = cv2.resize(frame_rgba[..., :3], (256, 256)).astype(np.float32)[None] / np.float32(255)
     names: dict[str, Any] = {"image": frame_rgba, "tensor": tensor}
     exec(compile(code, "README.md", "exec"), names)
@@ -111,6 +113,31 @@ def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     assert names["result"].shape == (1, 256, 256, 1)
     assert names["mask"].mean() == pytest.approx(names["result"].mean(), abs=1e-3)
     assert names["mask"].max() > 0.9
+
+
+@pytest.mark.gl
+def test_python_that_adds_the_delegate(
+    runtime: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.tflite").write_bytes(reversed_twice(read_model(segments()), 0.25))
+    _, code = blocks("python")
+    assert len([line for line in code.splitlines() if line]) == 5
+    names: dict[str, Any] = {"Interpreter": runtime.Interpreter}
+    *lines, invoke = code.splitlines()
+    exec(compile("\n".join(lines), "README.md", "exec"), names)
+    assert len(names["delegate"].partitions) == 2
+    assert "the remaining 2 on the CPU" in capsys.readouterr().err
+    plain = runtime.Interpreter(model_path="model.tflite")
+    plain.allocate_tensors()
+    values = np.random.default_rng(0).random((1, 48, 48, 3), np.float32)
+    for interpreter in (names["interpreter"], plain):
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], values)
+    exec(compile(invoke, "README.md", "exec"), names)
+    plain.invoke()
+    found, expected = (each.get_tensor(each.get_output_details()[0]["index"]) for each in (names["interpreter"], plain))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert np.ptp(expected) > 0.1
 
 
 def test_files_exist() -> None:

@@ -31,7 +31,7 @@ MOST_DIFF_RUNS = 100_000
 
 
 @dataclass(frozen=True)
-class OutputError:
+class OutputDiff:
     """How far one output was from the reference's, over all runs."""
 
     number: int
@@ -48,7 +48,7 @@ class OutputError:
 
 
 @dataclass(frozen=True)
-class Latency:
+class RunLatency:
     """Of an interpreter's runs, without copying inputs and outputs."""
 
     avg_us: float
@@ -76,13 +76,13 @@ class OutputErrors:
         self.means.append(float(apart.mean()) if apart.size else 0.0)
         self.largest = float(np.maximum(self.largest, apart.max(initial=0)))  # keeps NaN
 
-    def result(self, number: int, tolerance: float) -> OutputError:
+    def result(self, number: int, tolerance: float) -> OutputDiff:
         """`tolerance` is of the larger of the reference's range and magnitude."""
         size = max(self.high - self.low, abs(self.low), abs(self.high)) if self.low <= self.high else 1.0
         means = np.array(self.means)
         with np.errstate(invalid="ignore"):  # of infinite errors
             mean, deviation = float(means.mean()), float(means.std())
-        return OutputError(
+        return OutputDiff(
             number, mean, deviation, float(means.min()), float(means.max()), self.largest, tolerance * size
         )
 
@@ -145,12 +145,16 @@ def _real(values: npt.NDArray[Any], graph: Graph, index: int) -> npt.NDArray[Any
     return dequantized(values, tensor) if tensor.quantization is not None else values
 
 
-def _latency(times_ms: Sequence[float]) -> Latency:
-    return Latency(float(np.mean(times_ms)) * 1e3, float(np.std(times_ms)) * 1e3)
+def _latency(times_ms: Sequence[float]) -> RunLatency:
+    return RunLatency(float(np.mean(times_ms)) * 1e3, float(np.std(times_ms)) * 1e3)
 
 
 def _figures(
-    subject: Subject, delegation: Delegation, runs: int, latencies: tuple[Latency, Latency], outputs: list[OutputError]
+    subject: Subject,
+    delegation: Delegation,
+    runs: int,
+    latencies: tuple[RunLatency, RunLatency],
+    outputs: list[OutputDiff],
 ) -> dict[str, Any]:
     """By the names of Inference Diff's results, where it has them; `latencies` are the reference's and the test's."""
     passed = not any(output.diverges for output in outputs)

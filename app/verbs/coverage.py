@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.graph import Graph, Opaque, Shape
 from texelflow.gpu_delegate.partition import border_bytes
-from texelflow.gpu_delegate.wording import counted
+from texelflow.gpu_delegate.wording import counted, number_ranges
+
+_MOST_GROUPS = 4  # of operators, in a line
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,21 @@ def summary(found: CompiledPartitions) -> str:
         if left
         else f"all {counted(total, 'operator')} {where}"
     )
+
+
+def delegate_line(found: CompiledPartitions, delegated: CompiledPartitions) -> str:
+    """What the delegate takes of what runs on the GPU, for a model that does not run wholly there."""
+    groups = [f"{len(partition.nodes)}: {number_ranges(partition.nodes)}" for partition in delegated.partitions]
+    if delegated.partitions == found.partitions:
+        return f"The delegate takes {'it' if len(groups) == 1 else 'all of them'}."
+    taken = sum(len(partition.nodes) for partition in delegated.partitions)
+    of_all = f"{taken} of {len(found.graph.nodes)} operators"
+    why = "the others cost more than the work that they take over"
+    if not groups:
+        return "The delegate takes none of them: a partition costs two copies, and these save less than that."
+    if len(groups) > _MOST_GROUPS:
+        return f"The delegate takes {of_all} in {len(groups)} partitions; {why}."
+    return f"The delegate takes {of_all} in {counted(len(groups), 'partition')} ({'; '.join(groups)}); {why}."
 
 
 def unknown_custom_ops(graph: Graph) -> tuple[str, ...]:

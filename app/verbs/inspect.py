@@ -3,16 +3,16 @@
 Every model is explained: what the GPU cannot take is named with the reason, and the rest is reported as it would run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, compile_partitions
+from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, Select, compile_partitions
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.delegate.report import op_lines
-from texelflow.gpu_delegate.delegate.selection import rates_of
+from texelflow.gpu_delegate.delegate.selection import DelegationRates, rates_of, selection
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.graph import Graph
@@ -29,7 +29,7 @@ from ..console import Console, counted
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
 from .advice_tables import show_advice
-from .coverage import borders, summary
+from .coverage import borders, delegate_line, summary
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
 from .peaks import measure_peaks
@@ -63,10 +63,14 @@ class _Machine:
     line: str
 
     @property
+    def delegation_rates(self) -> DelegationRates:
+        """What the delegate decides with."""
+        return rates_of(self.device.tuning == SOFTWARE.tuning)
+
+    @property
     def rates(self) -> RunRates | None:
         """What times are estimated with, if peaks were measured."""
-        hand_over_ms = rates_of(self.device.tuning == SOFTWARE.tuning).hand_over_ms
-        return RunRates(self.peaks, hand_over_ms) if self.peaks else None
+        return RunRates(self.peaks, self.delegation_rates.hand_over_ms) if self.peaks else None
 
 
 def run_inspect(model: str | None, options: InspectOptions, console: Console) -> int:
@@ -87,12 +91,12 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     graph = load_model(path)
     machine = _machine(options)
 
-    def compiled(graph: Graph) -> CompiledPartitions:
+    def compiled(graph: Graph, select: Select = lambda found: {}) -> CompiledPartitions:
         return compile_partitions(
-            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s
+            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s, select
         )
 
-    found = compiled(graph)
+    found, delegated = _with_delegate(lambda select: compiled(graph, select), machine.delegation_rates)
     alignment_bytes = machine.device.offset_alignment_bytes
     reports = [inspect_compiled(compiled, machine.peaks, alignment_bytes) for compiled in found.compiled]
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
@@ -100,11 +104,12 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     if options.json:
         more: dict[str, Any] = {} if advice is None else {"advice": [asdict(each) for each in advice]}
         more |= {"shaders": [*map(str, files)]} if files else {}
+        more["delegated"] = [partition.nodes for partition in delegated.partitions]
         console.json(_as_json(found, reports, machine, options) | more)
         return 0
     show_head(console, graph, machine.line, machine.peaks)
     if advice is None or not found.partitions:
-        _show(console, found, reports)
+        _show(console, found, delegated, reports)
     else:
         console.show("", summary(found))
         show_advice(console, graph, advice, machine.peaks is not None)
@@ -126,13 +131,30 @@ def _machine(options: InspectOptions) -> _Machine:
         return _Machine(SOFTWARE, None, f"planned for a software renderer, without measured peaks: {error}")
 
 
-def _show(console: Console, found: CompiledPartitions, reports: Sequence[Inspection]) -> None:
+def _with_delegate(
+    compiled: Callable[[Select], CompiledPartitions], rates: DelegationRates
+) -> tuple[CompiledPartitions, CompiledPartitions]:
+    """All that runs on the GPU, and what the delegate takes of it by default."""
+    seen, select = list[CompiledPartitions](), selection(rates)
+
+    def recorded(found: CompiledPartitions) -> Mapping[int, str]:
+        seen.append(found)
+        return select(found)
+
+    delegated = compiled(recorded)
+    return seen[0], delegated
+
+
+def _show(
+    console: Console, found: CompiledPartitions, delegated: CompiledPartitions, reports: Sequence[Inspection]
+) -> None:
     """What runs where, then the report of the largest partition."""
     show_coverage(console, found)
     if not reports:
         return
     if found.reasons:
         show_partitions(console, found, reports)
+        console.show(delegate_line(found, delegated))
     largest = max(range(len(reports)), key=lambda number: len(found.partitions[number].nodes))
     if len(reports) > 1:
         console.show("", f"What follows is about partition {largest}, the largest; --json has all of them.")

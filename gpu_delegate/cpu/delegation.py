@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..compiled_partitions import CONSTANT_OF_CPU
 from ..wording import counted
 
 
@@ -56,7 +57,7 @@ def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
     """
     partitions, reasons, error = delegate.partitions, delegate.reasons, delegate.error
     known = sum(len(partition.nodes) for partition in partitions) + len(reasons)
-    common = Counter(reasons.values()).most_common(1)
+    common = Counter(reason for reason in reasons.values() if reason != CONSTANT_OF_CPU).most_common(1)
     return Delegation(
         tuple(partition.nodes for partition in partitions),
         known or operators,

@@ -44,10 +44,10 @@ def _opened(
     answers: BinaryIO, model: AnyArray, options: InterpreterOptions, context: Context | None
 ) -> LocalInterpreter | None:
     try:
-        delegate = None
+        data, delegate = model.tobytes(), None
         if options.delegate is not None:
-            delegate = GpuDelegate(context=context.mgl if context else None, quiet=True, **options.delegate)
-        interpreter = LocalInterpreter(model.tobytes(), options, delegate)
+            delegate = GpuDelegate(model=data, context=context.mgl if context else None, quiet=True, **options.delegate)
+        interpreter = LocalInterpreter(data, options, delegate)
     except (TexelflowError, MemoryError) as error:
         _refuse(answers, error)
         return None

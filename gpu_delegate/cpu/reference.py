@@ -58,7 +58,7 @@ class Reference:
             self._interpreter = child = ChildInterpreter(model, options)
             self.process_id = child.process_id
         else:
-            made = None if delegate is None else GpuDelegate(quiet=True, **delegate)
+            made = None if delegate is None else GpuDelegate(model=model, quiet=True, **delegate)
             self._interpreter = LocalInterpreter(model, options, made)
         self._kept: dict[int, int] = {}
         if keep_all_tensors:

@@ -77,8 +77,8 @@ class TestLevels:
     def test_without_the_variable(self) -> None:
         assert level({}) == 0
 
-    def test_the_readme_has_the_table(self) -> None:
-        rows = re.findall(r"^\| ([1-5]) \| (.*) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    def test_a_document_has_the_table(self) -> None:
+        rows = re.findall(r"^\| ([1-5]) \| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M)
         assert [(int(number), what) for number, what in rows] == list(LEVELS.items())
 
     def test_0_shows_nothing(self, shown: Shown, tmp_path: Path) -> None:

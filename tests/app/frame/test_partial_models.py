@@ -12,8 +12,8 @@ import pytest
 import texelflow
 from tests.commands import Command
 from tests.live_stage import Script, Stage, Theatre
-from tests.model_builder import ModelBuilder, selfie_like
-from tests.partial_models import reversed_twice
+from tests.model_builder import ModelBuilder
+from tests.partial_models import reversed_twice, segments
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.app.verbs import check_clip
@@ -40,9 +40,9 @@ def partial_selfie(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small network of that kind."""
+    """A network of seven operators, of which two are no GPU's."""
     path = tmp_path_factory.mktemp("models") / "small.tflite"
-    path.write_bytes(reversed_twice(read_model(selfie_like(1, size=(48, 32))), 0.5))
+    path.write_bytes(reversed_twice(read_model(segments()), 0.25))
     return path
 
 

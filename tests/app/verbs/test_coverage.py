@@ -1,0 +1,46 @@
+"""`texelflow inspect` says which operators the delegate takes, and the delegate takes these."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Command
+from tests.model_builder import selfie_like
+from tests.partial_models import reversed_twice, segments
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.reading.reader import read_model
+
+TAKES = "The delegate takes "
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize(
+    ("whole", "place", "line"),
+    [
+        (segments(), 0.25, "all of them."),
+        (segments(), 0.5, "3 of 7 operators in 1 partition (3: 0-2); the others cost more than the work that"),
+        (selfie_like(1, size=(48, 32)), 0.5, "none of them: a partition costs two copies"),
+    ],
+    ids=["all", "some", "none"],
+)
+def test_what_the_delegate_takes(
+    whole: bytes, place: float, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = read_model(reversed_twice(read_model(whole), place))
+    (tmp_path / "model.tflite").write_bytes(reversed_twice(read_model(whole), place))
+    command, run = ("inspect", tmp_path / "model.tflite", "--no-peaks"), Command(capsys)
+    assert TAKES + line in run(*command).out
+    delegation = Reference(graph, delegate={}).delegation
+    assert delegation is not None
+    found = json.loads(run(*command, "--json").out)
+    assert found["delegated"] == [list(nodes) for nodes in delegation.partitions]
+    assert len(found["partitions"]) == 2
+
+
+def test_a_whole_model_needs_no_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.tflite").write_bytes(segments())
+    command, run = ("inspect", tmp_path / "model.tflite", "--tuning", "software"), Command(capsys)
+    assert TAKES not in run(*command).out
+    found = json.loads(run(*command, "--json").out)
+    assert found["delegated"] == found["partitions"] == [[0, 1, 2, 3, 4]]

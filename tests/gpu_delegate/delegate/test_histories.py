@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import texelflow
-from tests.gpu_delegate.delegate.test_delegate import any_size, kept, late_size, three_partitions
+from tests.delegate_models import any_size, kept, late_size, three_partitions
 from tests.runtimes import RUNTIMES
 
 pytestmark = pytest.mark.gl

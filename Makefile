@@ -5,6 +5,8 @@
 # make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
 # make models: the catalogue's models and published networks, GPU against CPU on 20 inputs, and what each takes, some
 #              minutes; MODELS=DIR for the .tflite files of a folder, too; figures in build/models.json
+# make delegate: the same models through TensorFlow Lite's interpreter with the delegate, and random networks of which
+#              the GPU lacks some ops, NETWORKS=500; figures in build/delegate.json
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
@@ -15,8 +17,9 @@ CASES := 1000
 KILLS := 100
 SEED := 0
 MODELS :=
+NETWORKS := 500
 
-.PHONY: setup system demo check lint test types soak sound fuzz models bench lock clean
+.PHONY: setup system demo check lint test types soak sound fuzz models delegate bench lock clean
 
 setup: $(STAMP)
 
@@ -65,6 +68,12 @@ fuzz: setup
 models: setup
 	@mkdir -p build
 	$(BIN)/python -m tests.models --json build/models.json $(if $(MODELS),--folder "$(MODELS)")
+
+delegate: setup
+	@.ci/setup tests
+	@mkdir -p build
+	TEXELFLOW_NETWORKS=0:$(NETWORKS) $(BIN)/pytest -q tests/gpu_delegate/delegate/test_random_partial.py
+	$(BIN)/python -m tests.models --delegate --json build/delegate.json $(if $(MODELS),--folder "$(MODELS)")
 
 bench: setup
 	$(BIN)/texelflow bench frame --model selfie --size 640x480

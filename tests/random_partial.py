@@ -118,7 +118,8 @@ class PartialNetwork(MovingNetwork):
         """A map of which GPU and CPU have the same bits."""
         maps = [index for index in self.inputs if len(self.shape(index)) == 4]
         if len(maps) < MOST_INPUTS_LOOKED_AT and self.chance(0.3):
-            return self.remember(self.image(*(self.below(9) for _ in range(3)), self.batch), 1.0)
+            height, width, channels = (self.below(9) for _ in range(3))
+            return self.remember(self.image(height, width, channels, self.batch), 1.0)
         return self.pick(maps)
 
     def with_places(self, x: int) -> int:
@@ -144,9 +145,10 @@ class PartialNetwork(MovingNetwork):
 
     def joint(self, x: int, y: int) -> int:
         """A map and another of any size, added."""
-        if self.shape(y)[1:3] != self.shape(x)[1:3]:
-            y = self.resize(y, self.shape(x)[1:3])
-        return self.binary("ADD", x, self.conv(y, self.shape(x)[3]))
+        _, height, width, channels = self.shape(x)
+        if self.shape(y)[1:3] != (height, width):
+            y = self.resize(y, (height, width))
+        return self.binary("ADD", x, self.conv(y, channels))
 
     # Constants ----------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
-from tests.models.__main__ import is_right, row
+from tests.models.__main__ import is_right, row, targets
+from tests.models.delegated import DELEGATE_COLUMNS, delegate_row, is_delegated_right, measure_delegated
 from tests.models.measure import RANDOM, REAL, Target, error_of, inputs_for, measure
 from tests.sketch import Sketch
 
@@ -36,6 +38,53 @@ def test_figures_of_a_model_with_an_op_that_nobody_has(tmp_path: Path) -> None:
     assert is_right(Target("odd", target.path, left=("NobodyHasThis",)), figures)
     assert not is_right(Target("odd", target.path, left=("NobodyHasThis", "NobodyEither")), figures)
     assert row(figures)[0] == "odd"
+
+
+def delegated_figures(model: Sketch, path: Path) -> dict[str, Any]:
+    path.write_bytes(model.build())
+    target = Target("small", path, (0.0, 1.0))
+    figures: dict[str, Any] = json.loads(json.dumps(measure_delegated(target, round_s=0)))
+    assert is_delegated_right(target, figures)
+    assert len(delegate_row(figures)) == len(DELEGATE_COLUMNS)
+    return figures
+
+
+@pytest.mark.gl
+def test_figures_of_a_model_through_the_delegate(tmp_path: Path) -> None:
+    """One that runs in part: what pays, and all that the GPU can take."""
+    model = Sketch(1)
+    x = model.conv(model.conv(model.image(24, 24, 8), 32, (3, 3)), 32, (3, 3))
+    x = model.op("CUMSUM", [x, model.constant(1, "int32")], model.shape(x))
+    model.output(model.unary("ABS", x))
+    figures = delegated_figures(model, tmp_path / "small.tflite")
+    assert figures["left"] == {"CUMSUM: an op that is not supported": 1}
+    assert (figures["partitions"], figures["nodes"]) == (1, 2)
+    assert (figures["all_partitions"], figures["all_nodes"]) == (2, 3)
+
+
+@pytest.mark.gl
+def test_quantised_models_run_on_the_cpu_with_the_reason(tmp_path: Path) -> None:
+    model = Sketch(1)
+    scales: dict[str, Any] = {"scales": (0.1,), "zero_points": (3,)}
+    x, y = (model.tensor((1, 5, 6, 4), "uint8", **scales) for _ in range(2))
+    model.inputs.append(x)
+    model.op_of("AVERAGE_POOL_2D", [x], [y], kernel=(2, 2), stride=(1, 1), padding="SAME")
+    model.tensor((1,), "float32", b"\0\0\0\0")  # a constant, by which the delegate finds the file
+    model.output(y)
+    figures = delegated_figures(model, tmp_path / "quantised.tflite")
+    assert figures["partitions"] == figures["all_partitions"] == 0
+    assert figures["error"] == 0
+    (reason,) = figures["left"]
+    assert reason == "AVERAGE_POOL_2D: a tensor is uint8, only float32 is supported"
+
+
+@pytest.mark.gl
+def test_a_real_model_through_the_delegate() -> None:
+    """`make models` has all of them."""
+    (target,) = targets(["hand-recrop"], None)
+    figures = measure_delegated(target, round_s=0)
+    assert is_delegated_right(target, figures)
+    assert (figures["operators"], figures["nodes"], figures["partitions"]) == (63, 63, 1)
 
 
 def test_errors_are_parts_of_the_range_or_of_the_magnitude() -> None:

@@ -24,7 +24,8 @@ FLOORS = (  # folders of app/ from the ground up
     ("window",),
     ("session",),
     ("live", "replay", "advice"),
-    ("verbs", "bench"),
+    ("verbs",),
+    ("bench",),
 )
 SAME_PROTOCOL = {
     "main",  # what runs when Python is started with a module

@@ -6,6 +6,7 @@ difference of both is what the fault costs; so fusion, views and memory are take
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.graph import Graph
@@ -27,6 +28,7 @@ CHECKS: tuple[Callable[[Analysis], Iterable[Fault]], ...] = (
     rgb_inputs,
     rgb_outputs,
 )
+_MOST_FAULTS = 64  # of a model: each may take as long as its compilation
 # What orders advice where no peaks were measured: those of a small GPU.
 _NOMINAL = Peaks(macs_per_s=5e10, bytes_per_s=1e10, dispatch_s=1e-5)
 
@@ -49,9 +51,8 @@ class Advice:
 def advise(found: CompiledPartitions, rates: RunRates | None, compile_again: CompileAgain) -> tuple[Advice, ...]:
     """Advice, worst first; what costs nothing here comes last. compile_again compiles changed graphs as `found` was."""
     analysis, whole = Analysis(found, rates), run_cost(found, rates)
-    advice = [
-        each for check in CHECKS for fault in check(analysis) for each in _weighed(fault, whole, rates, compile_again)
-    ]
+    faults = islice((fault for check in CHECKS for fault in check(analysis)), _MOST_FAULTS)
+    advice = [each for fault in faults for each in _weighed(fault, whole, rates, compile_again)]
     return tuple(sorted(advice, key=lambda each: (each.is_free, -_weight(each.cost))))
 
 

@@ -46,8 +46,7 @@ def costly_moves(analysis: Analysis) -> Iterator[Fault]:
     found: dict[tuple[str, str, bool], list[_Move]] = {}
     for move in _moves(analysis):
         is_last = any(tensor in analysis.graph.outputs for tensor in move.outputs)
-        alike = re.sub(r"\d+", "", move.line.why)
-        found.setdefault((move.line.op, alike, is_last), []).append(move)
+        found.setdefault((move.line.op, without_numbers(move.line.why), is_last), []).append(move)
     for (op, _, is_last), moves in found.items():
         outputs = tuple(sorted(out for move in moves for out in move.outputs))
         count = sum(len(move.line.kernels) for move in moves)
@@ -81,15 +80,17 @@ class _Apart:
 
     node: Node  # as the passes have left it
     why: str
+    change: str
 
 
 def lone_activations(analysis: Analysis) -> Iterator[Fault]:
     """Activations that take a kernel or a store besides that of their layer."""
-    found: dict[tuple[str, str], list[Node]] = {}
+    found: dict[tuple[str, str], list[_Apart]] = {}
     for compiled in analysis.found.compiled:
         for apart in _apart(compiled):
-            found.setdefault((apart.node.op, apart.why), []).append(apart.node)
-    for (op, why), nodes in found.items():
+            found.setdefault((apart.node.op, without_numbers(apart.why)), []).append(apart)
+    for (op, _), all_apart in found.items():
+        nodes = [apart.node for apart in all_apart]
         remedy = _without(analysis.graph, nodes)
         if remedy is None:
             continue
@@ -100,9 +101,8 @@ def lone_activations(analysis: Analysis) -> Iterator[Fault]:
             what=f"{op} is not part of the layer before it",
             operators=operators_of(origins),
             tensors=tuple(node.outputs[0] for node in origins),
-            why=why,
-            change="let whatever reads the value before it read the value behind it, "
-            "or move it to where no other op needs the value before it",
+            why=all_apart[0].why,
+            change=all_apart[0].change,
             remedy=remedy,
         )
 
@@ -120,16 +120,24 @@ def _apart(compiled: CompiledGraph) -> Iterator[_Apart]:
         others = [reader.op for reader in readers.get(source, ()) if reader is not node]
         alone = all(map(is_elementwise, kernels[out].nodes)) and source in kernels[out].inputs
         if alone or out in stored:
-            yield _Apart(node, _reason(compiled, node, others))
+            yield _Apart(node, *_reason(compiled, node, others))
 
 
-def _reason(compiled: CompiledGraph, node: Node, others: list[str]) -> str:
-    """Why an activation is apart from what it reads."""
+def _reason(compiled: CompiledGraph, node: Node, others: list[str]) -> tuple[str, str]:
+    """Why an activation is apart from what it reads, and what would change that."""
     if others:
-        return f"{listed(others)} {'needs' if len(set(others)) == 1 else 'need'} the value before it, which is stored"
+        why = f"{listed(others)} {'needs' if len(set(others)) == 1 else 'need'} the value before it, which is stored"
+        return why, "let whatever reads the value before it read the value behind it"
     if node.inputs[0] in compiled.graph.outputs:
-        return "the value before it is an output of the model"
-    return refused_to_join(compiled, node) or "the value before it is not computed by a kernel that could do it"
+        return "the value before it is an output", "give the value behind it as that output"
+    reason = refused_to_join(compiled, node) or "the value before it is not computed by a kernel that could do it"
+    why = re.sub("^.* would be computed twice", "a value before it would be computed twice", reason)
+    return why, "give the layer before it fewer channels or readers, so that its kernel has room for it"
+
+
+def without_numbers(reason: str) -> str:
+    """The same for reasons that are alike."""
+    return re.sub(r"\d+", "", reason)
 
 
 def _without(graph: Graph, nodes: list[Node]) -> Graph | None:

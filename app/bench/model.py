@@ -23,16 +23,16 @@ from ..verbs.peaks import measure_peaks
 from .dispatch_times import time_dispatches
 from .model_backends import GlRunner, Runner, gl_runner, tflite_runner
 from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
-from .model_options import Backend, ModelBench
+from .model_options import BenchBackend, ModelBench
 from .run_rule import Runs, repeat_runs
 from .time_plot import check_matplotlib
 
-Figures = dict[str, Any]
+_Figures = dict[str, Any]
 
 ANOTHER = ProcessUsage(0, 0, 0.0)  # of a process that did not exist yet
 
 
-def bench_model(options: ModelBench, console: Console) -> tuple[Figures, int]:
+def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
     """Measure: the figures, and the exit code, which is a signal's if one ended the runs. Raises TexelflowError."""
     if options.plot is not None:
         check_matplotlib()
@@ -85,7 +85,9 @@ def model_file(options: ModelBench, console: Console) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _runner(graph: Graph, options: ModelBench, read_ms: float, console: Console) -> Iterator[tuple[Backend, Runner]]:
+def _runner(
+    graph: Graph, options: ModelBench, read_ms: float, console: Console
+) -> Iterator[tuple[BenchBackend, Runner]]:
     """The backend's name, and the model ready there."""
     with contextlib.ExitStack() as stack:
         backend, runner = options.backend or "gl", None
@@ -116,10 +118,10 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
     return warmup, runs, cpu_ms, stop
 
 
-def _of_the_gpu(runner: GlRunner, figures: Figures, options: ModelBench, stop: StopFlag) -> Figures:
+def _of_the_gpu(runner: GlRunner, figures: _Figures, options: ModelBench, stop: StopFlag) -> _Figures:
     """What OpenGL has of the model: bytes, the share of the GPU's peak, and, where asked for, each dispatch."""
     program, macs = runner.program, sum(kernel.macs for kernel in runner.program.compiled.kernels)
-    found: Figures = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
+    found: _Figures = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
     if stop:
         return found
     found |= share_figures(macs, figures["mean_ms"], measure_peaks(runner.context))

@@ -67,13 +67,11 @@ def _opengl(text: str) -> str:
     return "gl"
 
 
-def _one_of(*known: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in known:
-            raise ValueError(", ".join(known[:-1]) + f" or {known[-1]}")
-        return text
-
-    return read
+def _wait_type(text: str) -> str:
+    """As GpuDelegate spells it."""
+    if text not in WAIT_TYPES:
+        raise ValueError(f"{', '.join(WAIT_TYPES[:-1])} or {WAIT_TYPES[-1]}")
+    return text.replace("_", "-")
 
 
 def _sustained(text: str) -> str:
@@ -93,7 +91,7 @@ ALIASES = (
     Alias("gpu_experimental_enable_quant", "enable_quant", _truth, "Whether quantised models may run on the GPU."),
     Alias("gpu_inference_for_sustained_speed", "inference_preference", _sustained, "Of many runs."),
     Alias("gpu_backend", "gpu_backend", _opengl, "gl."),
-    Alias("gpu_wait_type", "wait_type", _one_of(*WAIT_TYPES), f"{', '.join(WAIT_TYPES)}."),
+    Alias("gpu_wait_type", "wait_type", _wait_type, f"{', '.join(WAIT_TYPES)}."),
     Alias("max_delegated_partitions", "max_delegated_partitions", _or_default, "Partitions on the GPU at most."),
     Alias("min_nodes_per_partition", "min_nodes_per_partition", _or_default, "Operators of one at least."),
     Alias("enable_op_profiling", "per_op", _truth, "--per-op."),

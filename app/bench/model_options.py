@@ -15,8 +15,8 @@ from ..verbs.precision import checked_budget, parse_precision
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
 from .run_rule import MOST_RUNS, RunRule
 
-Backend = Literal["gl", "cpu", "delegate"]
-BACKENDS: tuple[Backend, ...] = get_args(Backend)
+BenchBackend = Literal["gl", "cpu", "delegate"]
+BACKENDS: tuple[BenchBackend, ...] = get_args(BenchBackend)
 
 MOST_THREADS = 256
 _MOST_S = 150.0  # as benchmark_model has it
@@ -29,7 +29,7 @@ class ModelBench:
     """What `bench model` is asked to do."""
 
     model: str = "selfie"
-    backend: Backend | None = None  # None: gl where the model runs there as a whole, else delegate
+    backend: BenchBackend | None = None  # None: gl where the model runs there as a whole, else delegate
     runs: RunRule = DEFAULT_RUNS
     warmup: RunRule = DEFAULT_WARMUP
     duration_s: float | None = None
@@ -44,7 +44,7 @@ class ModelBench:
 
 
 _OF_DELEGATE = ("wait_type", "max_delegated_partitions", "min_nodes_per_partition", "inference_preference")
-_BACKENDS_OF: Mapping[str, tuple[Backend, ...]] = MappingProxyType(
+_BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
     {  # the backends that know an option; the first of them is meant where no other option says which
         **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
         "threads": ("cpu", "delegate"),
@@ -106,7 +106,7 @@ def _read(alias: Alias, text: str) -> Any:
         raise UsageError(f"{_shown(alias, text)}: {error} is needed") from None
 
 
-def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> Backend | None:
+def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend | None:
     """The backend that was asked for, by its name or by an option that only one has."""
     said: str | None = given.get("backend")
     if said is not None and said not in BACKENDS:
@@ -129,7 +129,7 @@ def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> Backend | No
     return chosen
 
 
-def _not_for(option: str, flag: str, known: tuple[Backend, ...], chosen: Backend) -> str:
+def _not_for(option: str, flag: str, known: tuple[BenchBackend, ...], chosen: BenchBackend) -> str:
     if option == "per_op" and chosen == "cpu":
         return f"{flag}: TensorFlow Lite tells Python no times of single operators; leave it or --backend cpu out"
     return f"{flag} is for --backend {' or '.join(known)}, not for {chosen}"

@@ -7,13 +7,13 @@ from ..console import Console, counted
 from .model_options import ModelBench
 from .time_plot import save_plot, text_plot
 
-Figures = Mapping[str, Any]
+_Figures = Mapping[str, Any]
 
 _MIB = 1 << 20
 _PLOT_ROWS = 12
 
 
-def finish_model(figures: Figures, options: ModelBench, console: Console) -> None:
+def finish_model(figures: _Figures, options: ModelBench, console: Console) -> None:
     """Show everything, and draw the plot that was asked for. Raises UsageError without matplotlib, MediaError."""
     _show_head(figures, console)
     _show_times(figures, console)
@@ -28,7 +28,7 @@ def finish_model(figures: Figures, options: ModelBench, console: Console) -> Non
         console.say(f"plot: {options.plot}")
 
 
-def _show_head(figures: Figures, console: Console) -> None:
+def _show_head(figures: _Figures, console: Console) -> None:
     where = f"{figures['model']}, {figures['model_bytes'] / 1e6:.2f} MB, {figures['backend']}, {figures['precision']}"
     threads = f", {counted(figures['threads'], 'thread')}" if "threads" in figures else ""
     console.say(f"{where}, on {figures['renderer']}{threads}")
@@ -39,7 +39,7 @@ def _show_head(figures: Figures, console: Console) -> None:
     console.say(f"timed: {figures['timed']}")
 
 
-def _show_times(figures: Figures, console: Console) -> None:
+def _show_times(figures: _Figures, console: Console) -> None:
     """The lines of benchmark_model, then ours."""
     names = ("count", "first", "curr", "min", "max", "avg", "std")
     console.say(" ".join(f"{name}={figures[name]}" for name in names))

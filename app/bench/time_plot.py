@@ -19,7 +19,7 @@ _ROOM = 1.25  # above the highest
 _SMOOTHED = 200  # parts of the time whose medians are the line of the picture
 NO_MATPLOTLIB = "--plot needs matplotlib: pip install 'texelflow[plots]'"
 
-Values = npt.NDArray[np.float64]
+_Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def check_matplotlib() -> tuple[Any, Any]:
     return Figure, FigureCanvasAgg
 
 
-def _spans(at_s: Values, ms: Values, count: int) -> dict[int, _Span]:
+def _spans(at_s: _Values, ms: _Values, count: int) -> dict[int, _Span]:
     """The runs that began in each of `count` spans of time, where there are any."""
     end_s = float(at_s[-1])
     places = np.minimum((at_s / end_s * count).astype(int), count - 1) if end_s > 0 else np.zeros(len(at_s), int)

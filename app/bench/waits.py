@@ -18,8 +18,8 @@ from texelflow.gpu_delegate.runtime import Program, device_of
 
 from ..console import Console
 from ..models.loading import load_graph
-from .frame_job import MOST_RUNS
 from .model_backends import random_values
+from .run_rule import MOST_RUNS
 
 WAIT_TYPES: tuple[WaitType, ...] = get_args(WaitType)
 _WARMUP = 3

@@ -108,7 +108,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         console.json(_as_json(found, reports, machine, options) | more)
         return 0
     show_head(console, graph, machine.line, machine.peaks)
-    if advice is None:
+    if advice is None or not found.partitions:
         _show(console, found, delegated, reports)
     else:
         console.show("", summary(found))

@@ -5,6 +5,7 @@ import os
 import sys
 
 from ..errors import ModelError, UnsupportedError, UsageError
+from .bound_tensors import Binding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
@@ -30,6 +31,8 @@ class Application:
         self._kernels: dict[int, DelegateKernel | None] = {}  # None: a group of constants, which others compute
         self._last_number = 0
         self._others: OtherOperators | None = None
+        self._bindings: dict[tuple[int, bool], Binding] = {}  # by tensor, and whether as an output
+        self._is_of_caller = worker is not None
         self._is_released = False
         self.model: DelegatedModel | None = None
         self.renderer = ""
@@ -93,12 +96,11 @@ class Application:
         kernel = self._kernel(number)
         if kernel is None:
             return
-        for index in kernel.plan.uploads:
-            tensor = tensor_at(context, index)
-            if tensor.data_is_stale:
-                self.fetch(context, tensor.buffer_handle, tensor)
-                tensor.data_is_stale = False
-        kernel.run(context)
+        stale = [(index, tensor_at(context, index)) for index in kernel.plan.uploads]
+        kernel.run(
+            context,
+            {index: self._source(tensor.buffer_handle, index) for index, tensor in stale if tensor.data_is_stale},
+        )
         for index in kernel.plan.kept:
             tensor = tensor_at(context, index)
             tensor.buffer_handle, tensor.data_is_stale = number, True
@@ -109,15 +111,38 @@ class Application:
 
         Raises UsageError for one of a kernel that has been freed, or that does not compute the tensor.
         """
-        kernel, index = self._kernels.get(handle), number_of(context, tensor)
-        if kernel is None or index not in kernel.plan.kept:
-            raise UsageError(f"tensor {index} has the buffer handle {handle}, which is none of this GpuDelegate's")
-        kernel.fetch(index, tensor)
+        index = number_of(context, tensor)
+        self._source(handle, index).fetch(index, tensor)
 
     def failed(self, error: BaseException) -> None:
         self.error = error
 
-    # ---------------------------------------------------------------------------------------------------------------
+    # What the caller asks for -------------------------------------------------------------------------------------
+
+    def bind(self, binding: Binding) -> None:
+        """Have a tensor's values come from an object of OpenGL, or go there. Raises UsageError."""
+        if self._is_released:
+            raise UsageError(RELEASED)
+        if self.model is None or not self._kernels:
+            why = f"nothing runs on the GPU: {self.error}" if self.error else "make an interpreter with it first"
+            raise UsageError(f"this GpuDelegate has no tensors to bind; {why}")
+        if not self._is_of_caller:
+            raise UsageError("this GpuDelegate has a context of its own; give it that of what is bound, as context=...")
+        check_bindable(self.model, binding.index, binding.is_output)
+        for kernel in self._kernels.values():
+            if kernel is not None and kernel.has(binding):
+                kernel.bind(binding)
+        self._bindings[binding.index, binding.is_output] = binding
+
+    def unbind(self, index: int) -> None:
+        """Have it in RAM again."""
+        if self._is_released:
+            raise UsageError(RELEASED)
+        for is_output in (False, True):
+            self._bindings.pop((index, is_output), None)
+        for kernel in self._kernels.values():
+            if kernel is not None:
+                kernel.unbind(index)
 
     def release(self) -> None:
         """Free all that is in OpenGL: kernels raise from now on. A second call does nothing.
@@ -160,7 +185,17 @@ class Application:
 
     def _kernel_for(self, plan: KernelPlan) -> DelegateKernel:
         assert self.model is not None
-        return DelegateKernel(self._opened(), self.model.file, plan, self._loaded.pop(plan.computed, None))
+        loaded, on_cpu = self._loaded.pop(plan.computed, None), self.model.read_on_cpu
+        kernel = DelegateKernel(self._opened(), self.model.file, plan, loaded, on_cpu)
+        kernel.bindings.update({key: binding for key, binding in self._bindings.items() if kernel.has(binding)})
+        return kernel
+
+    def _source(self, handle: int, index: int) -> DelegateKernel:
+        """The kernel that has computed a tensor which is on the GPU alone. Raises UsageError for another handle."""
+        kernel = self._kernels.get(handle)
+        if kernel is None or index not in kernel.plan.kept:
+            raise UsageError(f"tensor {index} has the buffer handle {handle}, which is none of this GpuDelegate's")
+        return kernel
 
     def _kernel(self, number: int) -> DelegateKernel | None:
         """Raises UsageError for one that does not exist."""
@@ -177,7 +212,7 @@ class Application:
             return self._engine
         options = self._options
         self._worker = self._worker or open_worker(None)
-        return DelegateEngine(self._worker, options.precision, options.budget_s)
+        return DelegateEngine(self._worker, options.precision, options.budget_s, options.wait_type)
 
     def _count_others(self, context: TfLiteContext) -> None:
         if self._others is None and self.model is not None:

@@ -11,9 +11,12 @@ import moderngl
 from ..device import COMPILE_BUDGET_S
 from ..errors import TexelflowError, UsageError
 from .application import Application
+from .bound_tensors import Binding
 from .callbacks import NativeDelegate
+from .gl_objects import BufferLayout, GlObject
 from .options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
 from .planning import DelegatedPartition
+from .synchronisation import WaitType
 from .worker import open_worker
 
 
@@ -45,7 +48,7 @@ class GpuDelegate:
         max_delegated_partitions: int | None = None,
         min_nodes_per_partition: int | None = None,
         experimental_flags: tuple[ExperimentalFlag, ...] = ("enable_quant",),
-        wait_type: str = "passive",
+        wait_type: WaitType = "passive",
         compile_budget_s: float = COMPILE_BUDGET_S,
         quiet: bool = False,
     ) -> None:
@@ -107,6 +110,35 @@ class GpuDelegate:
     def error(self) -> BaseException | None:
         """The last exception for which a call of the interpreter has failed, or for which all runs on the CPU."""
         return self._application.error
+
+    def bind_input(self, index: int, source: GlObject, layout: BufferLayout = "BHWC") -> None:
+        """From now on an input comes from OpenGL instead of set_tensor(): no copy passes the CPU.
+
+        index: as in get_input_details()[k]["index"]; an input of the model, or a tensor from one partition to others.
+        source: a moderngl.Texture of exactly the tensor's width and height, with as many components as it has channels
+        or more. Row 0 is row 0 of the tensor; values are those that shaders read, 0 to 1 of a normalised format. Or a
+        moderngl.Buffer of float32, or (name of a buffer, offset in bytes).
+        layout: of a buffer: "BHWC", or "PHWC4" with zeros in the lanes behind the last channel.
+
+        It takes the `context` that the object belongs to. Each run reads what is there then, and does not look whether
+        it is finite; barriers are issued before it and after it. It changes the shader program that is in use, and
+        bindings of textures, samplers, images and buffers. Raises UsageError for what does not fit, or before there is
+        an interpreter with the delegate. After another size has been given to the model, bind what fits it, again.
+        """
+        self._application.bind(Binding(index, source, layout, is_output=False))
+
+    def bind_output(self, index: int, target: GlObject, layout: BufferLayout = "BHWC") -> None:
+        """From now on an output goes to OpenGL, and its tensor in RAM is NaN, unless the CPU computes with it.
+
+        index, target, layout: as bind_input has them; a texture is R8, RG8, RGBA8, or the same with 16F or 32F. What 8
+        bits do not hold is clamped to 0 and 1 and rounded; a texture's components behind the tensor's channels become
+        0, and its alpha 1. With wait_type="do-not-wait" invoke() returns before the GPU is done. Raises UsageError.
+        """
+        self._application.bind(Binding(index, target, layout, is_output=True))
+
+    def unbind(self, index: int) -> None:
+        """From now on a tensor is in RAM again. Nothing happens to one that is not bound. Raises UsageError."""
+        self._application.unbind(index)
 
     def release(self) -> None:
         """Free all that it has in OpenGL: the interpreter cannot run any more. A second call does nothing.

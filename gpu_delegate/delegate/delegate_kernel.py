@@ -1,23 +1,42 @@
 """A partition goes in; what TensorFlow Lite runs in its place, as one operator of its graph, comes out."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import numpy as np
 
 from ..errors import UsageError
 from ..graph import Graph, Shape, Tensor
 from ..reading.resizing import read_resized
+from .border import ProgramBorder, array_at
+from .bound_tensors import Binding
 from .engine import DelegateEngine, LoadedPartition
 from .native_tensors import memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan
 from .structs import TfLiteContext, TfLiteTensor
 
+NO_SOURCES: Mapping[int, "DelegateKernel"] = MappingProxyType({})
+
 
 class DelegateKernel:
     """One partition in an interpreter, loaded for the shapes that its inputs have there."""
 
-    def __init__(self, engine: DelegateEngine, file: bytes, plan: KernelPlan, loaded: LoadedPartition | None) -> None:
-        """`file` is the model that the partition is part of; `loaded` is it in OpenGL, if that is done already."""
+    def __init__(
+        self,
+        engine: DelegateEngine,
+        file: bytes,
+        plan: KernelPlan,
+        loaded: LoadedPartition | None,
+        read_on_cpu: frozenset[int],
+    ) -> None:
+        """`file` is the model that the partition is part of; `loaded` is it in OpenGL, if that is done already.
+
+        Operators of TensorFlow Lite read the tensors `read_on_cpu`, wherever else these go.
+        """
         self.plan = plan
-        self._engine, self._file, self._loaded = engine, file, loaded
+        self.bindings: dict[tuple[int, bool], Binding] = {}  # by tensor, and whether as an output; prepare() heeds them
+        self._engine, self._file, self._loaded, self._read_on_cpu = engine, file, loaded, read_on_cpu
+        self._is_nan: set[int] = set()  # outputs that are bound, and whose tensors in RAM have been marked
         self._has_values = False  # of its last run, for its present shapes
 
     def prepare(self, context: TfLiteContext) -> None:
@@ -32,30 +51,61 @@ class DelegateKernel:
             self._load(shapes)
         for index in self.plan.outputs:
             reshape(context, index, self._tensor(index).shape)
+        self._is_nan.clear()
+        for binding in self.bindings.values():
+            self._bind_loaded(binding)
 
-    def run(self, context: TfLiteContext) -> None:
-        """From inputs in TensorFlow Lite's memory to outputs there, but for those that are kept."""
+    def run(self, context: TfLiteContext, sources: "Mapping[int, DelegateKernel]" = NO_SOURCES) -> None:
+        """From inputs in TensorFlow Lite's memory to outputs there, but for those that are kept or bound.
+
+        `sources` are the partitions whose outputs some inputs are, which are not in that memory.
+        """
         border = self._ready().border
-        uploads = [(index, *self._memory(context, index)) for index in self.plan.uploads]
-        downloads = [(index, *self._memory(context, index)) for index in self.plan.downloads]
+        inputs = [index for index in self.plan.uploads if (index, False) not in self.bindings]
+        taken = [(index, sources[index].border_with(index)) for index in inputs if index in sources]
+        uploads = [(index, *self._memory(context, index)) for index in inputs if index not in sources]
+        downloads = [(index, *self._memory(context, index)) for index in self.plan.downloads if self._is_in_ram(index)]
 
         def work(_: object) -> None:
+            for index, source in taken:
+                border.take(index, source)
             for index, address, size_bytes in uploads:
                 border.upload(index, address, size_bytes)
             border.run()
-            for index, address, size_bytes in downloads:
-                border.read(index, address, size_bytes)
+            if downloads:
+                border.read_all(downloads)
 
         self._has_values = False
         self._engine.call(work)
         self._has_values = True
+        self._mark(context)
+
+    def border_with(self, index: int) -> ProgramBorder:
+        """Where an output is after a run. Raises UsageError if there has been none."""
+        if not self._has_values:
+            raise UsageError(f"tensor {index} has no value: what computes it has not run since it was prepared")
+        return self._ready().border
 
     def fetch(self, index: int, found: TfLiteTensor) -> None:
         """Copy an output into TensorFlow Lite's memory. Raises UsageError if there is none."""
-        if not self._has_values:
-            raise UsageError(f"tensor {index} has no value: what computes it has not run since it was prepared")
-        border, (address, size_bytes) = self._ready().border, memory_of(found, self._tensor(index))
+        border, (address, size_bytes) = self.border_with(index), memory_of(found, self._tensor(index))
         self._engine.call(lambda _: border.read(index, address, size_bytes))
+
+    def has(self, binding: Binding) -> bool:
+        """Whether it has an input, or an output, of that number."""
+        return binding.index in (self.plan.outputs if binding.is_output else self.plan.uploads)
+
+    def bind(self, binding: Binding) -> None:
+        """From now on. Raises UsageError for what does not fit the shape that the tensor has now."""
+        self._bind_loaded(binding)
+        self.bindings[binding.index, binding.is_output] = binding
+
+    def unbind(self, index: int) -> None:
+        """From now on; nothing happens to a tensor that is not bound."""
+        if self.bindings.pop((index, False), None) or self.bindings.pop((index, True), None):
+            border = self._ready().border
+            self._engine.call(lambda _: border.unbind(index))
+            self._is_nan.discard(index)
 
     def release(self) -> None:
         """Free what is loaded; a second call does nothing."""
@@ -72,6 +122,21 @@ class DelegateKernel:
         loaded = self._engine.load(compiled)
         self.release()
         self._loaded = loaded
+
+    def _bind_loaded(self, binding: Binding) -> None:
+        border = self._ready().border
+        bind = border.bind_output if binding.is_output else border.bind_input
+        self._engine.call(lambda _: bind(binding.index, binding.given, binding.layout))
+
+    def _is_in_ram(self, index: int) -> bool:
+        return (index, True) not in self.bindings or index in self._read_on_cpu
+
+    def _mark(self, context: TfLiteContext) -> None:
+        """Fill tensors with NaN, once, whose values go elsewhere."""
+        for index in self.plan.downloads:
+            if index not in self._is_nan and not self._is_in_ram(index):
+                array_at(*self._memory(context, index), self._tensor(index)).fill(np.nan)
+                self._is_nan.add(index)
 
     def _memory(self, context: TfLiteContext, index: int) -> tuple[int, int]:
         return memory_of(tensor_at(context, index), self._tensor(index))

@@ -10,17 +10,20 @@ from ..program import CompiledGraph, compile_graph
 from ..runtime import Program, device_of
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
+from .synchronisation import WaitType
 from .worker import GlWorker
 
 
 class LoadedPartition:
     """A partition in OpenGL: its program and its border."""
 
-    def __init__(self, context: Context, compiled: CompiledGraph, shaders: RepackingPrograms) -> None:
+    def __init__(
+        self, context: Context, compiled: CompiledGraph, shaders: RepackingPrograms, wait_type: WaitType
+    ) -> None:
         """Raises DeviceError."""
         self.program = Program(context, compiled)
         try:
-            self.border = ProgramBorder(self.program, shaders)
+            self.border = ProgramBorder(self.program, shaders, wait_type)
         except BaseException:
             self.program.release()
             raise
@@ -49,9 +52,12 @@ class _Opened:
 class DelegateEngine:
     """One context and all that a delegate has in it. Its methods may be called where the worker may be."""
 
-    def __init__(self, worker: GlWorker, precision: Precision, compile_budget_s: float) -> None:
+    def __init__(
+        self, worker: GlWorker, precision: Precision, compile_budget_s: float, wait_type: WaitType = "passive"
+    ) -> None:
         """Takes the worker over. Raises as its calls do."""
         self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
+        self._wait_type = wait_type
         self._loaded: set[LoadedPartition] = set()
         opened = worker.call(lambda gl: _Opened(device_of(gl), RepackingPrograms(gl), gl.renderer, gl.is_software))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
@@ -67,7 +73,7 @@ class DelegateEngine:
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""
-        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders))
+        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type))
         self._loaded.add(loaded)
         return loaded
 

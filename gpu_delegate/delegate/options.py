@@ -14,12 +14,12 @@ from typing import Literal, SupportsIndex, get_args
 from ..device import COMPILE_BUDGET_S
 from ..errors import UsageError
 from ..layout import Precision
+from .synchronisation import WaitType
 
 InferencePreference = Literal["fast_single_answer", "sustained_speed", "balanced"]
 InferencePriority = Literal["auto", "max_precision", "min_latency", "min_memory_usage"]
 ExperimentalFlag = Literal["enable_quant", "gl_only"]
 
-_WAIT_TYPES = ("passive", "active", "do-not-wait", "aggressive")
 # What fills in for "auto", by what comes first, in the original's order.
 _ORDERS = MappingProxyType(
     {
@@ -46,7 +46,7 @@ class GpuDelegateOptions:
     max_delegated_partitions: int | None = None
     min_nodes_per_partition: int | None = None
     experimental_flags: tuple[ExperimentalFlag, ...] = ("enable_quant",)
-    wait_type: str = "passive"
+    wait_type: WaitType = "passive"
     compile_budget_s: float = COMPILE_BUDGET_S
     quiet: bool = False
 
@@ -57,7 +57,7 @@ class GpuDelegateOptions:
             if not isinstance(getattr(self, name), bool):
                 raise UsageError(f"{name} is True or False, not {getattr(self, name)!r}")
         one_of("inference_preference", self.inference_preference, get_args(InferencePreference))
-        one_of("wait_type", self.wait_type, _WAIT_TYPES)
+        one_of("wait_type", self.wait_type, get_args(WaitType))
         self._check_flags()
         self._check_priorities()
         self._check_count("max_delegated_partitions", "all that pay")

@@ -59,6 +59,18 @@ class DelegatedModel:
             for partition, compiled in zip(self.found.partitions, self.found.compiled, strict=True)
         )
 
+    @property
+    def read_on_cpu(self) -> frozenset[int]:
+        """Tensors that operators read which are left to TensorFlow Lite."""
+        nodes = self.found.graph.nodes
+        return frozenset(tensor for number in self.found.reasons for tensor in nodes[number].inputs)
+
+    @property
+    def written_on_cpu(self) -> frozenset[int]:
+        """Tensors that they compute."""
+        nodes = self.found.graph.nodes
+        return frozenset(tensor for number in self.found.reasons for tensor in nodes[number].outputs)
+
     def kernel_of(self, nodes: set[int]) -> KernelPlan | None:
         """That of a group of operators as TensorFlow Lite has formed it: None if each of them is a constant.
 

@@ -132,11 +132,3 @@ def test_refuses_a_mask_over_the_limits_of_the_device(context: Context, texelflo
     if rows > 8192:
         pytest.skip("this device takes any frame that may be asked for")
     assert "is too large for" in texelflow("bench", "frame", "--size", f"16384x{rows}").complaint
-
-
-def test_a_model_is_timed_by_dispatch(texelflow: Command) -> None:
-    result = texelflow("bench", "model", "selfie", "--runs", 2, "--json")
-    figures = json.loads(result.out)
-    assert 0 < len(figures["dispatches"]) <= 50
-    assert all(row["ms"] > 0 for row in figures["dispatches"])
-    assert "dispatches" in texelflow("bench", "model", "selfie", "--runs", 1).out

@@ -222,6 +222,10 @@ def test_every_model_is_explained(
     shown = capsys.readouterr().out
     assert line in shown
     assert words in shown
+    assert main(["inspect", str(path), "--no-peaks", "--advise"]) == 0
+    advised = capsys.readouterr().out
+    assert line in advised
+    assert ("Advice" in advised) != line.startswith("none of"), "where nothing runs, the reasons are told instead"
     assert main(["inspect", str(path), "--no-peaks", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     left = [node["operator"] for node in found["nodes_left"]]

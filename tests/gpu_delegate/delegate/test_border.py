@@ -1,20 +1,23 @@
 """Tensors between RAM and a program's memory: bit by bit what the engine's own, slower way gives."""
 
+import contextlib
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from tests.borders import border_of, give, numbers, product_graph, stored_bits, take, two_graph
 from tests.graphs import GraphBuilder
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
+from texelflow.gpu_delegate.delegate.synchronisation import WaitType
 from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Activated, Graph, Shape
+from texelflow.gpu_delegate.graph import Activated, Node, Shape
 from texelflow.gpu_delegate.layout import PLAIN
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import Program, TensorRange, device_of
@@ -23,44 +26,6 @@ SHAPES: tuple[Shape, ...] = (
     (), (5,), (8,), (1, 1, 1, 13), (3, 5), (7, 1), (3, 4, 1), (5, 7, 3), (1, 9, 5, 4), (1, 1, 3, 8), (2, 3, 5, 13),
     (3, 1, 1, 5), (2, 1, 3, 4, 5), (1, 3, 86, 6),
 )  # fmt: skip
-
-
-def product_graph(shape: Shape, dtype: str = "float32") -> Graph:
-    """y = 3 * x; input 0, output 2."""
-    g = GraphBuilder()
-    return g.graph(g.node("MUL", [g.input(*shape, dtype=dtype), g.constant(3.0)], shape, Activated(), dtype))
-
-
-def two_graph(shape: Shape) -> Graph:
-    """a + b and a - b, in which the inputs of the border are told apart; inputs 0 and 1, outputs 2 and 3."""
-    g = GraphBuilder()
-    a, b = g.input(*shape), g.input(*shape)
-    return g.graph(*(g.node(op, [a, b], shape, Activated()) for op in ("ADD", "SUB")))
-
-
-def numbers(shape: Shape, seed: int = 0) -> npt.NDArray[np.float32]:
-    return np.asarray(np.random.default_rng(seed).normal(0, 100, shape), np.float32)
-
-
-def give(border: ProgramBorder, tensor: int, values: npt.NDArray[Any]) -> None:
-    held = np.ascontiguousarray(values)
-    border.upload(tensor, held.ctypes.data, held.nbytes)
-
-
-def take(border: ProgramBorder, tensor: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    found = np.full_like(like, 77)
-    border.read(tensor, found.ctypes.data, found.nbytes)
-    return found
-
-
-def stored_bits(context: Context, place: TensorRange) -> npt.NDArray[np.uint32]:
-    """All bytes of a stored tensor, padding lanes included."""
-    found = np.empty(place.size_bytes // 4, np.uint32)
-    gl = context.gl
-    gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-    gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
-    gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, found.ctypes.data)
-    return found
 
 
 def fill_with_nan(context: Context, place: TensorRange) -> None:
@@ -109,9 +74,33 @@ def test_what_is_uploaded_and_read_is_what_the_engine_writes_and_reads(cramped: 
 
 def test_large_tensors_take_several_work_groups(cramped: Context) -> None:
     values = numbers((1, 67, 131, 5))
-    shaders = RepackingPrograms(cramped)
-    with Program(cramped, compile_graph(product_graph(values.shape), kernels_for(cramped))) as program:
-        border = ProgramBorder(program, shaders)
+    with border_of(cramped, product_graph(values.shape), kernels_for(cramped)) as (_, border):
+        give(border, 0, values)
+        border.run()
+        np.testing.assert_array_equal(take(border, 2, values), values * np.float32(3))
+
+
+def test_several_inputs_and_outputs(context: Context) -> None:
+    a, b = numbers((1, 5, 3, 7)), numbers((1, 5, 3, 7), 1)
+    with border_of(context, two_graph(a.shape)) as (_, border):
+        give(border, 1, b)
+        give(border, 0, a)
+        border.run()
+        added, subtracted = np.empty_like(a), np.empty_like(a)
+        border.read_all([(2, added.ctypes.data, a.nbytes), (3, subtracted.ctypes.data, a.nbytes)])
+        np.testing.assert_array_equal(added, a + b)
+        np.testing.assert_array_equal(subtracted, a - b)
+        give(border, 1, a)
+        border.run()
+        np.testing.assert_array_equal(take(border, 3, a), a - a)
+
+
+@pytest.mark.parametrize("wait_type", get_args(WaitType))
+def test_what_goes_to_ram_is_waited_for_in_every_way(context: Context, wait_type: WaitType) -> None:
+    values = numbers((1, 9, 5, 3))
+    shaders = RepackingPrograms(context)
+    with Program(context, compile_graph(product_graph(values.shape), SOFTWARE)) as program:
+        border = ProgramBorder(program, shaders, wait_type)
         give(border, 0, values)
         border.run()
         np.testing.assert_array_equal(take(border, 2, values), values * np.float32(3))
@@ -119,57 +108,27 @@ def test_large_tensors_take_several_work_groups(cramped: Context) -> None:
     shaders.release()
 
 
-def test_several_inputs_and_outputs(context: Context) -> None:
-    a, b = numbers((1, 5, 3, 7)), numbers((1, 5, 3, 7), 1)
-    shaders = RepackingPrograms(context)
-    with Program(context, compile_graph(two_graph(a.shape), SOFTWARE)) as program:
-        border = ProgramBorder(program, shaders)
-        give(border, 1, b)
-        give(border, 0, a)
-        border.run()
-        np.testing.assert_array_equal(take(border, 2, a), a + b)
-        np.testing.assert_array_equal(take(border, 3, a), a - b)
-        give(border, 1, a)
-        border.run()
-        np.testing.assert_array_equal(take(border, 3, a), a - a)
-        border.release()
-    shaders.release()
-
-
 def test_a_plain_output_is_read_as_it_is(context: Context) -> None:
-    shape = (1, 5, 7, 1)
-    g = GraphBuilder()
-    graph = g.graph(g.node("RELU", [g.node("SUB", [g.input(*shape), g.random(*shape)], shape, Activated())]))
-    values = numbers(shape)
-    shaders = RepackingPrograms(context)
-    with Program(context, compile_graph(graph, SOFTWARE)) as program:
+    values = numbers((1, 5, 7, 1))
+    with border_of(context, product_graph(values.shape)) as (program, border):
         assert program.output.storage == PLAIN
-        border = ProgramBorder(program, shaders)
         give(border, 0, values)
         border.run()
-        np.testing.assert_array_equal(take(border, graph.outputs[0], values), program.read(graph.outputs[0]))
-        border.release()
-    shaders.release()
+        np.testing.assert_array_equal(take(border, 2, values), values * np.float32(3))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float16"])
 def test_other_types(context: Context, dtype: str) -> None:
     values = np.asarray(np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 500, (3, 5))).astype(dtype)
-    shaders = RepackingPrograms(context)
-    with Program(context, compile_graph(product_graph((3, 5), dtype), SOFTWARE)) as program:
-        border = ProgramBorder(program, shaders)
+    with border_of(context, product_graph((3, 5), dtype)) as (_, border):
         give(border, 0, values)
         border.run()
         np.testing.assert_array_equal(take(border, 2, values), (values.astype(np.float64) * 3).astype(dtype))
-        border.release()
-    shaders.release()
 
 
 def test_what_cannot_be_taken_is_refused(context: Context) -> None:
-    shaders = RepackingPrograms(context)
     values = numbers((2, 3))
-    with Program(context, compile_graph(product_graph((2, 3)), SOFTWARE)) as program:
-        border = ProgramBorder(program, shaders)
+    with border_of(context, product_graph((2, 3))) as (_, border):
         for size_bytes in (0, 20, 28):
             with pytest.raises(UsageError, match=r"t0 \[2, 3\] takes 24 bytes, not"):
                 border.upload(0, values.ctypes.data, size_bytes)
@@ -177,13 +136,51 @@ def test_what_cannot_be_taken_is_refused(context: Context) -> None:
                 border.read(2, values.ctypes.data, size_bytes)
         with pytest.raises(UsageError, match="t0 has no memory"):
             border.upload(0, 0, 24)
-        values[1, 2] = np.nan
-        with pytest.raises(UsageError, match="t0 takes finite numbers"):
-            give(border, 0, values)
-        border.release()
-    with Program(context, compile_graph(product_graph((3,), "int32"), SOFTWARE)) as program:
-        border = ProgramBorder(program, shaders)
-        with pytest.raises(UsageError, match="t0 takes integers from -16777215 to 16777215 on the GPU"):
-            give(border, 0, np.array([1, 2, 1 << 24], np.int32))
-        border.release()
-    shaders.release()
+        for wrong in (np.nan, np.inf, -np.inf):
+            values[1, 2] = wrong
+            with pytest.raises(UsageError, match="t0 takes finite numbers"):
+                give(border, 0, values)
+        values[1, 2] = 3e38  # finite, though its square is not
+        give(border, 0, values)
+
+
+def test_integers_that_float32_does_not_have_are_refused(context: Context) -> None:
+    complaint = "t0 takes integers from -16777215 to 16777215 on the GPU"
+    with border_of(context, product_graph((3,), "int32")) as (_, border), pytest.raises(UsageError, match=complaint):
+        give(border, 0, np.array([1, 2, 1 << 24], np.int32))
+
+
+CHAINS = MappingProxyType({"both in PHWC4": (1, 5, 4, 7), "from a plain one": (1, 7, 5, 1), "vectors": (6,)})
+
+
+@pytest.mark.parametrize("shape", CHAINS.values(), ids=CHAINS.keys())
+def test_one_program_hands_its_output_to_the_next(context: Context, shape: Shape) -> None:
+    """As its own input 0, whose number the output of the first one has."""
+    values = numbers(shape)
+    g = GraphBuilder()
+    constant, middle = g.constant(0.5), g.tensor(shape)
+    first = g.input(*shape)
+    g.nodes.append(Node("MUL", (first, constant), (middle,), Activated(), 0))
+    with border_of(context, g.graph(middle)) as (_, one):
+        h = GraphBuilder()
+        h.constant(0.25)
+        h.inputs.append(middle)
+        h.tensors[middle] = g.tensors[middle]
+        last = h.node("MUL", [middle, 0], shape, Activated())
+        with border_of(context, h.graph(last)) as (_, two):
+            before = context.readback.calls
+            give(one, first, values)
+            one.run()
+            two.take(middle, one)
+            two.run()
+            assert context.readback.calls == before
+            np.testing.assert_array_equal(take(two, last, values), values * np.float32(0.125))
+
+
+def test_only_a_tensor_of_the_same_shape_is_handed_over(context: Context) -> None:
+    complaint = r"t2 is float32 \[1, 3, 4, 6\], not float32 \[1, 3, 4, 5\]"
+    graphs = product_graph((1, 3, 4, 5)), two_graph((1, 3, 4, 6))
+    with contextlib.ExitStack() as stack:
+        (_, one), (_, two) = (stack.enter_context(border_of(context, graph)) for graph in graphs)
+        stack.enter_context(pytest.raises(UsageError, match=complaint))
+        two.take(2, one)

@@ -1,0 +1,71 @@
+"""A graph goes in, its program behind a border comes out: for tests of how tensors get there and back."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.graphs import GraphBuilder
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.delegate.border import ProgramBorder
+from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
+from texelflow.gpu_delegate.device import SOFTWARE, Device
+from texelflow.gpu_delegate.graph import Activated, Graph, Shape
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.runtime import Program, TensorRange
+
+
+@contextlib.contextmanager
+def border_of(context: Context, graph: Graph, device: Device = SOFTWARE) -> Iterator[tuple[Program, ProgramBorder]]:
+    """A program and its border; within it GL errors are none."""
+    shaders = RepackingPrograms(context)
+    with Program(context, compile_graph(graph, device)) as program:
+        border = ProgramBorder(program, shaders)
+        yield program, border
+        border.release()
+    shaders.release()
+    context.check_errors("the border")
+
+
+def product_graph(shape: Shape, dtype: str = "float32") -> Graph:
+    """y = 3 * x; input 0, output 2."""
+    g = GraphBuilder()
+    return g.graph(g.node("MUL", [g.input(*shape, dtype=dtype), g.constant(3.0)], shape, Activated(), dtype))
+
+
+def two_graph(shape: Shape) -> Graph:
+    """a + b and a - b; inputs 0 and 1, outputs 2 and 3."""
+    g = GraphBuilder()
+    a, b = g.input(*shape), g.input(*shape)
+    return g.graph(*(g.node(op, [a, b], shape, Activated()) for op in ("ADD", "SUB")))
+
+
+def numbers(shape: Shape, seed: int = 0) -> npt.NDArray[np.float32]:
+    """Values of all signs, of which a shape and a seed have always the same."""
+    return np.asarray(np.random.default_rng(seed).normal(0, 100, shape), np.float32)
+
+
+def give(border: ProgramBorder, tensor: int, values: npt.NDArray[Any]) -> None:
+    """Upload an array."""
+    held = np.ascontiguousarray(values)
+    border.upload(tensor, held.ctypes.data, held.nbytes)
+
+
+def take(border: ProgramBorder, tensor: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Read an output into an array of the same type and shape as another."""
+    found = np.full_like(like, 77)
+    border.read(tensor, found.ctypes.data, found.nbytes)
+    return found
+
+
+def stored_bits(context: Context, place: TensorRange) -> npt.NDArray[np.uint32]:
+    """All bytes of a stored tensor, padding lanes included."""
+    found = np.empty(place.size_bytes // 4, np.uint32)
+    gl = context.gl
+    gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+    gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
+    gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, found.ctypes.data)
+    return found

@@ -1,15 +1,15 @@
 """TensorFlow Lite's calls of a delegate go in; the operators of one interpreter are replaced, prepared and run."""
 
 import ctypes
-import os
 import sys
 
-from ..errors import ModelError, UnsupportedError, UsageError
-from .bound_tensors import Binding, check_bindable
+from ..errors import UnsupportedError, UsageError
+from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
 from .engine import DelegateEngine, LoadedPartition
+from .model_finder import find_model
 from .native_tensors import number_of, tensor_at
 from .options import GpuDelegateOptions
 from .planning import DelegatedModel, KernelPlan, plan_model
@@ -31,7 +31,7 @@ class Application:
         self._kernels: dict[int, DelegateKernel | None] = {}  # None: a group of constants, which others compute
         self._last_number = 0
         self._others: OtherOperators | None = None
-        self._bindings: dict[tuple[int, bool], Binding] = {}  # by tensor, and whether as an output
+        self._bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
         self._is_of_caller = worker is not None
         self._is_released = False
         self.model: DelegatedModel | None = None
@@ -119,7 +119,7 @@ class Application:
 
     # What the caller asks for -------------------------------------------------------------------------------------
 
-    def bind(self, binding: Binding) -> None:
+    def bind(self, binding: TensorBinding) -> None:
         """Have a tensor's values come from an object of OpenGL, or go there. Raises UsageError."""
         if self._is_released:
             raise UsageError(RELEASED)
@@ -162,26 +162,13 @@ class Application:
         """Decide and load everything. Raises what fails."""
         engine = self._engine = self._opened()
         self.renderer = engine.renderer
-        model = plan_model(self._file(context), self._options, engine.device, rates_of(engine.is_software))
-        self._check_plan(context, model)
+        found = find_model(context, self._options.model)
+        model = plan_model(found, self._options, engine.device, rates_of(engine.is_software))
         for plan in model.kernels:
             self._loaded[plan.computed] = engine.load(plan.compiled)
         for line in report_lines(model.found):
             self._tell(line)
         return model
-
-    def _file(self, context: TfLiteContext) -> bytes:
-        given = self._options.model
-        if given is None:
-            return _find_model(context)
-        return given if isinstance(given, bytes) else model_bytes(given)
-
-    def _check_plan(self, context: TfLiteContext, model: DelegatedModel) -> None:
-        """Raises UnsupportedError where another delegate has come first."""
-        plan = ctypes.c_void_p()
-        context.GetExecutionPlan(ctypes.addressof(context), ctypes.byref(plan))
-        if integers_at(plan.value) != tuple(range(len(model.found.graph.nodes))):
-            raise UnsupportedError("another delegate has replaced operators already; put the GpuDelegate before it")
 
     def _kernel_for(self, plan: KernelPlan) -> DelegateKernel:
         assert self.model is not None
@@ -223,26 +210,3 @@ class Application:
     def _tell(self, line: str) -> None:
         if not self._options.quiet:
             print(line, file=sys.stderr)
-
-
-def model_bytes(path: str | os.PathLike[str]) -> bytes:
-    """A file's bytes. Raises ModelError."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise ModelError(f"{os.fspath(path)!r}: cannot be read ({error.strerror})") from error
-
-
-def _find_model(context: TfLiteContext) -> bytes:
-    """The file that constants of a graph lie in, which their Allocation knows: its entries are those of a C++ class."""
-    method = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p)
-    for index in range(context.tensors_size):
-        allocation = context.tensors[index].allocation
-        if allocation:
-            table = ctypes.c_void_p.from_address(allocation).value or 0
-            base, size = (ctypes.c_void_p.from_address(table + 8 * entry).value or 0 for entry in (2, 3))
-            data = ctypes.string_at(method(base)(allocation), method(size)(allocation))
-            if data[4:8] == b"TFL3":
-                return data
-    raise ModelError("the model's file cannot be found; give GpuDelegate(model=PATH)")

@@ -8,7 +8,7 @@ from .planning import DelegatedModel
 
 
 @dataclass(frozen=True)
-class Binding:
+class TensorBinding:
     """What the caller has bound to a tensor."""
 
     index: int  # as get_input_details()[k]["index"] numbers tensors

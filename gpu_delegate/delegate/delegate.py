@@ -11,7 +11,7 @@ import moderngl
 from ..device import COMPILE_BUDGET_S
 from ..errors import TexelflowError, UsageError
 from .application import Application
-from .bound_tensors import Binding
+from .bound_tensors import TensorBinding
 from .callbacks import NativeDelegate
 from .gl_objects import BufferLayout, GlObject
 from .options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
@@ -125,7 +125,7 @@ class GpuDelegate:
         bindings of textures, samplers, images and buffers. Raises UsageError for what does not fit, or before there is
         an interpreter with the delegate. After another size has been given to the model, bind what fits it, again.
         """
-        self._application.bind(Binding(index, source, layout, is_output=False))
+        self._application.bind(TensorBinding(index, source, layout, is_output=False))
 
     def bind_output(self, index: int, target: GlObject, layout: BufferLayout = "BHWC") -> None:
         """From now on an output goes to OpenGL, and its tensor in RAM is NaN, unless the CPU computes with it.
@@ -134,7 +134,7 @@ class GpuDelegate:
         bits do not hold is clamped to 0 and 1 and rounded; a texture's components behind the tensor's channels become
         0, and its alpha 1. With wait_type="do-not-wait" invoke() returns before the GPU is done. Raises UsageError.
         """
-        self._application.bind(Binding(index, target, layout, is_output=True))
+        self._application.bind(TensorBinding(index, target, layout, is_output=True))
 
     def unbind(self, index: int) -> None:
         """From now on a tensor is in RAM again. Nothing happens to one that is not bound. Raises UsageError."""

@@ -9,7 +9,7 @@ from ..errors import UsageError
 from ..graph import Graph, Shape, Tensor
 from ..reading.resizing import read_resized
 from .border import ProgramBorder, array_at
-from .bound_tensors import Binding
+from .bound_tensors import TensorBinding
 from .engine import DelegateEngine, LoadedPartition
 from .native_tensors import memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan
@@ -34,7 +34,9 @@ class DelegateKernel:
         Operators of TensorFlow Lite read the tensors `read_on_cpu`, wherever else these go.
         """
         self.plan = plan
-        self.bindings: dict[tuple[int, bool], Binding] = {}  # by tensor, and whether as an output; prepare() heeds them
+        self.bindings: dict[
+            tuple[int, bool], TensorBinding
+        ] = {}  # by tensor, and whether as an output; prepare() heeds them
         self._engine, self._file, self._loaded, self._read_on_cpu = engine, file, loaded, read_on_cpu
         self._is_nan: set[int] = set()  # outputs that are bound, and whose tensors in RAM have been marked
         self._has_values = False  # of its last run, for its present shapes
@@ -91,11 +93,11 @@ class DelegateKernel:
         border, (address, size_bytes) = self.border_with(index), memory_of(found, self._tensor(index))
         self._engine.call(lambda _: border.read(index, address, size_bytes))
 
-    def has(self, binding: Binding) -> bool:
+    def has(self, binding: TensorBinding) -> bool:
         """Whether it has an input, or an output, of that number."""
         return binding.index in (self.plan.outputs if binding.is_output else self.plan.uploads)
 
-    def bind(self, binding: Binding) -> None:
+    def bind(self, binding: TensorBinding) -> None:
         """From now on. Raises UsageError for what does not fit the shape that the tensor has now."""
         self._bind_loaded(binding)
         self.bindings[binding.index, binding.is_output] = binding
@@ -123,19 +125,22 @@ class DelegateKernel:
         self.release()
         self._loaded = loaded
 
-    def _bind_loaded(self, binding: Binding) -> None:
+    def _bind_loaded(self, binding: TensorBinding) -> None:
         border = self._ready().border
         bind = border.bind_output if binding.is_output else border.bind_input
         self._engine.call(lambda _: bind(binding.index, binding.given, binding.layout))
 
     def _is_in_ram(self, index: int) -> bool:
-        return (index, True) not in self.bindings or index in self._read_on_cpu
+        """Whether an output is copied to TensorFlow Lite's memory."""
+        return index in self._read_on_cpu or (index in self.plan.downloads and (index, True) not in self.bindings)
 
     def _mark(self, context: TfLiteContext) -> None:
-        """Fill tensors with NaN, once, whose values go elsewhere."""
-        for index in self.plan.downloads:
+        """Fill floats with NaN, once, that stay on the GPU: whoever asks for them all the same gets no old values."""
+        for index in self.plan.outputs:
             if index not in self._is_nan and not self._is_in_ram(index):
-                array_at(*self._memory(context, index), self._tensor(index)).fill(np.nan)
+                values = array_at(*self._memory(context, index), self._tensor(index))
+                if values.dtype.kind == "f":
+                    values.fill(np.nan)
                 self._is_nan.add(index)
 
     def _memory(self, context: TfLiteContext, index: int) -> tuple[int, int]:

@@ -64,6 +64,11 @@ class DelegateEngine:
         self.is_software = opened.is_software
         self.call = worker.call
 
+    @property
+    def count(self) -> int:
+        """How many partitions are loaded."""
+        return len(self._loaded)
+
     def compile(self, part: Graph, share: float) -> CompiledGraph:
         """Plan a partition that may take this share of the time for compilation.
 

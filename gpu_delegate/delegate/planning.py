@@ -7,7 +7,7 @@ from ..device import Device
 from ..graph import Graph
 from ..partition import Partition, subgraph
 from ..program import CompiledGraph
-from ..reading.reader import read_model
+from .model_finder import FoundModel
 from .options import GpuDelegateOptions
 from .selection import DelegationRates, selection
 
@@ -82,16 +82,18 @@ class DelegatedModel:
         return {plan.computed: plan for plan in self.kernels}[frozenset(nodes - constants)]
 
 
-def plan_model(file: bytes, options: GpuDelegateOptions, device: Device, rates: DelegationRates) -> DelegatedModel:
-    """Read a model and compile its partitions. Raises ModelError for a file that is damaged."""
+def plan_model(
+    model: FoundModel, options: GpuDelegateOptions, device: Device, rates: DelegationRates
+) -> DelegatedModel:
+    """Compile the partitions of a model."""
     found = compile_partitions(
-        read_model(file), device, precision=options.precision, compile_budget_s=options.budget_s,
+        model.graph, device, precision=options.precision, compile_budget_s=options.budget_s,
         select=selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
     )  # fmt: skip
     graph, left = found.graph, found.reasons
     elsewhere = {tensor for number in left for tensor in graph.nodes[number].inputs} | {*graph.outputs}
     return DelegatedModel(
-        file,
+        model.data,
         found,
         tuple(
             _kernel_plan(graph, partition, compiled, len(graph.nodes) - len(left), elsewhere)

@@ -1,8 +1,8 @@
 """Compiled partitions and a device's rates go in; the operators that are better left to the CPU, and why, come out.
 
 A partition costs two copies over its border, a hand-over and its dispatches. It pays if the work that it takes over is
-worth that: its multiply-accumulates, the bytes that its operators would read and write one by one, and the copies
-that others are spared which hand tensors to it on the GPU. What work is worth is the time that it takes: on the device
+worth that: its multiply-accumulates, the bytes that its operators would read and write one by one, and what handing
+it over in more pieces would add: a dispatch for each operator, copies of what partitions share on the GPU. What work is worth is the time that it takes: on the device
 itself, or on one thread of a CPU where that is slower, since a fast GPU does not make the work less worth handing over.
 Whether the CPU would be faster makes no difference: whoever adds the delegate has chosen the GPU. A model that runs
 there as a whole always pays.
@@ -53,9 +53,9 @@ class Balance:
     dispatches: int
 
     def worth_ms(self, rates: DelegationRates) -> float:
-        """What the work would take elsewhere, and what would have to be copied more."""
+        """What the work takes, and what handing it over in pieces would add: more dispatches and copies."""
         computed_s = self.macs / rates.macs_per_s + self.operator_bytes / rates.bytes_per_s
-        return 1e3 * (computed_s + self.shared_bytes / rates.copied_bytes_per_s)
+        return self.operators * rates.dispatch_ms + 1e3 * (computed_s + self.shared_bytes / rates.copied_bytes_per_s)
 
     def cost_ms(self, rates: DelegationRates) -> float:
         """What it takes beside the work itself."""

@@ -19,7 +19,7 @@ import moderngl
 from .. import opengl
 from ..context import MOST_LABEL_BYTES, Context, open_context
 from ..errors import DeviceError, TexelflowError, UsageError
-from ..library import CurrentContext
+from ..library import CurrentContext, release_thread
 
 _Result = TypeVar("_Result")
 _END_S = 5.0  # for which the end waits for the thread: a driver may hang, but no program does because of it
@@ -204,6 +204,7 @@ def _serve(jobs: _Jobs, opening: _Job[Context]) -> None:
         while job := jobs.get():
             job.run(context)
             del job
+    release_thread()
 
 
 def _end(jobs: _Jobs, thread: threading.Thread, process: int) -> None:

@@ -257,9 +257,10 @@ def test_what_has_been_released_fails_the_call(gl: moderngl.Context) -> None:
     model.delegate.unbind(model.inputs[0])
     np.testing.assert_allclose(model.run(values)[0], model.expected(values)[0], atol=1e-5)
     model.delegate.release()
-    for misuse in (lambda: model.delegate.unbind(0), lambda: model.delegate.bind_input(0, gl.buffer(reserve=420))):
-        with pytest.raises(UsageError, match="has been released"):
-            misuse()
+    with pytest.raises(UsageError, match="has been released"):
+        model.delegate.unbind(0)
+    with pytest.raises(UsageError, match="has been released"):
+        model.delegate.bind_input(0, (1, 0))
 
 
 def test_a_delegate_that_is_not_there_yet_or_has_another_context_binds_nothing(gl: moderngl.Context) -> None:

@@ -62,6 +62,12 @@ def test_a_model_that_is_one_partition_always_pays() -> None:
 
 
 @pytest.mark.parametrize("rates", [SOFTWARE_RATES, HARDWARE_RATES])
+def test_a_large_partition_of_little_work_pays(rates: DelegationRates) -> None:
+    """Two hundred small operators that are a dispatch for every two of them: pieces would take twice as many."""
+    assert Balance(200, 8 * 10**6, 6 << 20, 100 << 10, 0, 100).pays(rates)
+
+
+@pytest.mark.parametrize("rates", [SOFTWARE_RATES, HARDWARE_RATES])
 def test_crumbs_between_cpu_operators_do_not_pay_and_large_partitions_do(rates: DelegationRates) -> None:
     graph = chain("CONV", "CONV", "CPU", "RELU", "CPU", "CONV", "CONV", "CPU", "RELU", side=64, channels=32)
     found = delegated(graph, selection(rates))
@@ -81,7 +87,7 @@ def test_the_reason_has_the_figures() -> None:
     assert nodes_of(found) == [(2,)], "37.7 ms of multiplications"
     assert found.reasons[0] == (
         "its partition costs more than the work that it takes over: 4.50 ms (2.0 MiB copied, 1 dispatch) "
-        "against 0.00 ms (0.0 MMAC, 2.0 MiB in 1 operator)"
+        "against 0.50 ms (0.0 MMAC, 2.0 MiB in 1 operator)"
     )
 
 
@@ -115,7 +121,7 @@ def test_weights_count_as_bytes_that_an_operator_reads() -> None:
 def test_what_a_partition_costs_and_is_worth() -> None:
     balance, rates = Balance(3, 10**9, 4 * 10**6, 10**6, 2 * 10**6, 5), DelegationRates(1.0, 0.1, 1e9, 1e10, 2e9)
     assert balance.cost_ms(rates) == pytest.approx(1.0 + 0.5 + 1.0)
-    assert balance.worth_ms(rates) == pytest.approx(100.0 + 2.0 + 2.0)
+    assert balance.worth_ms(rates) == pytest.approx(0.3 + 100.0 + 2.0 + 2.0)
     assert balance.pays(rates)
     assert not replace(balance, macs=0, operator_bytes=10**6, shared_bytes=0).pays(rates)
 

@@ -1,9 +1,10 @@
 """TensorFlow Lite's calls of a delegate go in; the operators of one interpreter are replaced, prepared and run."""
 
+import contextlib
 import ctypes
 import sys
 
-from ..errors import UnsupportedError, UsageError
+from ..errors import TexelflowError, UnsupportedError, UsageError
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
@@ -29,7 +30,7 @@ class Application:
         self._place = 0  # of the context that it is applied to
         self._loaded: dict[frozenset[int], LoadedPartition] = {}  # that no kernel has taken yet, by their operators
         self._kernels: dict[int, DelegateKernel | None] = {}  # None: a group of constants, which others compute
-        self._computed_by: dict[int, int] = {}  # by tensor: the number of the last kernel made that has it as an output
+        self._makers: dict[int, DelegateKernel] = {}  # of tensors
         self._last_number = 0
         self._others: OtherOperators | None = None
         self._bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
@@ -56,19 +57,19 @@ class Application:
         and bodies of control flow, which are left alone.
         """
         place = ctypes.addressof(context)
-        if self._place not in (0, place):
-            return
-        self._place = place
-        try:
-            model = self.model = self.model or self._planned(context)
-        except Exception as error:
-            if self._options.strict:
-                raise
-            self.failed(error)
-            self._tell(f"texelflow: TensorFlow Lite runs the whole model on the CPU: {error}")
-            return
-        if model.nodes:
-            replace(model.nodes)
+        if not self._place:
+            self._place = place
+            try:
+                self.model = self._planned(context)
+            except Exception as error:
+                if self._options.strict:
+                    raise
+                self.failed(error)
+                self._tell(f"texelflow: TensorFlow Lite runs the whole model on the CPU: {error}")
+                with contextlib.suppress(TexelflowError):
+                    self._close()
+        if self.model and self.model.nodes and place == self._place:
+            replace(self.model.nodes)
 
     def make_kernel(self, params: TfLiteDelegateParams) -> int:
         """For one of the groups that TensorFlow Lite has formed of the operators."""
@@ -79,13 +80,15 @@ class Application:
         except KeyError:
             raise UnsupportedError(f"TensorFlow Lite has formed a group that is none of the plan: {nodes}") from None
         self._last_number += 1
-        self._kernels[self._last_number] = self._kernel_for(plan) if plan else None
-        self._computed_by.update(dict.fromkeys(plan.outputs if plan else (), self._last_number))
+        kernel = self._kernels[self._last_number] = self._kernel_for(plan) if plan else None
+        if kernel is not None:
+            self._makers |= dict.fromkeys(kernel.plan.outputs, kernel)
         return self._last_number
 
     def free_kernel(self, number: int) -> None:
         kernel = self._kernels.pop(number, None)
         if kernel is not None:
+            self._makers = {index: maker for index, maker in self._makers.items() if maker is not kernel}
             kernel.release()
 
     def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
@@ -98,8 +101,12 @@ class Application:
         kernel = self._kernel(number)
         if kernel is None:
             return
-        found = {index: self._source_of(context, index) for index in kernel.plan.uploads}
-        kernel.run(context, {index: source for index, source in found.items() if source is not None})
+        sources = {index: self._makers[index] for index in kernel.plan.uploads if index in self._makers}
+        for index in kernel.plan.uploads:
+            tensor = tensor_at(context, index)
+            if tensor.data_is_stale:
+                sources[index] = self._source(tensor.buffer_handle, index)
+        kernel.run(context, sources)
         for index in kernel.plan.kept:
             tensor = tensor_at(context, index)
             tensor.buffer_handle, tensor.data_is_stale = number, True
@@ -149,7 +156,11 @@ class Application:
         Raises UsageError on a thread where the worker does not work, and can be called again on another one.
         """
         self._is_released = True
+        self._close()
+
+    def _close(self) -> None:
         self._kernels.clear()
+        self._makers.clear()
         self._loaded.clear()
         if self._engine is not None:
             self._engine.release()
@@ -175,13 +186,6 @@ class Application:
         kernel = DelegateKernel(self._opened(), self.model.file, plan, loaded, on_cpu)
         kernel.bindings.update({key: binding for key, binding in self._bindings.items() if kernel.has(binding)})
         return kernel
-
-    def _source_of(self, context: TfLiteContext, index: int) -> DelegateKernel | None:
-        """The kernel that has computed a tensor, if one has. Raises UsageError for a handle of none."""
-        tensor = tensor_at(context, index)
-        if tensor.data_is_stale:
-            return self._source(tensor.buffer_handle, index)
-        return self._kernels.get(self._computed_by.get(index, 0))
 
     def _source(self, handle: int, index: int) -> DelegateKernel:
         """The kernel that has computed a tensor which is on the GPU alone. Raises UsageError for another handle."""
@@ -210,7 +214,8 @@ class Application:
     def _count_others(self, context: TfLiteContext) -> None:
         if self._others is None and self.model is not None:
             found = self.model.found
-            (own, *_) = (tensor_at(context, index).delegate for plan in self.model.kernels for index in plan.outputs)
+            outputs = (tensor_at(context, index) for plan in self.model.kernels for index in plan.outputs)
+            own = next((tensor.delegate for tensor in outputs), None)  # there are none of what nothing reads
             self._others = count_others(context, found.graph, found.reasons, own or 0)
 
     def _tell(self, line: str) -> None:

@@ -6,9 +6,12 @@ Nothing that a handler raises reaches TensorFlow Lite: it becomes the status of 
 import ctypes
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from ..errors import DeviceError, TexelflowError, UsageError
+from .interruption import GuardedFunction, postponed_signals
+from .native_operators import execution_plan, operator_at
 from .structs import (
     ALLOWS_DYNAMIC_TENSORS,
     ERROR,
@@ -66,13 +69,16 @@ class NativeDelegate:
 
     def __init__(self, handler: DelegateHandler) -> None:
         self._handler = weakref.ref(handler)
+        prepare = GuardedFunction(self._prepare, self._refuse, ERROR, waits=False)
+        copy = GuardedFunction(self._copy_from_buffer_handles, self._refuse, ERROR)
+        self._guarded = [prepare, copy]
         self._struct = TfLiteDelegate(
-            None, PrepareFunction(self._prepare), CopyFunction(self._copy_from_buffer_handle), CopyFunction(),
+            None, prepare.as_type(PrepareFunction), copy.as_type(CopyFunction), CopyFunction(),
             FreeHandleFunction(self._free_buffer_handle), ALLOWS_DYNAMIC_TENSORS, None,
         )  # fmt: skip
         self._registration = TfLiteRegistration(
-            InitFunction(self._init), FreeFunction(self._free), NodeFunction(self._prepare_node),
-            NodeFunction(self._invoke), None, 0, NAME, 1, None, None, 0,
+            InitFunction(self._init), FreeFunction(self._free), NodeFunction(), NodeFunction(), None, 0, NAME, 1,
+            None, None, 0,
         )  # fmt: skip
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
@@ -83,18 +89,32 @@ class NativeDelegate:
 
     # What TensorFlow Lite calls -----------------------------------------------------------------------------------
 
-    def _prepare(self, address: int, delegate: int) -> int:
+    def _prepare(self, address: int) -> int:
         context = TfLiteContext.from_address(address)
 
         def replace(nodes: tuple[int, ...]) -> None:
             array = int_array(nodes)
-            status = context.ReplaceNodeSubsetsWithDelegateKernels(
-                address, self._registration, ctypes.addressof(array), delegate
-            )
-            if status != OK:
-                raise DeviceError("TensorFlow Lite does not hand operators over to the delegate")
+            with postponed_signals():
+                status = context.ReplaceNodeSubsetsWithDelegateKernels(
+                    address, self._registration, ctypes.addressof(array), self.address
+                )
+                if status != OK:
+                    raise DeviceError("TensorFlow Lite does not hand operators over to the delegate")
+                self._guard_kernels(context)
 
         return self._status(address, lambda handler: handler.apply(context, replace))
+
+    def _guard_kernels(self, context: TfLiteContext) -> None:
+        """Give each operator of the delegate functions of its own, which know it without being told."""
+        address, own = ctypes.addressof(context), ctypes.cast(self._registration.init, ctypes.c_void_p).value
+        for index in execution_plan(context):
+            node, registration = operator_at(context, index)
+            if ctypes.cast(registration.init, ctypes.c_void_p).value == own:
+                number = node.user_data or 0
+                prepare, run = partial(self._prepare_kernel, number), partial(self._run_kernel, number)
+                guarded = [GuardedFunction(work, self._refuse, ERROR, address) for work in (prepare, run)]
+                registration.prepare, registration.invoke = (each.as_type(NodeFunction) for each in guarded)
+                self._guarded += guarded
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
         params = TfLiteDelegateParams.from_address(buffer)
@@ -106,34 +126,49 @@ class NativeDelegate:
         if number and self._handler() is not None:
             self._status(address, lambda handler: handler.free_kernel(number))
 
-    def _prepare_node(self, address: int, node: Any) -> int:
-        number, context = node.contents.user_data or 0, TfLiteContext.from_address(address)
+    def _prepare_kernel(self, number: int, address: int) -> int:
+        context = TfLiteContext.from_address(address)
         return self._status(address, lambda handler: handler.prepare_kernel(context, number))
 
-    def _invoke(self, address: int, node: Any) -> int:
-        number, context = node.contents.user_data or 0, TfLiteContext.from_address(address)
+    def _run_kernel(self, number: int, address: int) -> int:
+        context = TfLiteContext.from_address(address)
         return self._status(address, lambda handler: handler.run_kernel(context, number))
 
-    def _copy_from_buffer_handle(self, address: int, _delegate: int, handle: int, tensor: Any) -> int:
+    def _copy_from_buffer_handles(self, address: int) -> int:
+        """All of them, since the function does not know which is asked for."""
         context = TfLiteContext.from_address(address)
-        return self._status(address, lambda handler: handler.fetch(context, handle, tensor.contents))
+
+        def fetch(handler: DelegateHandler) -> None:
+            for index in range(context.tensors_size):
+                tensor = context.tensors[index]
+                if tensor.data_is_stale and tensor.delegate == self.address:
+                    handler.fetch(context, tensor.buffer_handle, tensor)
+                    tensor.data_is_stale = False
+
+        return self._status(address, fetch)
 
     def _free_buffer_handle(self, _address: int, _delegate: int, handle: Any) -> None:
         handle.contents.value = NO_BUFFER_HANDLE  # what it stood for belongs to an operator
 
     def _status(self, address: int, action: Callable[[DelegateHandler], None]) -> int:
-        """OK if the handler does it without raising anything."""
+        """OK if the handler does it without raising anything. Raises what is no Exception, as signals' handlers do."""
         handler = self._handler()
         try:
             if handler is None:
                 raise UsageError("its GpuDelegate does not exist any more")
             action(handler)
-        except BaseException as error:
-            if handler is not None:
-                handler.failed(error)
-            _report(address, error)
-            return ERROR
+        except Exception as error:
+            return self._refuse(address, error)
         return OK
+
+    def _refuse(self, address: int, error: BaseException) -> int:
+        """Keep and report an error. `address` may be 0, where a signal came too early."""
+        handler = self._handler()
+        if handler is not None:
+            handler.failed(error)
+        if address:
+            _report(address, error)
+        return ERROR
 
 
 def _report(address: int, error: BaseException) -> None:

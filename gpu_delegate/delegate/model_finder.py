@@ -17,7 +17,8 @@ from ..errors import ModelError
 from ..graph import Graph
 from ..reading.model_file import ModelFile, names_of
 from ..reading.reader import CUSTOM, MAX_FILE_BYTES, model_file_bytes, printable_name, read_model
-from .structs import TYPES, TfLiteContext, TfLiteNode, TfLiteRegistration, TfLiteTensor, integers_at
+from .native_operators import execution_plan, operator_at
+from .structs import TYPES, TfLiteContext, TfLiteTensor, integers_at
 
 _IN_FILE = 1  # kTfLiteMmapRo, the allocation type of constants
 _BASE, _BYTES = 2, 3  # entries of Allocation's table of virtual functions (Itanium C++ ABI), after two destructors
@@ -57,7 +58,7 @@ def find_model(context: TfLiteContext, given: str | os.PathLike[str] | bytes | N
 
 def difference_from(context: TfLiteContext, file: ModelFile) -> str:
     """What is different in a context from what a valid file says; "" if nothing is."""
-    plan = _execution_plan(context)
+    plan = execution_plan(context)
     if max(plan, default=-1) >= file.operator_count:
         return "another delegate has replaced operators before, or there are more than in the file"
     if plan != tuple(range(file.operator_count)):
@@ -81,7 +82,7 @@ def _tensor_difference(context: TfLiteContext, file: ModelFile, index: int) -> s
 
 
 def _operator_difference(context: TfLiteContext, file: ModelFile, index: int) -> str:
-    node, registration = _operator(context, index)
+    node, registration = operator_at(context, index)
     table = file.subgraph.Operators(index)
     code = file.model.OperatorCodes(table.OpcodeIndex())
     builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
@@ -97,26 +98,6 @@ def _operator_difference(context: TfLiteContext, file: ModelFile, index: int) ->
         if _integers(indices) != integers_at(own):
             return f"operator {index} {what} tensors {list(_integers(indices))} instead of {list(integers_at(own))}"
     return ""
-
-
-# The context ----------------------------------------------------------------------------------------------------------
-
-
-def _execution_plan(context: TfLiteContext) -> tuple[int, ...]:
-    plan = ctypes.c_void_p()
-    if context.GetExecutionPlan(ctypes.addressof(context), ctypes.byref(plan)):
-        raise ModelError("TensorFlow Lite does not tell the order of its operators")
-    return integers_at(plan.value)
-
-
-def _operator(context: TfLiteContext, index: int) -> tuple[TfLiteNode, TfLiteRegistration]:
-    node, registration = ctypes.POINTER(TfLiteNode)(), ctypes.POINTER(TfLiteRegistration)()
-    status = context.GetNodeAndRegistration(
-        ctypes.addressof(context), index, ctypes.byref(node), ctypes.byref(registration)
-    )
-    if status or not node or not registration:
-        raise ModelError(f"TensorFlow Lite does not tell its operator {index}")
-    return node.contents, registration.contents
 
 
 # The file in memory ---------------------------------------------------------------------------------------------------

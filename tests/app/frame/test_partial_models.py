@@ -122,14 +122,19 @@ def test_a_program_is_for_whole_models(small: Path) -> None:
     assert "REVERSE_SEQUENCE" in str(caught.value)
 
 
-def test_live_goes_on_while_the_delegate_is_made(theatre: Theatre, small: Path) -> None:
+@pytest.mark.parametrize("any_size", [False, True], ids=["in a process of its own", "in this process"])
+def test_live_goes_on_while_the_delegate_is_made(theatre: Theatre, small: Path, tmp_path: Path, any_size: bool) -> None:
+    path = tmp_path / "any_size.tflite" if any_size else small
+    if any_size:
+        path.write_bytes(segments(any_size=True))
+
     def script(stage: Stage) -> Script:
         yield from stage.frames(1)
         before = len(stage.records)
-        stage.session.controller.change(model=str(small))
-        yield from stage.until(lambda: stage.parts.stages.name == str(small), "the model")
+        stage.session.controller.change(model=str(path))
+        yield from stage.until(lambda: stage.parts.stages.name == str(path), "the model")
         assert len(stage.records) > before
-        assert "2 partitions, the rest on the CPU" in stage.words
+        assert ("5 of 5 operators on" if any_size else "2 partitions, the rest on the CPU") in stage.words
         assert stage.parts.stages.current.segmenter.dispatches > 1
         yield from stage.frames(2)
 

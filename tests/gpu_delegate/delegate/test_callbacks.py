@@ -99,10 +99,11 @@ def test_stale_handles_are_found(runtime: Any) -> None:
 
     def fetch(handle: int) -> int:
         place, tensor.data = tensor.data, ctypes.addressof(memory)
+        kept, tensor.buffer_handle, tensor.data_is_stale = tensor.buffer_handle, handle, True
         try:
             return int(native.CopyFromBufferHandle(ctypes.addressof(context), 0, handle, tensor))
         finally:
-            tensor.data = place
+            tensor.data, tensor.buffer_handle = place, kept
 
     assert fetch(1) == ERROR, "its partition has not run"
     run(made, values)

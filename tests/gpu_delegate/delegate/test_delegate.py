@@ -91,6 +91,18 @@ def test_sizes_that_an_operator_does_not_take(runtime: Any) -> None:
     np.testing.assert_array_equal(run(made, values)[0], np.maximum(values, 0).reshape(1, 24, 3))
 
 
+def test_summary_tells_xnnpack_from_builtin_kernels(runtime: Any) -> None:
+    """Both are called DELEGATE in the list of operators; XNNPACK's second operator lies inside its partition."""
+    delegate = GpuDelegate(min_nodes_per_partition=1, max_delegated_partitions=1, quiet=True)
+    assert delegate.summary == "no operator on the GPU"
+    made = interpreter(runtime, three_partitions(), delegate)
+    assert delegate.summary == "2 of 8 operators on the GPU in 1 partition (1 dispatch)"
+    run(made, np.zeros((1, 5, 7, 3), np.float32))
+    assert delegate.summary == (
+        "2 of 8 operators on the GPU in 1 partition (1 dispatch), 4 by XNNPACK, 2 by builtin kernels"
+    )
+
+
 def test_what_only_partitions_read_stays_on_the_gpu(runtime: Any) -> None:
     delegate = GpuDelegate(min_nodes_per_partition=1, strict=True)
     made, plain = interpreter(runtime, kept(), delegate), interpreter(runtime, kept())

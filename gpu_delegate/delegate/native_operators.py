@@ -1,0 +1,25 @@
+"""A context of TensorFlow Lite goes in; its operators, by their numbers, come out as TensorFlow Lite has them."""
+
+import ctypes
+
+from ..errors import DeviceError
+from .structs import OK, TfLiteContext, TfLiteNode, TfLiteRegistration, integers_at
+
+
+def execution_plan(context: TfLiteContext) -> tuple[int, ...]:
+    """The numbers of the operators, in the order in which they run. Raises DeviceError."""
+    plan = ctypes.c_void_p()
+    if context.GetExecutionPlan(ctypes.addressof(context), ctypes.byref(plan)) != OK:
+        raise DeviceError("TensorFlow Lite does not tell the order of its operators")
+    return integers_at(plan.value)
+
+
+def operator_at(context: TfLiteContext, index: int) -> tuple[TfLiteNode, TfLiteRegistration]:
+    """An operator and its functions, as long as no operator is added. Raises DeviceError."""
+    node, registration = ctypes.POINTER(TfLiteNode)(), ctypes.POINTER(TfLiteRegistration)()
+    status = context.GetNodeAndRegistration(
+        ctypes.addressof(context), index, ctypes.byref(node), ctypes.byref(registration)
+    )
+    if status != OK or not node or not registration:
+        raise DeviceError(f"TensorFlow Lite does not tell its operator {index}")
+    return node.contents, registration.contents

@@ -59,6 +59,9 @@ class AnyInterpreter(Protocol):
     def tensor(self, index: int) -> AnyArray:
         """A copy of any tensor after run(), with keep_all. Raises ModelError."""
 
+    def close(self) -> None:
+        """Free a process, and what is in OpenGL; a second call does nothing. It cannot run any more then."""
+
 
 def load_interpreter_module() -> Any:
     """The module with TensorFlow Lite's Interpreter: tflite-runtime's, else ai-edge-litert's. Raises DeviceError."""
@@ -122,6 +125,11 @@ class LocalInterpreter:
         with _refusals_in_one_line(self._delegate):
             value: AnyArray = np.asarray(self._interpreter.get_tensor(index))
         return value.astype(np.bytes_) if value.dtype == object else value
+
+    def close(self) -> None:
+        """See AnyInterpreter; one without a delegate goes with the last reference to it."""
+        if self._delegate:
+            self._delegate.release()
 
 
 def _shapes_and_dtypes(details: Sequence[Any]) -> tuple[tuple[Shape, ...], tuple[str, ...]]:

@@ -102,6 +102,10 @@ class Reference:
             raise UsageError("inner tensors are kept only by Reference(..., keep_all_tensors=True)")
         return self._interpreter.tensor(self._kept[index])
 
+    def close(self) -> None:
+        """Free a process, and what is in OpenGL, which else go with this object; it cannot run any more then."""
+        self._interpreter.close()
+
 
 def is_apart(graph: Graph) -> bool:
     """Whether a graph runs in a process of its own, whose complaints nobody sees."""

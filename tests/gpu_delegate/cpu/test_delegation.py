@@ -9,7 +9,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate import worker
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.errors import DeviceError, ModelError, UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -85,6 +85,16 @@ def test_an_error_of_the_delegate_is_its_own(graph: Graph) -> None:
         reference.run(np.full_like(X, np.nan))
     (found,), (expected,) = reference.run(X), Reference(graph).run(X)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.gl
+def test_nothing_runs_once_it_is_closed(graph: Graph) -> None:
+    reference = Reference(graph, delegate={})
+    reference.run(X)
+    for _ in range(2):
+        reference.close()
+    with pytest.raises(UsageError if not graph.opaque else ModelError):
+        reference.run(X)
 
 
 @pytest.mark.gl

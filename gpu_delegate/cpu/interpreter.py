@@ -2,7 +2,7 @@
 
 import contextlib
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
@@ -27,7 +27,7 @@ class InterpreterOptions:
     keep_all: bool = False  # without delegates, so that all tensors can be read
     preserve: bool = False  # inner tensors are not computed in place
     operators: int = 0  # of the model, for what is said of the delegate
-    delegate: Mapping[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
+    delegate: dict[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
 
 
 @dataclass(frozen=True)

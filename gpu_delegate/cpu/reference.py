@@ -50,7 +50,12 @@ class Reference:
         default = max(1, min(MOST_THREADS, _usable_cpus() - SPARED_CPUS))
         self.threads = threads or default
         options = InterpreterOptions(
-            self.threads, len(graph.outputs), keep_all_tensors, bool(graph.original), len(graph.nodes), delegate
+            self.threads,
+            len(graph.outputs),
+            keep_all_tensors,
+            bool(graph.original),
+            len(graph.nodes),
+            None if delegate is None else dict(delegate),
         )
         self._interpreter: AnyInterpreter
         self.process_id: int | None = None  # of the process that runs it, if that is another one

@@ -1,5 +1,7 @@
 """The reference with a delegate: in this process and in another, with OpenGL and without, and what it says of it."""
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,8 @@ def test_parts_run_on_the_gpu(graph: Graph) -> None:
 
 @pytest.mark.gl
 def test_options_reach_the_delegate(graph: Graph) -> None:
-    reference = Reference(graph, delegate={"min_nodes_per_partition": 3, "is_precision_loss_allowed": True})
+    options = {"min_nodes_per_partition": 3, "is_precision_loss_allowed": True, "experimental_flags": ("gl_only",)}
+    reference = Reference(graph, delegate=MappingProxyType(options))
     assert reference.delegation is not None
     assert [len(nodes) for nodes in reference.delegation.partitions] == ([3] if graph.opaque else [5])
     (found,), (expected,) = reference.run(X), Reference(graph).run(X)

@@ -121,7 +121,7 @@ def test_where_is_told_by_the_numbers_of_the_file() -> None:
 
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_advice_on_any_network_is_sound(device: Device, seed: int) -> None:
     """It names what there is, and no change makes anything worse."""
     graph = read_model(random_network(seed).build())

@@ -82,7 +82,11 @@ def bench_model_verb(
     compile_budget: Annotated[float | None, as_in_settings("compile_budget")] = None,
     json: JsonOption = False,
 ) -> int:
-    """Time a model: some runs to warm up, then the mean of many; on the GPU, on the CPU, or through the delegate."""
+    """Time a model on the GPU, on the CPU or through the delegate: runs to warm up, then the mean of many.
+
+    --backend cpu is TensorFlow Lite, delegate TensorFlow Lite with our delegate. gl runs the network alone: inputs and
+    outputs stay on the GPU.
+    """
     from .bench.model import bench_model
     from .bench.model_options import parse_options
     from .bench.model_report import finish_model
@@ -111,7 +115,9 @@ bench.command("model")(with_options(bench_model_verb, alias_options()))
 def bench_models_verb(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAMES...]", help="Models as of `bench model`; the catalogue and published networks."),
+        typer.Argument(
+            metavar="NAMES", help="Models as of `bench model`; all of the catalogue, and published networks."
+        ),
     ] = None,
     warmup: Annotated[int, typer.Option(metavar="N", help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs that count.")] = 100,
@@ -121,8 +127,10 @@ def bench_models_verb(
     markdown: Annotated[bool, typer.Option("--markdown", help="The table in Markdown.")] = False,
     json: JsonOption = False,
 ) -> int:
-    """Time many models, on the GPU and on the CPU, as one table: the mean of many runs, each model in processes of its
-    own. Ctrl-C ends it and keeps what was measured."""
+    """Time many models on the GPU and on the CPU, as one table of means.
+
+    Each is measured in processes of its own: one that fails is a row that says why. Ctrl-C keeps the rows done.
+    """
     from .bench.model_table import ModelTable, bench_models, parse_threads, show_models_table
     from .console import Console
 

@@ -36,7 +36,7 @@ def main(picture: str, result: str, model: str) -> None:
     interpreter.invoke()
     mask = interpreter.get_tensor(given["index"])[0, ..., 0]
     cv2.imwrite(result, cv2.resize(np.rint(mask.clip(0, 1) * 255).astype(np.uint8), (bgr.shape[1], bgr.shape[0])))
-    print(delegate.summary, f"({delegate.renderer})")
+    print(f"{delegate.renderer}: {delegate.summary}")
 
 
 if __name__ == "__main__":

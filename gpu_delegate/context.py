@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -192,8 +192,14 @@ def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
     """Open a context of its own without any window; it is current in this thread from now on.
 
     Through EGL, where GLCONTEXT_DEVICE_INDEX chooses among several devices; through WGL on Windows, CGL on macOS.
-    Raises DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING.
+    Raises DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING;
+    a process that was forked from one with OpenGL.
     """
+    if _first_process() != os.getpid():
+        raise DeviceError(
+            "OpenGL was in use before this process was forked, and would hang here: "
+            "start processes anew (multiprocessing's spawn), or fork before OpenGL is used"
+        )
     try:
         native = _open_native(_code(needed))
     except Exception as error:  # glcontext raises nothing more specific
@@ -205,6 +211,12 @@ def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
     except BaseException:
         native.release()
         raise
+
+
+@cache
+def _first_process() -> int:
+    """The process that asked first: what a driver has there, threads above all, is not in processes forked from it."""
+    return os.getpid()
 
 
 def compile_compute(context: Context, source: str, label: str) -> int:

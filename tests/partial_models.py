@@ -20,10 +20,14 @@ REVERSE = Opaque(
 )
 
 
-def segments(size: int = 48, channels: int = 16, seed: int = 0) -> bytes:
-    """A mask (1, size, size, 1) of a picture (1, size, size, 3), by convolutions with random weights."""
-    model, rng = ModelBuilder(), np.random.default_rng(seed)
-    x, depth = model.input((1, size, size, 3)), 3
+def segments(size: int = 48, channels: int = 16, any_size: bool = False) -> bytes:
+    """A mask (1, size, size, 1) of a picture (1, size, size, 3), by convolutions with random weights.
+
+    With any_size its shape in the file is an example: a Program refuses that, the delegate does not.
+    """
+    model, rng = ModelBuilder(), np.random.default_rng(0)
+    x, depth = model.tensor((1, size, size, 3), signature=(1, -1, -1, 3) if any_size else None), 3
+    model.inputs.append(x)
     for out, activation in ((channels, "RELU"), (channels, "RELU6"), (channels, "RELU"), (1, "NONE")):
         weights = rng.normal(0, (2 / (9 * depth)) ** 0.5, (out, 3, 3, depth))
         inputs = [x, model.constant(weights), model.constant(rng.normal(0, 0.1, out))]

@@ -9,7 +9,7 @@ from collections.abc import Container, Set
 
 from texelflow.gpu_delegate.graph import ABSENT, Graph
 
-CONTROL_FLOW = ("IF", "WHILE", "CALL_ONCE")  # always run one after the other, as any that might have side effects
+ORDERED = ("IF", "WHILE", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")  # run one after the other
 
 
 def slow_claim(graph: Graph, refused: Container[int], constants: Container[int]) -> frozenset[int]:
@@ -29,7 +29,7 @@ def slow_subsets(graph: Graph, claimed: Set[int]) -> list[set[int]]:
     """The operators of each kernel that TensorFlow Lite makes of those that are claimed, in the order of running."""
     missing = {tensor for node in graph.nodes for tensor in node.outputs}
     left, kernels = list(range(len(graph.nodes))), list[set[int]]()
-    in_turn = [number for number in left if graph.nodes[number].op in CONTROL_FLOW]
+    in_turn = [number for number in left if graph.nodes[number].op in ORDERED]
     while left:
         group, is_claimed = set[int](), None
         grows = True

@@ -53,7 +53,8 @@ def picture(frame_rgba: Frame, tmp_path: Path) -> Path:
 
 def test_every_example_is_tested_and_says_how_it_is_used(example: Example) -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
-        "interpreter_with_delegate.py", "masks_of_a_folder.py", "network_as_texture.py", "webcam.py",
+        "delegate_with_textures.py", "interpreter_with_delegate.py", "masks_of_a_folder.py", "network_as_texture.py",
+        "webcam.py",
     }  # fmt: skip
     assert len((EXAMPLES / "webcam.py").read_text().splitlines()) <= 20
     assert example("network_as_texture.py")[0] == "usage: network_as_texture.py PICTURE RESULT.png [MODEL]"
@@ -76,16 +77,32 @@ def test_masks_of_a_folder(example: Example, picture: Path, mask: npt.NDArray[np
     assert example("masks_of_a_folder.py", folder / "none", masks)[0] == 2
 
 
-@pytest.mark.gl
-def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]) -> None:
-    result = picture.parent / "result.png"
-    assert example("network_as_texture.py", picture, result) == (0, "", "")
+def check_grey_around(result: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]) -> None:
+    """The person is as in the frame, and all else is grey."""
     drawn = np.asarray(cv2.imread(str(result)))[..., ::-1].astype(int)
     person, around = mask > 0.99, mask < 0.01
     assert np.abs(drawn - frame_rgba[..., :3])[person].mean() < 2
     assert np.ptp(drawn[around], axis=-1).mean() < 0.1  # grey, but at the very edges
     assert np.ptp(frame_rgba[..., :3][around].astype(int), axis=-1).mean() > 2  # which it was not
+
+
+@pytest.mark.gl
+def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]) -> None:
+    result = picture.parent / "result.png"
+    assert example("network_as_texture.py", picture, result) == (0, "", "")
+    check_grey_around(result, frame_rgba, mask)
     assert str(example("network_as_texture.py", picture, result, "nowhere")[0]).startswith("'nowhere' is neither")
+
+
+@pytest.mark.gl
+def test_delegate_with_textures(
+    example: Example, picture: Path, frame_rgba: Frame, selfie_model: Path, mask: npt.NDArray[np.float32]
+) -> None:
+    result = picture.parent / "result.png"
+    code, out, _ = example("delegate_with_textures.py", picture, result, selfie_model)
+    assert (code, out) == (0, "")
+    check_grey_around(result, frame_rgba, mask)
+    assert str(example("delegate_with_textures.py", picture, result)[0]).startswith("usage: ")
 
 
 @pytest.mark.gl

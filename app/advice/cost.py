@@ -69,11 +69,25 @@ def run_cost(found: CompiledPartitions, rates: RunRates | None) -> RunCost:
 def crossing_cost(
     graph: Graph, partitions: Collection[Partition], rates: RunRates | None, storages: Storages = NO_STORAGES
 ) -> RunCost:
-    """That of calling partitions and of their copies; tensors whose storage is not given are PHWC4."""
-    kept = kept_on_gpu(graph, partitions)
-    copied = [t for partition in partitions for t in (*partition.inputs, *partition.outputs) if t not in kept]
-    calls = RunCost(ms=len(partitions) * rates.hand_over_ms if rates else None)
-    return total((calls, *(copy_cost(graph.tensors[t], rates, storages.get(t, PHWC4)) for t in copied)), rates)
+    """That of calling partitions and of their copies; tensors whose storage is not given are PHWC4.
+
+    What another partition has computed is handed over on the GPU. Inputs of which only the shape is read stay away.
+    """
+    kept, made = kept_on_gpu(graph, partitions), {tensor for part in partitions for tensor in part.outputs}
+    costs = [RunCost(ms=len(partitions) * rates.hand_over_ms if rates else None)]
+    for part in partitions:
+        read = {tensor for number in part.computed for tensor in graph.nodes[number].inputs}
+        inputs = [tensor for tensor in part.inputs if tensor in read]
+        copied = [t for t in inputs if t not in made] + [t for t in part.outputs if t not in kept]
+        costs += [copy_cost(graph.tensors[t], rates, storages.get(t, PHWC4)) for t in copied]
+        costs += [_handed_over(graph.tensors[t], rates) for t in inputs if t in made]
+    return total(costs, rates)
+
+
+def _handed_over(tensor: Tensor, rates: RunRates | None) -> RunCost:
+    """Read and written once."""
+    moved_bytes = 2 * PHWC4.size_bytes(shape_of(tensor))
+    return RunCost(0, moved_bytes, 0, moved_bytes / rates.peaks.bytes_per_s * 1e3 if rates else None)
 
 
 def kernel_cost(compiled: CompiledGraph, kernel: Kernel, rates: RunRates | None) -> RunCost:

@@ -22,7 +22,8 @@ TIME_STAMPS = "time stamps of the GPU"
 _SPAN_S = 0.002  # of the repeats of one dispatch: 30 times what waiting for the GPU takes
 _MOST_REPEATS = 2000
 _GROWTH = 8  # at most, from one trial to the next
-_PLAUSIBLE = (0.5, 1.05)  # stamped time in parts of the CPU's, over a round that keeps the GPU busy
+_PLAUSIBLE = (0.3, 1.05)  # stamped time in parts of the CPU's, over a round that keeps the GPU busy
+_TRIES = 4  # of a round: where the machine has others to serve, the CPU's time may be any
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class DispatchTimes:
 def time_dispatches(program: Program, rounds: int = ROUNDS) -> DispatchTimes:
     """Measure on the context's thread; the inputs have been written and the program has run."""
     repeats = [_repeats(program, number) for number in range(len(program.compiled.kernels))]
+    if not repeats:
+        return DispatchTimes((), (), (), TIME_STAMPS)
     spans_ms, why_not = _stamped_rounds(program, repeats, rounds)
     if why_not:
         spans_ms = [_finished_round(program, repeats) for _ in range(rounds)]
@@ -90,15 +93,27 @@ def _stamped_rounds(program: Program, repeats: Sequence[int], rounds: int) -> tu
     timer, found = GpuTimer(program.context, borders=len(repeats) + 1, depth=1), list[list[float]]()
     try:
         for _ in range(rounds):
-            spans_ms, wall_ms = _stamped_round(program, repeats, timer)
-            if spans_ms is None:
-                return [], "the GPU's time stamps do not come, or run backwards"
-            if not is_plausible(sum(spans_ms), wall_ms):
-                return [], f"the GPU's time stamps say {sum(spans_ms):.3g} ms for what takes {wall_ms:.3g} ms"
+            spans_ms, why_not = _plausible_round(program, repeats, timer)
+            if why_not:
+                return [], why_not
             found.append(spans_ms)
     finally:
         timer.release()
     return found, ""
+
+
+def _plausible_round(program: Program, repeats: Sequence[int], timer: GpuTimer) -> tuple[list[float], str]:
+    """Milliseconds of each span, and "", or why the time stamps tell nothing."""
+    why_not = ""
+    for _ in range(_TRIES):
+        spans_ms, wall_ms = _stamped_round(program, repeats, timer)
+        if spans_ms is None:
+            why_not = "the GPU's time stamps do not come, or run backwards"
+        elif is_plausible(sum(spans_ms), wall_ms):
+            return spans_ms, ""
+        else:
+            why_not = f"the GPU's time stamps say {sum(spans_ms):.3g} ms for what takes {wall_ms:.3g} ms"
+    return [], why_not
 
 
 def _stamped_round(program: Program, repeats: Sequence[int], timer: GpuTimer) -> tuple[list[float] | None, float]:

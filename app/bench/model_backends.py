@@ -145,7 +145,8 @@ def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRu
     reference = Reference(graph, options.threads, delegate=delegate)
     clock.step("interpreter")
     inputs = random_values(reference.input_shapes, reference.input_dtypes)
-    timed = TIMED_TFLITE if delegate is None else TIMED_DELEGATE
+    delegation = reference.delegation
+    timed = TIMED_DELEGATE if delegation and delegation.partitions else TIMED_TFLITE
     return TfliteRunner(reference, inputs, clock.times_ms, reference.threads, timed, reference.process_id)
 
 

@@ -61,9 +61,9 @@ def share_figures(macs: int, mean_ms: float, peaks: Peaks) -> dict[str, float]:
     """How much of the arithmetic that the GPU can do it did, by the mean."""
     rate = macs / mean_ms * 1e3
     return {
-        "gmacs": round(rate / 1e9, 3),
+        "gmacs": round(rate / 1e9, 6),
         "peak_gmacs": round(peaks.macs_per_s / 1e9, 3),
-        "peak_share": round(rate / peaks.macs_per_s, 4),
+        "peak_share": round(rate / peaks.macs_per_s, 6),
     }
 
 

@@ -35,7 +35,7 @@ def _show_head(figures: _Figures, console: Console) -> None:
     if "delegation" in figures:
         console.say(str(figures["delegation"]))
     elif "dispatches" in figures:
-        console.say(f"{figures['dispatches']} dispatches, {figures['mmac']:.1f} MMAC")
+        console.say(f"{counted(figures['dispatches'], 'dispatch')}, {figures['mmac']:.1f} MMAC")
     console.say(f"timed: {figures['timed']}")
 
 
@@ -83,7 +83,7 @@ def _show_dispatches(per_op: Mapping[str, Any], console: Console) -> None:
         for number, row in enumerate(per_op["rows"])
     ]
     columns = ("", "dispatch", "ms (least)", "ms (median)", "MMAC", "GMAC/s")
-    console.table(f"{len(rows)} dispatches, each repeated by itself", columns, rows)
+    console.table(f"{counted(len(rows), 'dispatch')}, each repeated by itself", columns, rows)
     console.say(
         f"sum {per_op['sum_ms']:.2f} ms (least), {per_op['sum_median_ms']:.2f} ms (median), beside "
         f"{per_op['whole_ms']:.2f} ms of a whole run (median); by {per_op['clock']}"

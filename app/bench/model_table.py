@@ -13,7 +13,7 @@ from typing import Any
 from texelflow.gpu_delegate.errors import CatalogueError, UsageError
 from texelflow.gpu_delegate.isolated_python import OURS, python_command
 
-from ..console import Console, one_line
+from ..console import Console, counted, one_line
 from ..models.catalogue import CATALOGUE, resolve
 from ..models.networks import NETWORKS
 from ..signals import StopFlag, exit_code, stop_flag
@@ -93,6 +93,8 @@ def _row(name: str, options: ModelTable, child: _Child, console: Console) -> Row
         found = _measured(child, ("bench", "model", *common, *on_cpu, "--", name))
         if isinstance(found, str):
             row["reasons"] += [found] if found not in row["reasons"] else []
+        elif threads is None and found.get("partitions") == []:  # the delegate has left all to the CPU
+            row["reasons"].append(found["delegation"])
         elif threads is None:
             row["gpu"] = found
         else:
@@ -138,7 +140,7 @@ def table_rows(rows: Sequence[Row], threads: Sequence[str]) -> Iterator[tuple[st
 
 def table_columns(threads: Sequence[str]) -> tuple[str, ...]:
     """What is in each column; times are means."""
-    on_cpu = (f"CPU ms, {count} thread{'s' * (count != '1')}" for count in threads)
+    on_cpu = (f"CPU ms, {counted(int(count), 'thread')}" for count in threads)
     return ("model", "MMAC", "on the GPU", "dispatches", "GPU ms", "of peak", *on_cpu, "GPU speed-up", "reason")
 
 
@@ -162,9 +164,10 @@ def show_models_table(rows: Sequence[Row], markdown: bool, console: Console) -> 
 
 
 def markdown_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table whose columns line up; the first row is its head."""
+    """A table whose columns line up, but for the last, which may be long; the first row is its head."""
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*escaped, strict=True)]
+    widths[-1] = len(escaped[0][-1])
     lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in escaped]
     return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
 
@@ -175,8 +178,7 @@ def _where(gpu: Row | None) -> str:
     if "partitions" not in gpu:
         return "whole"
     taken = sum(map(len, gpu["partitions"]))
-    groups = len(gpu["partitions"])
-    return f"{taken} of {gpu['operators']} ops, {groups} partition{'s' * (groups != 1)}"
+    return f"{taken} of {counted(gpu['operators'], 'op')}, {counted(len(gpu['partitions']), 'partition')}"
 
 
 def _cell(figures: Row | None, name: str, form: str) -> str:

@@ -24,6 +24,7 @@ from texelflow.gpu_delegate.graph import (
     Node,
     Padding,
     Pool2D,
+    Resize,
     Shape,
     Size2,
     Softmax,
@@ -43,6 +44,7 @@ MOBILENET_V2 = (
 SSD_MAPS = ((256, 512), (128, 256), (128, 256), (64, 128))
 SSD_ANCHORS = (3, 6, 6, 6, 6, 6)
 SSD_CLASSES = 91
+DEEPLAB_CLASSES = 21  # arXiv 1706.05587, on Pascal VOC
 # PoseNet (arXiv 1803.08225, TensorFlow's posenet_mobilenet_v1_100): its heads' channels.
 POSE_HEADS = (17, 34, 32, 32)
 
@@ -124,6 +126,10 @@ class Network:
         joined = sum(self.shape(x)[axis] for x in xs)
         return self.op("CONCATENATION", xs, (*first[:axis], joined, *first[axis + 1 :]), Concatenation("NONE", axis))
 
+    def resized(self, x: int, size: int) -> int:
+        shape = (1, size, size, self.shape(x)[3])
+        return self.op("RESIZE_BILINEAR", [x], shape, Resize(align_corners=True))
+
     def reshaped(self, x: int, *shape: int) -> int:
         return self.op("RESHAPE", [x], shape)
 
@@ -187,18 +193,37 @@ def mobilenet_v1(net: Network) -> None:
     net.classify(_mobilenet_v1(net, 224, 224)[-1])
 
 
-def mobilenet_v2(net: Network) -> None:
-    """1.0, 224x224: inverted bottlenecks with linear ends."""
-    x = net.layer(net.image(224, 224, 3), 32, (3, 3), 2)
+def _mobilenet_v2(net: Network, x: int, divisor: int = 1, output_stride: int = 32) -> int:
+    """Inverted bottlenecks with linear ends, with channels by the divisor; strides and dilations as above."""
+    x = net.layer(x, 32 // divisor, (3, 3), 2)
+    reached, dilation = 2, 1
     for expansion, channels, repeats, first in MOBILENET_V2:
         for number in range(repeats):
             start, stride = x, first if number == 0 else 1
+            moved = stride if reached < output_stride else 1
             if expansion > 1:
                 x = net.layer(x, net.shape(x)[3] * expansion)
-            x = net.layer(net.separate(x, stride), channels, activation="NONE")
+            x = net.separate(x, moved, dilation if moved == 1 else 1)
+            x = net.layer(x, channels // divisor, activation="NONE")
+            reached, dilation = reached * moved, dilation * stride // moved
             if number:
                 x = net.added(x, start)
-    net.classify(net.layer(x, 1280), squeeze=False)
+    return x
+
+
+def mobilenet_v2(net: Network) -> None:
+    """1.0, 224x224."""
+    net.classify(net.layer(_mobilenet_v2(net, net.image(224, 224, 3)), 1280), squeeze=False)
+
+
+def deeplab_v3(net: Network) -> None:
+    """257x257, on half a MobileNet v2 with an output stride of 8, as in TensorFlow's deeplabv3_257_mv_gpu."""
+    x = _mobilenet_v2(net, net.image(257, 257, 3), divisor=2, output_stride=8)
+    size = net.shape(x)[1]
+    pooled = net.layer(net.pooled(x, "AVERAGE", size, size, "VALID"), 256, activation="RELU")
+    x = net.side(net.resized(pooled, size), net.layer(x, 256, activation="RELU"))
+    x = net.layer(net.layer(x, 256, activation="RELU"), DEEPLAB_CLASSES, activation="NONE")
+    net.output(net.resized(net.resized(x, size), 257))
 
 
 def inception_v3(net: Network) -> None:
@@ -302,6 +327,7 @@ NETWORKS: Mapping[str, tuple[Callable[[Network], None], Published]] = MappingPro
             ssd_mobilenet,
             Published(((1, 1917, 4), (1, 1917, SSD_CLASSES)), None, 6.8, 1200, rounded_m=50),
         ),
+        "deeplab-v3": (deeplab_v3, Published(((1, 257, 257, DEEPLAB_CLASSES),), 70, file_mb=2.78)),
         "posenet": (
             posenet,
             Published(tuple((1, 23, 17, channels) for channels in POSE_HEADS), file_mb=13.3),

@@ -25,6 +25,7 @@ from .interpreter import CANNOT, InterpreterOptions, Signature
 
 START_SECONDS = 60
 PROCESS_BYTES = 1 << 30  # address space for copies and for threads, beside what the model may need
+OPENGL_BYTES = 4 << 30  # the same for a delegate: software renderers have tensors and weights in this memory, too
 _PROGRAM = f"from {__package__}.interpreter_child import serve; serve()"
 
 
@@ -40,7 +41,8 @@ class ChildInterpreter:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         self.process_id = self._process.pid
         self._finalizer = weakref.finalize(self, _end, self._process)
-        message = {"options": asdict(options), "memory_bytes": MOST_BYTES + PROCESS_BYTES}
+        memory_bytes = MOST_BYTES + PROCESS_BYTES + (0 if options.delegate is None else OPENGL_BYTES)
+        message = {"options": asdict(options), "memory_bytes": memory_bytes}
         found, _ = self._ask(message, [np.frombuffer(model, np.uint8)], START_SECONDS)
         self.signature = _signature(found["signature"])
         self.delegation = _delegation(found["delegation"]) if found["delegation"] else None
@@ -56,6 +58,10 @@ class ChildInterpreter:
         """See AnyInterpreter."""
         seconds = round(MOST_SECONDS)
         return self._ask({"seconds": seconds, "tensor": index}, (), seconds)[1][0]
+
+    def close(self) -> None:
+        """See AnyInterpreter."""
+        self._finalizer()
 
     def _ask(
         self, message: dict[str, Any], arrays: Sequence[AnyArray], seconds: int

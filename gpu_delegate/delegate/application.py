@@ -214,7 +214,8 @@ class Application:
     def _count_others(self, context: TfLiteContext) -> None:
         if self._others is None and self.model is not None:
             found = self.model.found
-            (own, *_) = (tensor_at(context, index).delegate for plan in self.model.kernels for index in plan.outputs)
+            outputs = (tensor_at(context, index) for plan in self.model.kernels for index in plan.outputs)
+            own = next((tensor.delegate for tensor in outputs), None)  # there are none of what nothing reads
             self._others = count_others(context, found.graph, found.reasons, own or 0)
 
     def _tell(self, line: str) -> None:

@@ -34,9 +34,7 @@ class DelegateKernel:
         Operators of TensorFlow Lite read the tensors `read_on_cpu`, wherever else these go.
         """
         self.plan = plan
-        self.bindings: dict[
-            tuple[int, bool], TensorBinding
-        ] = {}  # by tensor, and whether as an output; prepare() heeds them
+        self.bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
         self._engine, self._file, self._loaded, self._read_on_cpu = engine, file, loaded, read_on_cpu
         self._is_nan: set[int] = set()  # outputs that are bound, and whose tensors in RAM have been marked
         self._has_values = False  # of its last run, for its present shapes

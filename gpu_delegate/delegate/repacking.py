@@ -1,6 +1,6 @@
-"""A tensor's shape goes in; the dispatch that copies it between PHWC4 and an array of floats, BHWC, comes out."""
+"""A tensor in PHWC4 goes in, it comes out as an array of floats, BHWC, and the other way: one dispatch each."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from .. import opengl, program_log
 from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
@@ -14,7 +14,7 @@ from ..roofline import Cost
 from ..shader import fill, load
 
 GROUP = 256  # threads of a work-group, measured on llvmpipe; 64 are 5 % slower there
-PIXELS_OF_THREAD = 4  # of pack_bhwc.comp
+PIXELS_OF_THREAD = 4  # of pack_bhwc.comp and texture_to_tensor.comp
 
 
 def is_array(shape: MapShape, storage: Storage) -> bool:
@@ -32,12 +32,20 @@ def staging_bytes(shape: MapShape) -> int:
     return ceil_div(array_bytes(shape), TEXEL_BYTES) * TEXEL_BYTES
 
 
-def repacking_source(name: str, shape: MapShape, through_storage: bool) -> str:
-    """The GLSL of pack_bhwc.comp or unpack_bhwc.comp for a shape, which reads a buffer texture or an SSBO."""
-    target = KernelOutput(PHWC4) if name == "pack_bhwc" else KernelOutput(PLAIN, lanes=1)
+def pack_source(shape: MapShape, through_storage: bool) -> str:
+    """The GLSL from an array to PHWC4; it reads the array as texels of a buffer texture or of an SSBO."""
+    return _source("pack_bhwc.comp", shape, through_storage, KernelOutput(PHWC4))
+
+
+def unpack_source(shape: MapShape, through_storage: bool) -> str:
+    """The GLSL from PHWC4 to an array; it reads a buffer texture or an SSBO."""
+    return _source("unpack_bhwc.comp", shape, through_storage, KernelOutput(PLAIN, lanes=1))
+
+
+def _source(file: str, shape: MapShape, through_storage: bool, target: KernelOutput) -> str:
     bindings = declare([KernelInput(PHWC4, through_storage)], [target])
     defines = {"GROUP": GROUP, "PIXELS": shape.pixels, "CHANNELS": shape.channels}
-    return fill(load(f"{name}.comp", defines), {"bindings": bindings})
+    return fill(load(file, defines), {"bindings": bindings})
 
 
 def repacking_grid(threads: int, limits: Limits) -> Sides:
@@ -59,14 +67,18 @@ class RepackingPrograms:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._programs: dict[str, int] = {}
+        self._programs: dict[tuple[object, ...], int] = {}
         self._sampler = 0
 
-    def get(self, name: str, source: str) -> int:
-        """The program of a source; compiled if it is the first of its kind. Raises DeviceError."""
-        if source not in self._programs:
-            self._programs[source] = compile_compute(self.context, source, name)
-        return self._programs[source]
+    def get(self, name: str, make: Callable[..., str], *parameters: object) -> int:
+        """The program of the source that `make` makes of some parameters, the first time that they are given.
+
+        Raises DeviceError.
+        """
+        key = name, *parameters
+        if key not in self._programs:
+            self._programs[key] = compile_compute(self.context, make(*parameters), name)
+        return self._programs[key]
 
     def sampler(self) -> int:
         """With it every texture is complete, whatever its own filter: mipmaps that it lacks are not asked for."""
@@ -86,25 +98,34 @@ class RepackingPrograms:
             self.context.gl.delete("Samplers", sampler)
 
 
-@dataclass(frozen=True)
-class Repacking:
-    """One dispatch: what it reads through a buffer texture (0: an SSBO), and what it writes."""
+def pack(shaders: RepackingPrograms, shape: MapShape, source: BufferSpan, texture: int, target: BufferSpan) -> None:
+    """Issue the dispatch from an array to PHWC4; `texture` shows the array's texels, if it is not 0.
 
-    name: str
-    program: int
-    grid: Sides
-    source: BufferSpan
-    texture: int
-    target: BufferSpan
+    Barriers are the caller's. Raises DeviceError.
+    """
+    shaders.context.gl.glUseProgram(shaders.get("pack_bhwc", pack_source, shape, not texture))
+    _bind(shaders.context, source, texture, target)
+    threads = ceil_div(shape.pixels, PIXELS_OF_THREAD) * shape.slices
+    dispatch_threads(shaders.context, "pack_bhwc", threads, Cost(0, source.size_bytes, target.size_bytes))
 
-    def dispatch(self, context: Context) -> None:
-        """Issue it; barriers are the caller's."""
-        gl = context.gl
-        gl.glUseProgram(self.program)
-        if self.texture:
-            gl.bind_texture(FIRST_INPUT_UNIT, opengl.TEXTURE_BUFFER, self.texture)
-        for binding, span in enumerate((self.target, self.source)):
-            gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, binding, span.buffer, span.offset_bytes, span.size_bytes)
-        cost = Cost(0, self.source.size_bytes, self.target.size_bytes)
-        with program_log.logged_pass(context, self.name, self.grid, (GROUP, 1, 1), cost):
-            gl.glDispatchCompute(*self.grid)
+
+def unpack(shaders: RepackingPrograms, shape: MapShape, source: BufferSpan, texture: int, target: BufferSpan) -> None:
+    """The same from PHWC4 to an array."""
+    shaders.context.gl.glUseProgram(shaders.get("unpack_bhwc", unpack_source, shape, not texture))
+    _bind(shaders.context, source, texture, target)
+    dispatch_threads(shaders.context, "unpack_bhwc", shape.texels, Cost(0, source.size_bytes, target.size_bytes))
+
+
+def dispatch_threads(context: Context, name: str, threads: int, cost: Cost) -> None:
+    """Issue a dispatch of so many threads or a few more, of the program that is in use. Raises DeviceError."""
+    grid = repacking_grid(threads, context.limits)
+    with program_log.logged_pass(context, name, grid, (GROUP, 1, 1), cost):
+        context.gl.glDispatchCompute(*grid)
+
+
+def _bind(context: Context, source: BufferSpan, texture: int, target: BufferSpan) -> None:
+    gl = context.gl
+    for binding, span in enumerate((target, source)):
+        gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, binding, span.buffer, span.offset_bytes, span.size_bytes)
+    if texture:
+        gl.bind_texture(FIRST_INPUT_UNIT, opengl.TEXTURE_BUFFER, texture)

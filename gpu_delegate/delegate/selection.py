@@ -2,21 +2,22 @@
 
 A partition costs two copies over its border, a hand-over and its dispatches. It pays if the work that it takes over is
 worth that: its multiply-accumulates, the bytes that its operators would read and write one by one, and what handing
-it over in more pieces would add: a dispatch for each operator, copies of what partitions share on the GPU. What work is worth is the time that it takes: on the device
-itself, or on one thread of a CPU where that is slower, since a fast GPU does not make the work less worth handing over.
-Whether the CPU would be faster makes no difference: whoever adds the delegate has chosen the GPU. A model that runs
-there as a whole always pays.
+it over in more pieces would add: a dispatch for each operator, copies of what partitions share on the GPU. What work
+is worth is the time that it takes: on the device itself, or on one thread of a CPU where that is slower, since a fast
+GPU does not make the work less worth handing over. Whether the CPU would be faster makes no difference: whoever adds
+the delegate has chosen the GPU. A model that runs there as a whole always pays.
 
 Whoever compiles partitions asks again after each change (compiled_partitions.py), since operators that are left to the
 CPU cut the rest anew. Each answer leaves more operators behind, so this ends.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from ..compiled_partitions import CompiledPartitions, Select
 from ..graph import ABSENT, Graph, Node
 from ..partition import Partition, border_bytes
+from ..program import CompiledGraph
 from ..wording import counted, sized
 
 COSTS_MORE = "its partition costs more than the work that it takes over: "  # begins the reason of what does not pay
@@ -100,18 +101,24 @@ def selection(
 
 def balances(found: CompiledPartitions) -> tuple[Balance, ...]:
     """That of each partition, with all others as they are."""
-    graph = found.graph
     on_gpu = kept_on_gpu(found.graph, found.partitions)
     return tuple(
-        Balance(
-            len(partition.computed),
-            sum(kernel.macs for kernel in compiled.kernels),
-            sum(_operator_bytes(graph, graph.nodes[number]) for number in partition.computed),
-            border_bytes(graph, {*partition.inputs, *partition.outputs} - on_gpu),
-            border_bytes(graph, {*partition.inputs, *partition.outputs} & on_gpu),
-            len(compiled.kernels),
-        )
+        _balance(found.graph, partition, compiled, on_gpu)
         for partition, compiled in zip(found.partitions, found.compiled, strict=True)
+    )
+
+
+def _balance(graph: Graph, partition: Partition, compiled: CompiledGraph, on_gpu: Set[int]) -> Balance:
+    """Inputs of which only the shape is read are not copied."""
+    read = {tensor for number in partition.computed for tensor in graph.nodes[number].inputs}
+    crossing = read.intersection(partition.inputs) | {*partition.outputs}
+    return Balance(
+        len(partition.computed),
+        sum(kernel.macs for kernel in compiled.kernels),
+        sum(_operator_bytes(graph, graph.nodes[number]) for number in partition.computed),
+        border_bytes(graph, crossing - on_gpu),
+        border_bytes(graph, crossing & on_gpu),
+        len(compiled.kernels),
     )
 
 

@@ -9,20 +9,11 @@ from dataclasses import dataclass
 
 from .. import opengl
 from ..hazards import STORAGE, TEXTURE_FETCH
-from ..layout import PHWC4, TEXEL_BYTES, ceil_div
+from ..layout import PHWC4, TEXEL_BYTES
 from ..opengl import BufferRange, BufferSpan
 from ..runtime import TensorRange
 from .gl_objects import Bound, BoundTexture
-from .repacking import (
-    PIXELS_OF_THREAD,
-    Repacking,
-    RepackingPrograms,
-    array_bytes,
-    is_array,
-    repacking_grid,
-    repacking_source,
-    staging_bytes,
-)
+from .repacking import RepackingPrograms, array_bytes, is_array, pack, staging_bytes, unpack
 from .texture_passes import tensor_to_texture, texture_to_tensor
 
 
@@ -40,8 +31,8 @@ class TensorBorder:
     def __init__(self, shaders: RepackingPrograms, place: TensorRange, name: str) -> None:
         self._shaders, self._context, self._gl = shaders, shaders.context, shaders.context.gl
         self.place, self._name = place, name
+        self._is_array, self._array_bytes = is_array(place.shape, place.storage), array_bytes(place.shape)
         self._staged: dict[str, _Staging] = {}  # by layout
-        self._repackings: dict[str, Repacking] = {}
 
     # Into the tensor ----------------------------------------------------------------------------------------------
 
@@ -87,7 +78,7 @@ class TensorBorder:
             return self._array_target()
         staging = self._staging("BHWC")
         self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH)
-        self._repack("unpack_bhwc", self.place, self.place.texture, staging.span)
+        unpack(self._shaders, self.place.shape, self.place, self.place.texture, staging.span)
         return self._array_target()
 
     def write_bound(self, bound: Bound) -> None:
@@ -105,27 +96,21 @@ class TensorBorder:
             if staging.texture:
                 self._gl.delete("Textures", staging.texture)
         self._staged.clear()
-        self._repackings.clear()
 
     # Steps --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _is_array(self) -> bool:
-        return is_array(self.place.shape, self.place.storage)
-
     def _array_target(self) -> BufferRange:
         """Where it is written and read as an array of floats: the tensor itself, or a buffer to be repacked from."""
-        size_bytes = array_bytes(self.place.shape)
         if self._is_array:
-            return BufferRange(self.place.buffer, self.place.offset_bytes, size_bytes)
-        return BufferRange(self._staging("BHWC").span.buffer, 0, size_bytes)
+            return BufferRange(self.place.buffer, self.place.offset_bytes, self._array_bytes)
+        return BufferRange(self._staging("BHWC").span.buffer, 0, self._array_bytes)
 
     def _pack(self) -> None:
         """From the array to the tensor, if they are two."""
         if not self._is_array:
             staging = self._staging("BHWC")
             self._gl.glMemoryBarrier(STORAGE)  # kernels of the run before may still read what is written here
-            self._repack("pack_bhwc", staging.span, staging.texture, self.place)
+            pack(self._shaders, self.place.shape, staging.span, staging.texture, self.place)
 
     def _packed(self) -> BufferSpan:
         """Where it lies as PHWC4, after repacking it if it is a plain tensor."""
@@ -134,17 +119,8 @@ class TensorBorder:
         array, packed = self._staging("BHWC"), self._staging("PHWC4")
         self._copy(self.place, array.span)
         self._gl.glMemoryBarrier(STORAGE)
-        self._repack("pack_bhwc", array.span, array.texture, packed.span)
+        pack(self._shaders, self.place.shape, array.span, array.texture, packed.span)
         return packed.span
-
-    def _repack(self, name: str, source: BufferSpan, texture: int, target: BufferSpan) -> None:
-        if name not in self._repackings:
-            shape, is_packing = self.place.shape, name == "pack_bhwc"
-            threads = ceil_div(shape.pixels, PIXELS_OF_THREAD) * shape.slices if is_packing else shape.texels
-            grid = repacking_grid(threads, self._context.limits)
-            program = self._shaders.get(name, repacking_source(name, shape, through_storage=not texture))
-            self._repackings[name] = Repacking(name, program, grid, source, texture, target)
-        self._repackings[name].dispatch(self._context)
 
     def _copy(self, source: BufferSpan, target: BufferSpan) -> None:
         """Bytes of one buffer to another, as many as the smaller range has."""

@@ -1,14 +1,14 @@
 """A texture goes in, a tensor of its size in a buffer comes out, and the other way: one dispatch each."""
 
-from .. import opengl, program_log
+from .. import opengl
 from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
 from ..context import Context
-from ..layout import PHWC4, PLAIN, MapShape, Storage
+from ..layout import PHWC4, PLAIN, MapShape, Storage, ceil_div
 from ..opengl import BufferSpan
 from ..roofline import Cost
 from ..runtime import TensorRange
 from ..shader import ParameterValue, fill, load
-from .repacking import GROUP, RepackingPrograms, repacking_grid
+from .repacking import GROUP, PIXELS_OF_THREAD, RepackingPrograms, dispatch_threads
 
 _IMAGE_UNIT = 0
 
@@ -36,33 +36,28 @@ def _defines(shape: MapShape) -> dict[str, ParameterValue]:
 def texture_to_tensor(shaders: RepackingPrograms, texture: int, place: TensorRange) -> None:
     """Issue the dispatch; barriers are the caller's. The padding lanes become zero. Raises DeviceError."""
     gl = shaders.context.gl
-    gl.glUseProgram(shaders.get("texture_to_tensor", texture_to_tensor_source(place.shape)))
+    gl.glUseProgram(shaders.get("texture_to_tensor", texture_to_tensor_source, place.shape))
     gl.bind_texture(FIRST_INPUT_UNIT, opengl.TEXTURE_2D, texture)
     gl.glBindSampler(FIRST_INPUT_UNIT, shaders.sampler())
     _bind_storage(shaders.context, place)
-    _dispatch(shaders.context, "texture_to_tensor", place)
+    threads = ceil_div(place.shape.pixels, PIXELS_OF_THREAD)
+    dispatch_threads(shaders.context, "texture_to_tensor", threads, Cost(0, place.size_bytes, place.size_bytes))
     gl.glBindSampler(FIRST_INPUT_UNIT, 0)
 
 
 def tensor_to_texture(shaders: RepackingPrograms, place: TensorRange, texture: int, image_format: int) -> None:
     """Issue the dispatch; barriers are the caller's. Raises DeviceError."""
     gl = shaders.context.gl
-    source = tensor_to_texture_source(place.shape, place.storage, through_storage=not place.texture)
-    gl.glUseProgram(shaders.get("tensor_to_texture", source))
+    parameters = place.shape, place.storage, not place.texture
+    gl.glUseProgram(shaders.get("tensor_to_texture", tensor_to_texture_source, *parameters))
     if place.texture:
         gl.bind_texture(FIRST_INPUT_UNIT, opengl.TEXTURE_BUFFER, place.texture)
     else:
         _bind_storage(shaders.context, place)
     gl.glBindImageTexture(_IMAGE_UNIT, texture, 0, 0, 0, opengl.WRITE_ONLY, image_format)
-    _dispatch(shaders.context, "tensor_to_texture", place)
+    cost = Cost(0, place.size_bytes, place.size_bytes)
+    dispatch_threads(shaders.context, "tensor_to_texture", place.shape.pixels, cost)
 
 
 def _bind_storage(context: Context, place: BufferSpan) -> None:
     context.gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, place.buffer, place.offset_bytes, place.size_bytes)
-
-
-def _dispatch(context: Context, name: str, place: TensorRange) -> None:
-    grid = repacking_grid(place.shape.pixels, context.limits)
-    cost = Cost(0, place.size_bytes, place.size_bytes)
-    with program_log.logged_pass(context, name, grid, (GROUP, 1, 1), cost):
-        context.gl.glDispatchCompute(*grid)

@@ -218,7 +218,7 @@ def _end(jobs: _Jobs, thread: threading.Thread, process: int) -> None:
 
 def _check_process(process: int) -> None:
     if os.getpid() != process:
-        raise UsageError("a GpuDelegate does not work in a process forked from its own; make one in each process")
+        raise UsageError("a GpuDelegate does not work in a process forked from its own; start processes anew")
 
 
 def _is_gone(mgl: moderngl.Context) -> bool:

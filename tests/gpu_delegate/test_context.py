@@ -326,3 +326,16 @@ class TestCounting:
         gl_context.mgl.simple_framebuffer((8, 8)).clear()
         gl_context.gl.glFinish()
         assert gl_context.readback == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes can be forked")
+def test_no_context_is_opened_in_a_process_forked_from_one_that_has_opengl(context: Context) -> None:
+    """Its kernels would wait for threads of the driver that are not there. The child tells by its exit code."""
+    child = os.fork()
+    if not child:
+        try:
+            open_context()
+        except DeviceError as error:
+            os._exit(7 if "forked" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -21,6 +21,7 @@ from typing import Any
 from tests.fuzz.children import in_child
 from tests.models.delegated import DELEGATE_COLUMNS, MOST_ERROR, delegate_row, is_delegated_right, measure_delegated
 from tests.models.measure import ROUND_S, Target, measure
+from texelflow.app.bench.model_table import markdown_lines
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.networks import NETWORKS, write_network
 
@@ -83,13 +84,6 @@ def is_right(target: Target, figures: Mapping[str, Any]) -> bool:
     return bool(min(figures["error"], figures["own_error"]) <= MOST_ERROR)
 
 
-def markdown(rows: Sequence[Sequence[object]]) -> str:
-    """A table whose columns line up."""
-    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    lines = (" | ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(f"| {line} |" for line in lines)
-
-
 def row(figures: Mapping[str, Any]) -> tuple[object, ...]:
     """Of the table."""
 
@@ -138,7 +132,7 @@ def main() -> int:
         print(f"{number}/{len(chosen)} {target.name}", file=sys.stderr, flush=True)
         found.append(measured(target, way.measure))
         wrong += not way.is_right(target, found[-1])
-    print(markdown([way.columns, ("---",) * len(way.columns), *map(way.row, found)]))
+    print("\n".join(markdown_lines([way.columns, *(tuple(map(str, way.row(one))) for one in found)])))
     for figures in found:
         if figures["reason"]:
             left = ", ".join(f"{op} {count}" for op, count in figures.get("left", {}).items())

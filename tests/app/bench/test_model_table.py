@@ -42,7 +42,7 @@ def test_a_model_that_fails_is_a_row_that_says_why(small: Path, texelflow: Comma
     assert result.code == 0
     head, line, first, second = (row for row in result.out.splitlines() if row.startswith("|"))
     assert set(line) == {"|", "-"}
-    assert len({len(row) for row in (head, line, first, second)}) == 1, "columns line up"
+    assert len(head) == len(line) == len(second) < len(first), "columns line up, but for what is long"
     failed, measured = (dict(zip(cells(head), cells(row), strict=True)) for row in (first, second))
     assert "missing.tflite" in failed["reason"]
     assert failed["GPU ms"] == failed["CPU ms, 1 thread"] == "-"
@@ -64,6 +64,17 @@ def test_ctrl_c_keeps_the_rows_that_are_done(small: Path, monkeypatch: pytest.Mo
     assert code == 130
     assert [row["model"] for row in rows] == [str(small)]
     assert rows[0]["gpu"]["count"] == rows[0]["cpu"]["1"]["count"] == 1
+
+
+def test_what_the_delegate_leaves_to_the_cpu_is_no_figure_of_the_gpu(
+    small: Path, monkeypatch: pytest.MonkeyPatch, texelflow: Command
+) -> None:
+    figures = {"partitions": [], "delegation": "none of 8", "operators": 8, "mean_ms": 1.5, "count": 1}
+    monkeypatch.setattr(model_table, "_PROGRAM", f"import json; print(json.dumps({figures}))")
+    (row,) = json.loads(texelflow("bench", "models", small, "--json").out)["models"]
+    assert row["gpu"] is None
+    assert row["reasons"] == ["none of 8"]
+    assert row["cpu"]["2"]["mean_ms"] == 1.5
 
 
 def test_what_hangs_is_ended(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """Models that the GPU does not run wholly: TensorFlow Lite runs them with the delegate, and masks stay the same."""
 
+import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +107,27 @@ def test_masks_are_checked(small: Path, tmp_path: Path, run: Command, monkeypatc
     assert (tmp_path / check_clip.DEFAULT_REPORT).exists()
 
 
+def children() -> set[int]:
+    """The processes that this one has started and that have not ended."""
+    found = set[int]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # others come and go
+            head, _, rest = path.read_text().rpartition(") ")
+            if int(rest.split()[1]) == os.getpid():
+                found.add(int(head.partition(" ")[0]))
+    return found
+
+
 def test_segmenter(small: Path, foreign: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     meaning: dict[str, Any] = {"input_range": (0.0, 1.0), "activation": "none", "channel": 0}
+    before = children()
     with texelflow.Segmenter(small, "gl", **meaning) as parts, texelflow.Segmenter(small, "cpu", **meaning) as whole:
         assert (parts.backend, whole.backend) == ("gl", "cpu")
         assert "operators on the GPU in 2 partitions, the rest on the CPU" in parts.renderer
         for frame in (frame_rgba, frame_rgba[:100, :150, :3]):
             np.testing.assert_allclose(parts(frame), whole(frame), rtol=0, atol=2e-3)
+        assert len(children() - before) == 2
+    assert children() <= before, "those of a Segmenter end with it"
     with texelflow.Segmenter(foreign, "gl", **meaning) as none:
         assert (none.backend, none.renderer) == ("cpu", "TensorFlow Lite on the CPU")
 
@@ -122,14 +138,19 @@ def test_a_program_is_for_whole_models(small: Path) -> None:
     assert "REVERSE_SEQUENCE" in str(caught.value)
 
 
-def test_live_goes_on_while_the_delegate_is_made(theatre: Theatre, small: Path) -> None:
+@pytest.mark.parametrize("any_size", [False, True], ids=["in a process of its own", "in this process"])
+def test_live_goes_on_while_the_delegate_is_made(theatre: Theatre, small: Path, tmp_path: Path, any_size: bool) -> None:
+    path = tmp_path / "any_size.tflite" if any_size else small
+    if any_size:
+        path.write_bytes(segments(any_size=True))
+
     def script(stage: Stage) -> Script:
         yield from stage.frames(1)
         before = len(stage.records)
-        stage.session.controller.change(model=str(small))
-        yield from stage.until(lambda: stage.parts.stages.name == str(small), "the model")
+        stage.session.controller.change(model=str(path))
+        yield from stage.until(lambda: stage.parts.stages.name == str(path), "the model")
         assert len(stage.records) > before
-        assert "2 partitions, the rest on the CPU" in stage.words
+        assert ("5 of 5 operators on" if any_size else "2 partitions, the rest on the CPU") in stage.words
         assert stage.parts.stages.current.segmenter.dispatches > 1
         yield from stage.frames(2)
 

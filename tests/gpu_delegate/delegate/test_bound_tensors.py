@@ -11,7 +11,6 @@ import pytest
 import texelflow
 from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.errors import UsageError
 
@@ -55,8 +54,7 @@ def two_partitions() -> bytes:
 class Model:
     """A model with the delegate and without it."""
 
-    def __init__(self, file: bytes, gl: moderngl.Context, **options: Any) -> None:
-        runtime = load_interpreter_module()
+    def __init__(self, file: bytes, gl: moderngl.Context, runtime: Any, **options: Any) -> None:
         self.delegate = texelflow.GpuDelegate(model=file, context=gl, quiet=True, min_nodes_per_partition=1, **options)
         self.made = runtime.Interpreter(model_content=file, experimental_delegates=[self.delegate])
         self.plain = runtime.Interpreter(
@@ -99,8 +97,8 @@ def floats_in(buffer: moderngl.Buffer, shape: tuple[int, ...]) -> Values:
 
 
 @pytest.mark.parametrize("wait_type", ["passive", "active", "do-not-wait", "aggressive"])
-def test_from_a_texture_to_a_buffer_without_ram(gl: moderngl.Context, wait_type: Any) -> None:
-    model, target = Model(convolution(), gl, wait_type=wait_type), gl.buffer(reserve=560)
+def test_from_a_texture_to_a_buffer_without_ram(gl: moderngl.Context, runtime: Any, wait_type: Any) -> None:
+    model, target = Model(convolution(), gl, runtime, wait_type=wait_type), gl.buffer(reserve=560)
     for seed in range(2):
         values = values_of(seed)
         (expected,) = model.expected(values)
@@ -115,9 +113,9 @@ def test_from_a_texture_to_a_buffer_without_ram(gl: moderngl.Context, wait_type:
     target.release()
 
 
-def test_a_picture_becomes_a_picture(gl: moderngl.Context) -> None:
+def test_a_picture_becomes_a_picture(gl: moderngl.Context, runtime: Any) -> None:
     codes = np.random.default_rng(0).integers(0, 256, (5, 7, 4), np.uint8)
-    model = Model(convolution(), gl)
+    model = Model(convolution(), gl, runtime)
     (expected,) = model.expected((codes[None, :, :, :3] / 255.0).astype(np.float32))
     source, target = gl.texture((7, 5), 4, codes.tobytes()), gl.texture((7, 5), 4)
     model.delegate.bind_input(model.inputs[0], source)
@@ -130,8 +128,8 @@ def test_a_picture_becomes_a_picture(gl: moderngl.Context) -> None:
     target.release()
 
 
-def test_tensors_in_ram_beside_bound_ones_and_back_again(gl: moderngl.Context) -> None:
-    model, target = Model(sum_and_difference(), gl), gl.buffer(reserve=420)
+def test_tensors_in_ram_beside_bound_ones_and_back_again(gl: moderngl.Context, runtime: Any) -> None:
+    model, target = Model(sum_and_difference(), gl, runtime), gl.buffer(reserve=420)
     a, b, c = (values_of(seed) for seed in range(3))
     texture = texture_of(gl, b)
     model.delegate.bind_input(model.inputs[1], texture)
@@ -157,8 +155,10 @@ def inner_tensor(model: Model) -> int:
     return index
 
 
-def test_what_only_partitions_read_stays_on_the_gpu(gl: moderngl.Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, moved = Model(two_partitions(), gl), list[tuple[str, int]]()
+def test_what_only_partitions_read_stays_on_the_gpu(
+    gl: moderngl.Context, runtime: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, moved = Model(two_partitions(), gl, runtime), list[tuple[str, int]]()
     for name in ("take", "upload"):
         real = getattr(ProgramBorder, name)
 
@@ -177,8 +177,8 @@ def test_what_only_partitions_read_stays_on_the_gpu(gl: moderngl.Context, monkey
     model.delegate.release()
 
 
-def test_a_tensor_between_two_partitions_can_be_bound(gl: moderngl.Context) -> None:
-    model, seen = Model(two_partitions(), gl), gl.buffer(reserve=420)
+def test_a_tensor_between_two_partitions_can_be_bound(gl: moderngl.Context, runtime: Any) -> None:
+    model, seen = Model(two_partitions(), gl, runtime), gl.buffer(reserve=420)
     inner, values, other = inner_tensor(model), values_of(0), values_of(1)
     model.delegate.bind_output(inner, seen)
     (expected,) = model.expected(values)
@@ -195,8 +195,27 @@ def test_a_tensor_between_two_partitions_can_be_bound(gl: moderngl.Context) -> N
     given.release()
 
 
-def test_what_the_cpu_reads_is_in_ram_though_it_is_bound(gl: moderngl.Context) -> None:
-    model, seen, values = Model(two_partitions(), gl), gl.buffer(reserve=420), values_of(0)
+def test_an_output_that_is_bound_reaches_the_partitions_that_read_it(gl: moderngl.Context, runtime: Any) -> None:
+    builder = ModelBuilder()
+    y = builder.op("TANH", [builder.input(SHAPE)], SHAPE)
+    left = builder.op("NEG", [y], SHAPE)
+    summed = builder.op("CUMSUM", [y, builder.constant(1, "int32")], SHAPE)
+    builder.output(builder.op("ADD", [summed, left], SHAPE), left)
+    model, target, values = Model(builder.build(), gl, runtime), gl.buffer(reserve=420), values_of(0)
+    assert len(model.delegate.partitions) == 2
+    model.delegate.bind_output(model.outputs[1], target)
+    for _ in range(2):
+        added, negated = model.run(values)
+        expected = model.expected(values)
+        np.testing.assert_allclose(added, expected[0], atol=1e-5)
+        assert np.isnan(negated).all()
+        np.testing.assert_allclose(floats_in(target, SHAPE), expected[1], atol=1e-5)
+    model.delegate.release()
+    target.release()
+
+
+def test_what_the_cpu_reads_is_in_ram_though_it_is_bound(gl: moderngl.Context, runtime: Any) -> None:
+    model, seen, values = Model(two_partitions(), gl, runtime), gl.buffer(reserve=420), values_of(0)
     (index,) = set(model.delegate.partitions[0].outputs) - {inner_tensor(model)}
     model.delegate.bind_output(index, seen)
     np.testing.assert_allclose(model.run(values)[0], model.expected(values)[0], atol=1e-5)
@@ -208,11 +227,11 @@ def test_what_the_cpu_reads_is_in_ram_though_it_is_bound(gl: moderngl.Context) -
     seen.release()
 
 
-def test_an_input_that_the_cpu_needs_as_well_cannot_be_bound(gl: moderngl.Context) -> None:
+def test_an_input_that_the_cpu_needs_as_well_cannot_be_bound(gl: moderngl.Context, runtime: Any) -> None:
     builder = ModelBuilder()
     x = builder.input(SHAPE)
     builder.output(builder.op("TANH", [x], SHAPE), builder.op("CUMSUM", [x, builder.constant(1, "int32")], SHAPE))
-    model, texture = Model(builder.build(), gl), texture_of(gl, values_of(0))
+    model, texture = Model(builder.build(), gl, runtime), texture_of(gl, values_of(0))
     with pytest.raises(UsageError, match=r"tensor \d+ \(.*\) is read by operators on the CPU, too"):
         model.delegate.bind_input(model.inputs[0], texture)
     with pytest.raises(UsageError, match=r"tensor \d+ \(.*\) is no output of what runs on the GPU"):
@@ -224,8 +243,8 @@ def test_an_input_that_the_cpu_needs_as_well_cannot_be_bound(gl: moderngl.Contex
     texture.release()
 
 
-def test_another_size_needs_another_texture(gl: moderngl.Context) -> None:
-    model, small, large = Model(convolution(), gl), values_of(0), values_of(1, (1, 6, 9, 3))
+def test_another_size_needs_another_texture(gl: moderngl.Context, runtime: Any) -> None:
+    model, small, large = Model(convolution(), gl, runtime), values_of(0), values_of(1, (1, 6, 9, 3))
     textures = [texture_of(gl, values) for values in (small, large)]
     index = model.inputs[0]
     model.delegate.bind_input(index, textures[0])
@@ -246,8 +265,8 @@ def test_another_size_needs_another_texture(gl: moderngl.Context) -> None:
         texture.release()
 
 
-def test_what_has_been_released_fails_the_call(gl: moderngl.Context) -> None:
-    model, texture, values = Model(convolution(), gl), texture_of(gl, values_of(0)), values_of(1)
+def test_what_has_been_released_fails_the_call(gl: moderngl.Context, runtime: Any) -> None:
+    model, texture, values = Model(convolution(), gl, runtime), texture_of(gl, values_of(0)), values_of(1)
     model.delegate.bind_input(model.inputs[0], texture)
     model.run(None)
     texture.release()
@@ -263,12 +282,12 @@ def test_what_has_been_released_fails_the_call(gl: moderngl.Context) -> None:
         model.delegate.bind_input(0, (1, 0))
 
 
-def test_a_delegate_that_is_not_there_yet_or_has_another_context_binds_nothing(gl: moderngl.Context) -> None:
+def test_a_delegate_without_tensors_or_with_another_context_binds_nothing(gl: moderngl.Context, runtime: Any) -> None:
     texture = gl.texture((7, 5), 3)
     with pytest.raises(UsageError, match="no tensors to bind; make an interpreter with it first"):
         texelflow.GpuDelegate(context=gl).bind_input(0, texture)
     delegate = texelflow.GpuDelegate(quiet=True)
-    made = load_interpreter_module().Interpreter(model_content=convolution(), experimental_delegates=[delegate])
+    made = runtime.Interpreter(model_content=convolution(), experimental_delegates=[delegate])
     for given in (texture, (1, 0)):
         with pytest.raises(UsageError, match="has a context of its own; give it that of what is bound, as context="):
             delegate.bind_input(made.get_input_details()[0]["index"], given)

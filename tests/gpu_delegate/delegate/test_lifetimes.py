@@ -4,12 +4,14 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.delegate_models import any_size, interpreter, run
+from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from texelflow.gpu_delegate.errors import UsageError
 
@@ -144,3 +146,24 @@ def test_nothing_is_left_behind(runtime: Any) -> None:
     grown = [(other - bare) / (1 << 20) for other in others]
     print(f"{LIFETIMES} lifetimes: {grown[0]:.2f} and {grown[1]:.2f} MiB more than bare contexts")
     assert max(grown) < MOST_GROWTH_MIB
+
+
+def test_in_a_context_of_the_callers(runtime: Any, context: Context) -> None:
+    """What is freed on another thread than the context's is freed by the next release() on its own."""
+    for is_elsewhere in (False, True):
+        delegate = GpuDelegate(context=context.mgl, strict=True)
+        made = [interpreter(runtime, any_size(), delegate)]
+        run(made[0], VALUES)
+        engine = delegate._application._engine
+        assert engine is not None
+        assert engine.count == 1
+        if is_elsewhere:
+            thread = threading.Thread(target=made.clear)
+            thread.start()
+            thread.join()
+        made.clear()
+        gc.collect()
+        assert engine.count == int(is_elsewhere)
+        delegate.release()
+        assert engine.count == 0
+    assert context.mgl.buffer(reserve=4).size == 4, "the context is still there"

@@ -78,6 +78,7 @@ def test_the_end_of_python(runtime: Any, last: str) -> None:
     """Nothing is said, whichever of the two module variables is freed last."""
     first = "delegate" if last == "interpreter" else "interpreter"
     program = f"""
+import numpy as np
 from tests.delegate_models import any_size
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from {runtime.__name__} import Interpreter
@@ -85,6 +86,7 @@ from {runtime.__name__} import Interpreter
 delegate = GpuDelegate(quiet=True, min_nodes_per_partition=1)
 interpreter = Interpreter(model_content=any_size(unsupported=True), experimental_delegates=[delegate])
 interpreter.allocate_tensors()
+interpreter.set_tensor(0, np.ones((1, 6, 8, 3), np.float32))
 interpreter.invoke()
 """
     command = (sys.executable, "-c", program)

@@ -95,3 +95,16 @@ def branches() -> bytes:
     y = builder.op("IF", [condition, y], shape, then_subgraph_index=1, else_subgraph_index=2)
     builder.output(builder.op("TANH", [y], shape))
     return builder.build()
+
+
+def interleaved() -> bytes:
+    """Operators of the CPU, which take their time, before, between and behind two partitions."""
+    builder, shape = ModelBuilder(), (1, 40, 40, 8)
+    y = builder.input(shape)
+    for op in ("TANH", "NEG"):
+        for _ in range(3):
+            y = builder.op("CUMSUM", [y, builder.constant(1, "int32")], shape)
+            y = builder.op("MUL", [y, builder.constant(0.05)], shape, activation="RELU_N1_TO_1")
+        y = builder.op(op, [y], shape)
+    builder.output(builder.op("CUMSUM", [y, builder.constant(2, "int32")], shape))
+    return builder.build()

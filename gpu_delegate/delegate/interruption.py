@@ -1,4 +1,4 @@
-"""Work in Python goes in, a C function comes out whose status is right whatever Ctrl-C or another signal does to it.
+"""_Work in Python goes in, a C function comes out whose status is right whatever Ctrl-C or another signal does to it.
 
 Python handles a signal between two of its instructions, also one that came while C++ was running: at the first
 instruction of the next callback, ahead of every `try` in it. The handler raises KeyboardInterrupt there, ctypes prints
@@ -29,14 +29,14 @@ _MOST_ATTEMPTS = 1000
 # C functions that are called with more arguments than they declare ignore the others, by every calling convention here.
 _OneArgument = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
-Work = Callable[[int], int]  # gets the first argument, returns a status
-Refuse = Callable[[int, BaseException], int]  # the same for what a signal's handler has raised instead
+_Work = Callable[[int], int]  # gets the first argument, returns a status
+_Refuse = Callable[[int, BaseException], int]  # the same for what a signal's handler has raised instead
 
 
 class GuardedFunction:
     """A C function with a status. It must live for as long as C may call it, on one thread at a time."""
 
-    def __init__(self, work: Work, refuse: Refuse, failed: int, argument: int = 0, waits: bool = True) -> None:
+    def __init__(self, work: _Work, refuse: _Refuse, failed: int, argument: int = 0, waits: bool = True) -> None:
         """`failed` is the status for what is raised where nothing can catch it.
 
         `argument` stands for the first one where a signal has come before Python could see that: 0 if that depends on
@@ -62,7 +62,7 @@ def postponed_signals() -> Iterator[None]:
     finally:
         hold.let_go()
         for number in hold.came:
-            _thread.interrupt_main(number)
+            _thread.interrupt_main(signal.Signals(number))
 
 
 class _SignalHold:
@@ -98,7 +98,7 @@ class _SignalHold:
 class _Call:
     """What is known of the call at hand. After every exception step() goes on where it was."""
 
-    def __init__(self, work: Work, refuse: Refuse, failed: int, argument: int, waits: bool) -> None:
+    def __init__(self, work: _Work, refuse: _Refuse, failed: int, argument: int, waits: bool) -> None:
         self._work, self._refuse, self._default, self._waits = work, refuse, argument, waits
         self._hold = _SignalHold()
         self.is_done, self.has_begun = True, False
@@ -160,7 +160,7 @@ def _answers(call: _Call) -> Generator[int, int, None]:
 
 def _trip(number: int) -> type:
     """Objects that tell Python of a signal when they are dropped, from C: whatever it calls it would look there."""
-    return type("Trip", (), {"__del__": staticmethod(partial(_thread.interrupt_main, number))})
+    return type("Trip", (), {"__del__": staticmethod(partial(_thread.interrupt_main, signal.Signals(number)))})
 
 
 _TRIPS = MappingProxyType({number: _trip(number) for number in _SIGNALS})

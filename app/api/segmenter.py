@@ -159,6 +159,7 @@ class _Work:
                 self.job = frame_job(compute.context, self.model, frame, progress, precision, self._fit)
             else:
                 self.job = CpuFrameJob(self.model, frame, self._fit)
+            self._opened.callback(self.job.release)
 
     def mask(self, frame: Frame) -> Mask:
         """The frame job, with what is asked of a stranger's frame around it."""

@@ -59,6 +59,8 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
         job = make()
         job.run(rgba_picture(np.array(frames[0])))
         init_ms = (perf_counter() - start) * 1e3
+        if job.note:
+            console.note_once(job.note)
         times_ms = _measure(job, frames, options.warmup, options.runs)
         means = _means(job, frames, options.masks)
     last = (options.warmup + options.runs - 1) % len(frames)

@@ -73,6 +73,10 @@ class CpuPath:
         """The frame job: a picture to the mask (h, w) of its upright size."""
         return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
 
+    def close(self) -> None:
+        """As Reference.close."""
+        self._reference.close()
+
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:

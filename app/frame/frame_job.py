@@ -39,6 +39,9 @@ class FrameJob(Protocol):
     def network(self, tensor: Floats) -> Floats:
         """The mask (H, W) on the network's own grid for its input (1, H, W, 3), for checking the network alone."""
 
+    def release(self) -> None:
+        """Free everything."""
+
 
 class CpuFrameJob:
     """The frame job in TensorFlow Lite: on the CPU or, with a delegate, in parts on the GPU."""
@@ -52,7 +55,7 @@ class CpuFrameJob:
     ) -> None:
         """`delegate` is Reference's."""
         path = CpuPath(model, frame, fit, delegate=delegate)
-        self.run, self.take, self.network = path.run, path.take, path.network
+        self.run, self.take, self.network, self.release = path.run, path.take, path.network, path.close
         found = path.delegation
         self.dispatches = found.dispatches if found else 0
         self.note = f"{model.name}: {found.line}" if found else ""
@@ -119,6 +122,11 @@ class GlFrameJob:
         program.write(graph.inputs[0], tensor)
         program.run()
         return mask_of(program.read(graph.outputs[0]), self._path.model.spec)
+
+    def release(self) -> None:
+        self._to_frame.release()
+        self._context.gl.delete("Buffers", self._mask.buffer)
+        self._path.release()
 
 
 def frame_job(

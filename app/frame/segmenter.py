@@ -125,7 +125,8 @@ class CpuSegmenter:
         self._mask_bytes += mask.nbytes
 
     def release(self) -> None:
-        """Free what is on the device."""
+        """Free what is on the device, and the interpreter."""
+        self._path.close()
         if self._context:
             self.frame.release()
             self._context.gl.delete("Buffers", self._buffer.buffer)

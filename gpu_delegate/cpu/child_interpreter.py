@@ -59,6 +59,10 @@ class ChildInterpreter:
         seconds = round(MOST_SECONDS)
         return self._ask({"seconds": seconds, "tensor": index}, (), seconds)[1][0]
 
+    def close(self) -> None:
+        """See AnyInterpreter."""
+        self._finalizer()
+
     def _ask(
         self, message: dict[str, Any], arrays: Sequence[AnyArray], seconds: int
     ) -> tuple[dict[str, Any], list[AnyArray]]:

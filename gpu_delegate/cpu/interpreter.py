@@ -2,7 +2,7 @@
 
 import contextlib
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
@@ -27,7 +27,7 @@ class InterpreterOptions:
     keep_all: bool = False  # without delegates, so that all tensors can be read
     preserve: bool = False  # inner tensors are not computed in place
     operators: int = 0  # of the model, for what is said of the delegate
-    delegate: Mapping[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
+    delegate: dict[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class AnyInterpreter(Protocol):
 
     def tensor(self, index: int) -> AnyArray:
         """A copy of any tensor after run(), with keep_all. Raises ModelError."""
+
+    def close(self) -> None:
+        """Free a process, and what is in OpenGL; a second call does nothing. It cannot run any more then."""
 
 
 def load_interpreter_module() -> Any:
@@ -122,6 +125,11 @@ class LocalInterpreter:
         with _refusals_in_one_line(self._delegate):
             value: AnyArray = np.asarray(self._interpreter.get_tensor(index))
         return value.astype(np.bytes_) if value.dtype == object else value
+
+    def close(self) -> None:
+        """See AnyInterpreter; one without a delegate goes with the last reference to it."""
+        if self._delegate:
+            self._delegate.release()
 
 
 def _shapes_and_dtypes(details: Sequence[Any]) -> tuple[tuple[Shape, ...], tuple[str, ...]]:

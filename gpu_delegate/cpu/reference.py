@@ -50,7 +50,12 @@ class Reference:
         default = max(1, min(MOST_THREADS, _usable_cpus() - SPARED_CPUS))
         self.threads = threads or default
         options = InterpreterOptions(
-            self.threads, len(graph.outputs), keep_all_tensors, bool(graph.original), len(graph.nodes), delegate
+            self.threads,
+            len(graph.outputs),
+            keep_all_tensors,
+            bool(graph.original),
+            len(graph.nodes),
+            None if delegate is None else dict(delegate),
         )
         self._interpreter: AnyInterpreter
         self.process_id: int | None = None  # of the process that runs it, if that is another one
@@ -101,6 +106,10 @@ class Reference:
         if not self._kept:
             raise UsageError("inner tensors are kept only by Reference(..., keep_all_tensors=True)")
         return self._interpreter.tensor(self._kept[index])
+
+    def close(self) -> None:
+        """Free a process, and what is in OpenGL, which else go with this object; it cannot run any more then."""
+        self._interpreter.close()
 
 
 def is_apart(graph: Graph) -> bool:

@@ -1,6 +1,8 @@
 """Models that the GPU does not run wholly: TensorFlow Lite runs them with the delegate, and masks stay the same."""
 
+import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +107,27 @@ def test_masks_are_checked(small: Path, tmp_path: Path, run: Command, monkeypatc
     assert (tmp_path / check_clip.DEFAULT_REPORT).exists()
 
 
+def children() -> set[int]:
+    """The processes that this one has started and that have not ended."""
+    found = set[int]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # others come and go
+            head, _, rest = path.read_text().rpartition(") ")
+            if int(rest.split()[1]) == os.getpid():
+                found.add(int(head.partition(" ")[0]))
+    return found
+
+
 def test_segmenter(small: Path, foreign: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     meaning: dict[str, Any] = {"input_range": (0.0, 1.0), "activation": "none", "channel": 0}
+    before = children()
     with texelflow.Segmenter(small, "gl", **meaning) as parts, texelflow.Segmenter(small, "cpu", **meaning) as whole:
         assert (parts.backend, whole.backend) == ("gl", "cpu")
         assert "operators on the GPU in 2 partitions, the rest on the CPU" in parts.renderer
         for frame in (frame_rgba, frame_rgba[:100, :150, :3]):
             np.testing.assert_allclose(parts(frame), whole(frame), rtol=0, atol=2e-3)
+        assert len(children() - before) == 2
+    assert children() <= before, "those of a Segmenter end with it"
     with texelflow.Segmenter(foreign, "gl", **meaning) as none:
         assert (none.backend, none.renderer) == ("cpu", "TensorFlow Lite on the CPU")
 

@@ -1,5 +1,7 @@
 """The reference with a delegate: in this process and in another, with OpenGL and without, and what it says of it."""
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate import worker
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.errors import DeviceError, ModelError, UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -53,7 +55,8 @@ def test_parts_run_on_the_gpu(graph: Graph) -> None:
 
 @pytest.mark.gl
 def test_options_reach_the_delegate(graph: Graph) -> None:
-    reference = Reference(graph, delegate={"min_nodes_per_partition": 3, "is_precision_loss_allowed": True})
+    options = {"min_nodes_per_partition": 3, "is_precision_loss_allowed": True, "experimental_flags": ("gl_only",)}
+    reference = Reference(graph, delegate=MappingProxyType(options))
     assert reference.delegation is not None
     assert [len(nodes) for nodes in reference.delegation.partitions] == ([3] if graph.opaque else [5])
     (found,), (expected,) = reference.run(X), Reference(graph).run(X)
@@ -85,6 +88,16 @@ def test_an_error_of_the_delegate_is_its_own(graph: Graph) -> None:
         reference.run(np.full_like(X, np.nan))
     (found,), (expected,) = reference.run(X), Reference(graph).run(X)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.gl
+def test_nothing_runs_once_it_is_closed(graph: Graph) -> None:
+    reference = Reference(graph, delegate={})
+    reference.run(X)
+    for _ in range(2):
+        reference.close()
+    with pytest.raises(UsageError if not graph.opaque else ModelError):
+        reference.run(X)
 
 
 @pytest.mark.gl

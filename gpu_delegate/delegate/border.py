@@ -64,7 +64,7 @@ class ProgramBorder:
         values = self._array_in_ram(tensor, address, size_bytes)
         if own.dtype == "float32":
             check_values(values, own)
-            self._tensors[tensor].upload(address)
+            self._tensors[tensor].upload(values)
         else:
             self._program.write(tensor, values)
 

@@ -27,6 +27,8 @@ SHAPES: tuple[Shape, ...] = (
     (3, 1, 1, 5), (2, 1, 3, 4, 5), (1, 3, 86, 6),
 )  # fmt: skip
 
+SPECIAL = (-0.0, 1e-40, -1e-45, 1e38)  # that arithmetic, or a store of halves, would change
+
 
 def fill_with_nan(context: Context, place: TensorRange) -> None:
     nans = np.full(place.size_bytes // 4, np.nan, np.float32)
@@ -56,6 +58,7 @@ def kernels_for(cramped: Context) -> Device:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_what_is_uploaded_and_read_is_what_the_engine_writes_and_reads(cramped: Context, shape: Shape) -> None:
     values, more = numbers(shape), numbers(shape, 1)
+    values.flat[: len(SPECIAL)] = SPECIAL[: values.size]
     shaders = RepackingPrograms(cramped)
     with Program(cramped, compile_graph(product_graph(shape), kernels_for(cramped))) as program:
         place = program.range_of(0)

@@ -195,6 +195,25 @@ def test_a_tensor_between_two_partitions_can_be_bound(gl: moderngl.Context, runt
     given.release()
 
 
+def test_an_output_that_is_bound_reaches_the_partitions_that_read_it(gl: moderngl.Context, runtime: Any) -> None:
+    builder = ModelBuilder()
+    y = builder.op("TANH", [builder.input(SHAPE)], SHAPE)
+    left = builder.op("NEG", [y], SHAPE)
+    summed = builder.op("CUMSUM", [y, builder.constant(1, "int32")], SHAPE)
+    builder.output(builder.op("ADD", [summed, left], SHAPE), left)
+    model, target, values = Model(builder.build(), gl, runtime), gl.buffer(reserve=420), values_of(0)
+    assert len(model.delegate.partitions) == 2
+    model.delegate.bind_output(model.outputs[1], target)
+    for _ in range(2):
+        added, negated = model.run(values)
+        expected = model.expected(values)
+        np.testing.assert_allclose(added, expected[0], atol=1e-5)
+        assert np.isnan(negated).all()
+        np.testing.assert_allclose(floats_in(target, SHAPE), expected[1], atol=1e-5)
+    model.delegate.release()
+    target.release()
+
+
 def test_what_the_cpu_reads_is_in_ram_though_it_is_bound(gl: moderngl.Context, runtime: Any) -> None:
     model, seen, values = Model(two_partitions(), gl, runtime), gl.buffer(reserve=420), values_of(0)
     (index,) = set(model.delegate.partitions[0].outputs) - {inner_tensor(model)}

@@ -5,6 +5,7 @@
 
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import tflite
@@ -20,21 +21,29 @@ REVERSE = Opaque(
 )
 
 
-def segments(size: int = 48, channels: int = 16, any_size: bool = False) -> bytes:
+def segments(size: int = 48, channels: int = 16, five_dimensions: bool = False) -> bytes:
     """A mask (1, size, size, 1) of a picture (1, size, size, 3), by convolutions with random weights.
 
-    With any_size its shape in the file is an example: a Program refuses that, the delegate does not.
+    With five_dimensions there are operators behind the second that the reader knows and the GPU cannot run.
     """
     model, rng = ModelBuilder(), np.random.default_rng(0)
-    x, depth = model.tensor((1, size, size, 3), signature=(1, -1, -1, 3) if any_size else None), 3
-    model.inputs.append(x)
-    for out, activation in ((channels, "RELU"), (channels, "RELU6"), (channels, "RELU"), (1, "NONE")):
+    x, depth = model.input((1, size, size, 3)), 3
+    for number, out in enumerate((channels, channels, channels, 1)):
         weights = rng.normal(0, (2 / (9 * depth)) ** 0.5, (out, 3, 3, depth))
         inputs = [x, model.constant(weights), model.constant(rng.normal(0, 0.1, out))]
-        x = model.op("CONV_2D", inputs, (1, size, size, out), padding="SAME", stride=(1, 1), activation=activation)
-        depth = out
+        options: dict[str, Any] = {"padding": "SAME", "stride": (1, 1), "activation": "RELU" if out > 1 else "NONE"}
+        x, depth = model.op("CONV_2D", inputs, (1, size, size, out), **options), out
+        if five_dimensions and number == 1:
+            x = model.op(
+                "ABS", [_reshaped(model, x, (2, size // 2, 2, size // 2, out))], (2, size // 2, 2, size // 2, out)
+            )
+            x = _reshaped(model, x, (1, size, size, out))
     model.output(model.op("LOGISTIC", [x], (1, size, size, 1)))
     return model.build()
+
+
+def _reshaped(model: ModelBuilder, x: int, shape: tuple[int, ...]) -> int:
+    return model.op("RESHAPE", [x, model.constant(shape, "int32")], shape)
 
 
 def reversed_twice(graph: Graph, *places: float) -> bytes:

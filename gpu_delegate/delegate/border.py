@@ -1,7 +1,7 @@
 """Tensors in RAM, BHWC, go into a Program's inputs on the GPU; what it computes comes out there.
 
-float32 goes up as it is and is repacked to PHWC4 by a shader; an output is repacked back and read. Other types are few
-and small: they take Program.write and Program.read, which convert them in NumPy. What is bound to an object of OpenGL
+float32 goes up as it is and is repacked to PHWC4 by a shader; an output is repacked back and read. Where shaders run on
+the CPU, NumPy packs pictures. Other types are few and small: they take Program.write and Program.read. What is bound to an object of OpenGL
 is read from it and written to it by run(), without the CPU.
 """
 
@@ -64,7 +64,7 @@ class ProgramBorder:
         values = self._array_in_ram(tensor, address, size_bytes)
         if own.dtype == "float32":
             check_values(values, own)
-            self._tensors[tensor].upload(address)
+            self._tensors[tensor].upload(values)
         else:
             self._program.write(tensor, values)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Command
-from tests.model_builder import selfie_like
 from tests.partial_models import reversed_twice, segments
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -20,7 +19,7 @@ TAKES = "The delegate takes "
     [
         (segments(), 0.25, "all of them."),
         (segments(), 0.5, "3 of 7 operators in 1 partition (3: 0-2); the others cost more than the work that"),
-        (selfie_like(1, size=(48, 32)), 0.5, "none of them: a partition costs two copies"),
+        (segments(8, 4), 0.25, "none of them: a partition costs two copies"),
     ],
     ids=["all", "some", "none"],
 )

@@ -17,7 +17,7 @@ import numpy as np
 from ..cpu.writer import write_model
 from ..graph import Activated, Graph, Node, Shape, Tensor
 from .model_finder import find_model
-from .native_operators import execution_plan, operator_at
+from .native_operators import execution_plan, groups_of, operator_at
 from .native_tensors import reshape
 from .structs import (
     ALLOWS_DYNAMIC_TENSORS,
@@ -151,6 +151,7 @@ class Probe:
             self._check_context(context, delegate)
         self._calls.append("prepare")
         nodes = int_array((0, 1))
+        self._expect("a preview of groups", groups_of(context, (0, 1)), ((0, 1),))
         replace = context.ReplaceNodeSubsetsWithDelegateKernels
         self._expect("Replace", replace(address, self._registration, ctypes.addressof(nodes), delegate), OK)
         self._patch(context)

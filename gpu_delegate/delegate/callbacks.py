@@ -69,7 +69,7 @@ class NativeDelegate:
 
     def __init__(self, handler: DelegateHandler) -> None:
         self._handler = weakref.ref(handler)
-        prepare = GuardedFunction(self._prepare, self._refuse, ERROR, waits=False)
+        prepare = GuardedFunction(self._prepare, self._refuse, ERROR, interrupted=OK)
         copy = GuardedFunction(self._copy_from_buffer_handles, self._refuse, ERROR)
         self._guarded = [prepare, copy]
         self._struct = TfLiteDelegate(
@@ -77,8 +77,7 @@ class NativeDelegate:
             FreeHandleFunction(self._free_buffer_handle), ALLOWS_DYNAMIC_TENSORS, None,
         )  # fmt: skip
         self._registration = TfLiteRegistration(
-            InitFunction(self._init), FreeFunction(self._free), NodeFunction(), NodeFunction(), None, 0, NAME, 1,
-            None, None, 0,
+            InitFunction(self._init), FreeFunction(), NodeFunction(), NodeFunction(), None, 0, NAME, 1, None, None, 0,
         )  # fmt: skip
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
@@ -110,11 +109,13 @@ class NativeDelegate:
         for index in execution_plan(context):
             node, registration = operator_at(context, index)
             if ctypes.cast(registration.init, ctypes.c_void_p).value == own:
-                number = node.user_data or 0
-                prepare, run = partial(self._prepare_kernel, number), partial(self._run_kernel, number)
-                guarded = [GuardedFunction(work, self._refuse, ERROR, address) for work in (prepare, run)]
-                registration.prepare, registration.invoke = (each.as_type(NodeFunction) for each in guarded)
-                self._guarded += guarded
+                prepare, invoke, free = (
+                    GuardedFunction(partial(work, number=node.user_data or 0), self._refuse, ERROR, address)
+                    for work in (self._prepare_kernel, self._run_kernel, self._free_kernel)
+                )
+                registration.prepare, registration.invoke = prepare.as_type(NodeFunction), invoke.as_type(NodeFunction)
+                registration.free = free.as_type(FreeFunction)
+                self._guarded += prepare, invoke, free
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
         params = TfLiteDelegateParams.from_address(buffer)
@@ -122,17 +123,18 @@ class NativeDelegate:
         self._status(address, lambda handler: made.append(handler.make_kernel(params)))
         return made[0] if made else 0
 
-    def _free(self, address: int, number: int | None) -> None:
-        if number and self._handler() is not None:
-            self._status(address, lambda handler: handler.free_kernel(number))
-
-    def _prepare_kernel(self, number: int, address: int) -> int:
+    def _prepare_kernel(self, address: int, number: int) -> int:
         context = TfLiteContext.from_address(address)
         return self._status(address, lambda handler: handler.prepare_kernel(context, number))
 
-    def _run_kernel(self, number: int, address: int) -> int:
+    def _run_kernel(self, address: int, number: int) -> int:
         context = TfLiteContext.from_address(address)
         return self._status(address, lambda handler: handler.run_kernel(context, number))
+
+    def _free_kernel(self, address: int, number: int) -> int:
+        if not number or self._handler() is None:
+            return OK
+        return self._status(address, lambda handler: handler.free_kernel(number))
 
     def _copy_from_buffer_handles(self, address: int) -> int:
         """All of them, since the function does not know which is asked for."""

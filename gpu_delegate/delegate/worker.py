@@ -162,7 +162,8 @@ class _Job(Generic[_Result]):
             self._done.release()
 
     def fail(self, error: BaseException) -> None:
-        self._work, self._error = None, error
+        self._error = error
+        self._work = None  # last: it says that the job is over
         self._done.release()
 
     def result(self, thread: threading.Thread) -> _Result:
@@ -182,10 +183,10 @@ class _Job(Generic[_Result]):
         return self._found[0]
 
     def _wait(self, thread: threading.Thread) -> None:
-        while not self._done.acquire(timeout=_POLL_S):
-            if not thread.is_alive() and not self._done.acquire(blocking=False):
+        """Whether a wait before was interrupted behind its acquire() does not matter: `_work` tells what is over."""
+        while self._work is not None and not self._done.acquire(timeout=_POLL_S):
+            if self._work is not None and not thread.is_alive():
                 raise UsageError(RELEASED)
-        self._done.release()
 
 
 _Jobs = queue.SimpleQueue[_Job[Any] | None]

@@ -102,6 +102,31 @@ class TestThread:
         gc.collect()
         assert ident not in [thread.ident for thread in threading.enumerate()]
 
+    def test_an_interruption_just_behind_the_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is raised once the job is over, and does not wait for what has come already."""
+
+        real = threading.Lock
+
+        class InterruptedLock:
+            def __init__(self) -> None:
+                self._lock, self._interrupts = real(), [KeyboardInterrupt]
+                self.release = self._lock.release
+
+            def acquire(self, **given: Any) -> bool:
+                found = self._lock.acquire(**given)
+                if given and self._interrupts:
+                    raise self._interrupts.pop()
+                return found
+
+        worker, done = ThreadWorker(), list[int]()
+        with monkeypatch.context() as patch:
+            patch.setattr(threading, "Lock", InterruptedLock)
+            with pytest.raises(KeyboardInterrupt):
+                worker.call(lambda _: done.append(1))
+        assert done == [1]
+        assert worker.call(renderer)
+        worker.release()
+
     def test_release_from_its_own_thread(self) -> None:
         worker = ThreadWorker()
         worker.call(lambda _: worker.release())

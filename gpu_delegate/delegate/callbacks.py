@@ -71,7 +71,8 @@ class NativeDelegate:
         self._handler = weakref.ref(handler)
         prepare = GuardedFunction(self._prepare, self._refuse, ERROR, waits=False)
         copy = GuardedFunction(self._copy_from_buffer_handles, self._refuse, ERROR)
-        self._guarded = [prepare, copy]
+        self._guarded = prepare, copy
+        self._of_kernels: dict[int, tuple[GuardedFunction, ...]] = {}  # by number, until it is freed
         self._struct = TfLiteDelegate(
             None, prepare.as_type(PrepareFunction), copy.as_type(CopyFunction), CopyFunction(),
             FreeHandleFunction(self._free_buffer_handle), ALLOWS_DYNAMIC_TENSORS, None,
@@ -112,9 +113,9 @@ class NativeDelegate:
             if ctypes.cast(registration.init, ctypes.c_void_p).value == own:
                 number = node.user_data or 0
                 prepare, run = partial(self._prepare_kernel, number), partial(self._run_kernel, number)
-                guarded = [GuardedFunction(work, self._refuse, ERROR, address) for work in (prepare, run)]
+                guarded = tuple(GuardedFunction(work, self._refuse, ERROR, address) for work in (prepare, run))
                 registration.prepare, registration.invoke = (each.as_type(NodeFunction) for each in guarded)
-                self._guarded += guarded
+                self._of_kernels[number] = (*self._of_kernels.get(number, ()), *guarded)
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
         params = TfLiteDelegateParams.from_address(buffer)
@@ -123,8 +124,10 @@ class NativeDelegate:
         return made[0] if made else 0
 
     def _free(self, address: int, number: int | None) -> None:
-        if number and self._handler() is not None:
-            self._status(address, lambda handler: handler.free_kernel(number))
+        if number:
+            self._of_kernels.pop(number, None)  # TensorFlow Lite makes operators anew for each change of shapes
+            if self._handler() is not None:
+                self._status(address, lambda handler: handler.free_kernel(number))
 
     def _prepare_kernel(self, number: int, address: int) -> int:
         context = TfLiteContext.from_address(address)

@@ -1,8 +1,8 @@
 """Tensors in RAM, BHWC, go into a Program's inputs on the GPU; what it computes comes out there.
 
 float32 goes up as it is and is repacked to PHWC4 by a shader; an output is repacked back and read. Where shaders run on
-the CPU, NumPy packs pictures. Other types are few and small: they take Program.write and Program.read. What is bound to an object of OpenGL
-is read from it and written to it by run(), without the CPU.
+the CPU, NumPy packs pictures. Other types are few and small: they take Program.write and Program.read. What is bound to
+an object of OpenGL is read from it and written to it by run(), without the CPU.
 """
 
 import ctypes

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
+from texelflow.gpu_delegate.cache_folder import cache_folder
 from texelflow.gpu_delegate.errors import CatalogueError
 
 from .archive import ArchiveError, Bounds, open_archive, read_start
@@ -100,16 +99,6 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     except OSError as error:
         raise CatalogueError(_storage_line(error, place.parent)) from error
     return place
-
-
-def cache_folder() -> Path:
-    """Where fetched models are kept: TEXELFLOW_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("TEXELFLOW_CACHE")
-    if chosen:
-        return Path(
-            os.path.expanduser(chosen)
-        )  # unlike Path.expanduser, this does not raise for users that do not exist
-    return Path(platformdirs.user_cache_dir("texelflow", appauthor=False))
 
 
 def _place(entry: ModelEntry) -> Path:

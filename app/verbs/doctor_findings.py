@@ -206,7 +206,9 @@ def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
 
 def models() -> list[Finding]:
     """The catalogue's models, and the folder in which they are kept."""
-    from ..models.catalogue import cache_folder, list_models
+    from texelflow.gpu_delegate.cache_folder import cache_folder
+
+    from ..models.catalogue import list_models
     from ..models.entries import SEGMENTATION
 
     folder = cache_folder() / "models"

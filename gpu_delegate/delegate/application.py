@@ -4,13 +4,14 @@ import contextlib
 import ctypes
 import sys
 
-from ..errors import TexelflowError, UnsupportedError, UsageError
+from ..errors import TexelflowError, UsageError
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
 from .engine import DelegateEngine, LoadedPartition
 from .model_finder import find_model
+from .native_operators import groups_of
 from .native_tensors import number_of, tensor_at
 from .options import GpuDelegateOptions
 from .planning import DelegatedModel, KernelPlan, plan_model
@@ -75,10 +76,7 @@ class Application:
         """For one of the groups that TensorFlow Lite has formed of the operators."""
         assert self.model is not None
         nodes = integers_at(params.nodes_to_replace)
-        try:
-            plan = self.model.kernel_of(set(nodes))
-        except KeyError:
-            raise UnsupportedError(f"TensorFlow Lite has formed a group that is none of the plan: {nodes}") from None
+        plan = self.model.kernel_of(nodes)
         self._last_number += 1
         kernel = self._kernels[self._last_number] = self._kernel_for(plan) if plan else None
         if kernel is not None:
@@ -137,8 +135,7 @@ class Application:
         check_bindable(self.model, binding.index, binding.is_output)
         for kernel in self._kernels.values():
             if kernel is not None and kernel.has(binding):
-                kernel.bind(binding)
-        self._bindings[binding.index, binding.is_output] = binding
+                self._bindings[binding.index, binding.is_output] = kernel.bind(binding)
 
     def unbind(self, index: int) -> None:
         """Have it in RAM again."""
@@ -174,6 +171,8 @@ class Application:
         self.renderer = engine.renderer
         found = find_model(context, self._options.model)
         model = plan_model(found, self._options, engine.device, rates_of(engine.is_software))
+        for group in groups_of(context, model.nodes) if model.nodes else ():
+            model.kernel_of(group)
         for plan in model.kernels:
             self._loaded[plan.computed] = engine.load(plan.compiled)
         for line in report_lines(model.found):

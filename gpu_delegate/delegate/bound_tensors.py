@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..errors import UsageError
+from ..graph import Shape
 from .gl_objects import BufferLayout, GlObject
 from .planning import DelegatedModel
 
@@ -15,6 +16,7 @@ class TensorBinding:
     given: GlObject
     layout: BufferLayout
     is_output: bool
+    shape: Shape | None = None  # of the tensor when this was bound
 
 
 def check_bindable(model: DelegatedModel, index: int, is_output: bool) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import weakref
 from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
@@ -16,6 +17,7 @@ from .callbacks import NativeDelegate
 from .gl_objects import BufferLayout, GlObject
 from .options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
 from .planning import DelegatedPartition
+from .runtime_check import check_runtimes
 from .synchronisation import WaitType
 from .worker import open_worker
 
@@ -73,9 +75,13 @@ class GpuDelegate:
         weakref.finalize(self, _let_go, self._application)
 
     def _get_native_delegate_pointer(self) -> int:
-        """What an interpreter's constructor asks for. Raises UsageError if another one has asked, or after release."""
+        """What an interpreter's constructor asks for. Raises UsageError if another one has asked.
+
+        Raises UnsupportedError for a runtime that does not work with this.
+        """
         if self._is_given:
             raise UsageError("a GpuDelegate belongs to one interpreter; make another one for another interpreter")
+        check_runtimes(sys._getframe(1).f_globals.get("__name__"))
         self._is_given = True
         return self._native.address
 

@@ -1,6 +1,7 @@
 """A partition goes in; what TensorFlow Lite runs in its place, as one operator of its graph, comes out."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -95,10 +96,12 @@ class DelegateKernel:
         """Whether it has an input, or an output, of that number."""
         return binding.index in (self.plan.outputs if binding.is_output else self.plan.uploads)
 
-    def bind(self, binding: TensorBinding) -> None:
-        """From now on. Raises UsageError for what does not fit the shape that the tensor has now."""
+    def bind(self, binding: TensorBinding) -> TensorBinding:
+        """From now on; with the shape that the tensor has now. Raises UsageError for what does not fit that."""
         self._bind_loaded(binding)
-        self.bindings[binding.index, binding.is_output] = binding
+        bound = replace(binding, shape=self._tensor(binding.index).shape)
+        self.bindings[binding.index, binding.is_output] = bound
+        return bound
 
     def unbind(self, index: int) -> None:
         """From now on; nothing happens to a tensor that is not bound."""
@@ -124,7 +127,12 @@ class DelegateKernel:
         self._loaded = loaded
 
     def _bind_loaded(self, binding: TensorBinding) -> None:
-        border = self._ready().border
+        border, shape = self._ready().border, self._tensor(binding.index).shape
+        if binding.shape not in (None, shape):
+            raise UsageError(
+                f"tensor {binding.index} was bound for the shape {list(binding.shape)} and has {list(shape)} now; "
+                "unbind it before it is resized, and bind what fits afterwards"
+            )
         bind = border.bind_output if binding.is_output else border.bind_input
         self._engine.call(lambda _: bind(binding.index, binding.given, binding.layout))
 

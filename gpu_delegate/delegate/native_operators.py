@@ -3,7 +3,15 @@
 import ctypes
 
 from ..errors import DeviceError
-from .structs import OK, TfLiteContext, TfLiteNode, TfLiteRegistration, integers_at
+from .structs import (
+    OK,
+    TfLiteContext,
+    TfLiteDelegateParams,
+    TfLiteNode,
+    TfLiteRegistration,
+    int_array,
+    integers_at,
+)
 
 
 def execution_plan(context: TfLiteContext) -> tuple[int, ...]:
@@ -23,3 +31,15 @@ def operator_at(context: TfLiteContext, index: int) -> tuple[TfLiteNode, TfLiteR
     if status != OK or not node or not registration:
         raise DeviceError(f"TensorFlow Lite does not tell its operator {index}")
     return node.contents, registration.contents
+
+
+def groups_of(context: TfLiteContext, nodes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """How TensorFlow Lite would group operators if they were handed over to a delegate now. Raises DeviceError."""
+    wanted, groups, count = int_array(nodes), ctypes.c_void_p(), ctypes.c_int()
+    status = context.PreviewDelegatePartitioning(
+        ctypes.addressof(context), ctypes.addressof(wanted), ctypes.byref(groups), ctypes.byref(count)
+    )
+    if status != OK or not groups.value:
+        raise DeviceError("TensorFlow Lite does not tell how it groups operators")
+    found = (TfLiteDelegateParams * count.value).from_address(groups.value)
+    return tuple(integers_at(each.nodes_to_replace) for each in found)

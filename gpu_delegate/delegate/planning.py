@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..compiled_partitions import CompiledPartitions, compile_partitions
 from ..device import Device
+from ..errors import UnsupportedError
 from ..graph import Graph
 from ..partition import Partition, subgraph
 from ..program import CompiledGraph
@@ -71,15 +72,23 @@ class DelegatedModel:
         nodes = self.found.graph.nodes
         return frozenset(tensor for number in self.found.reasons for tensor in nodes[number].outputs)
 
-    def kernel_of(self, nodes: set[int]) -> KernelPlan | None:
-        """That of a group of operators as TensorFlow Lite has formed it: None if each of them is a constant.
+    def kernel_of(self, nodes: tuple[int, ...]) -> KernelPlan | None:
+        """That of a group of operators as TensorFlow Lite forms it: None if each of them is a constant.
 
-        Raises KeyError for a group that has not been planned.
+        Raises UnsupportedError for a group that has not been planned.
         """
         constants = {number for partition in self.found.partitions for number in partition.constants}
-        if nodes <= constants:
+        computed = frozenset(nodes) - constants
+        if not computed:
             return None
-        return {plan.computed: plan for plan in self.kernels}[frozenset(nodes - constants)]
+        found = next((plan for plan in self.kernels if plan.computed == computed), None)
+        if found is None:
+            shown = ", ".join(map(str, nodes[:8])) + (" ..." if len(nodes) > 8 else "")
+            raise UnsupportedError(
+                f"TensorFlow Lite makes a group of its own of operators {shown}; it does so if it is to preserve all "
+                "tensors (experimental_preserve_all_tensors)"
+            )
+        return found
 
 
 def plan_model(

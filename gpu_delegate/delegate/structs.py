@@ -114,6 +114,26 @@ class TfLiteContext(ctypes.Structure):
             "ReplaceNodeSubsetsWithDelegateKernels",
             ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, TfLiteRegistration, ctypes.c_void_p, ctypes.c_void_p),
         ),
+        ("recommended_num_threads", ctypes.c_int),
+        ("GetExternalContext", ctypes.c_void_p),
+        ("SetExternalContext", ctypes.c_void_p),
+        ("allow_fp32_relax_to_fp16", ctypes.c_bool),
+        ("profiler", ctypes.c_void_p),
+        ("AllocatePersistentBuffer", ctypes.c_void_p),
+        ("AllocateBufferForEval", ctypes.c_void_p),
+        ("RequestScratchBufferInArena", ctypes.c_void_p),
+        ("GetScratchBuffer", ctypes.c_void_p),
+        ("ResizeTensorExplicit", ctypes.c_void_p),
+        (
+            "PreviewDelegatePartitioning",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int,
+                ctypes.c_void_p,
+                ctypes.c_void_p,
+                ctypes.POINTER(ctypes.c_void_p),
+                ctypes.POINTER(ctypes.c_int),
+            ),
+        ),
     )
 
 

@@ -251,7 +251,7 @@ def test_another_size_needs_another_texture(gl: moderngl.Context, runtime: Any) 
     for made in (model.made, model.plain):
         made.resize_tensor_input(index, large.shape)
     model.plain.allocate_tensors()
-    with pytest.raises(RuntimeError, match="takes a texture of 9x6 with at least 3 components, not 7x5 RGB32F"):
+    with pytest.raises(RuntimeError, match=r"was bound for the shape \[1, 5, 7, 3\] and has \[1, 6, 9, 3\] now"):
         model.made.allocate_tensors()
     model.delegate.unbind(index)
     model.made.allocate_tensors()
@@ -263,6 +263,20 @@ def test_another_size_needs_another_texture(gl: moderngl.Context, runtime: Any) 
     model.delegate.release()
     for texture in textures:
         texture.release()
+
+
+def test_a_buffer_that_is_large_enough_is_not_read_for_another_shape(gl: moderngl.Context, runtime: Any) -> None:
+    model, buffer = Model(convolution(), gl, runtime), gl.buffer(values_of(0).tobytes())
+    model.delegate.bind_input(model.inputs[0], buffer)
+    for shape in ((1, 4, 6, 3), SHAPE):
+        model.made.resize_tensor_input(model.inputs[0], shape)
+        if shape != SHAPE:
+            with pytest.raises(RuntimeError, match=r"has \[1, 4, 6, 3\] now; unbind it before it is resized"):
+                model.made.allocate_tensors()
+    model.made.allocate_tensors()
+    np.testing.assert_allclose(model.run(None)[0], model.expected(values_of(0))[0], atol=1e-5)
+    model.delegate.release()
+    buffer.release()
 
 
 def test_what_has_been_released_fails_the_call(gl: moderngl.Context, runtime: Any) -> None:

@@ -43,6 +43,23 @@ def test_partitions_and_operators_of_the_cpu_run_in_turn(runtime: Any) -> None:
     assert set(delegate.reasons) == {2, 5}
 
 
+@pytest.mark.filterwarnings("ignore:.*experimental_preserve_all_tensors:UserWarning")
+def test_an_interpreter_that_preserves_all_tensors_is_right_or_left_alone(runtime: Any) -> None:
+    """Newer ones make a group of each operator then; which groups they make is asked for before anything is changed."""
+    delegate, model = GpuDelegate(min_nodes_per_partition=1, quiet=True), three_partitions()
+    given = {"model_content": model, "experimental_preserve_all_tensors": True}
+    made, plain = runtime.Interpreter(**given, experimental_delegates=[delegate]), interpreter(runtime, model)
+    made.allocate_tensors()
+    values = np.random.default_rng(0).normal(0, 1, (1, 5, 7, 3)).astype(np.float32)
+    np.testing.assert_allclose(run(made, values)[0], run(plain, values)[0], atol=1e-4)
+    if not delegate.is_applied:
+        assert isinstance(delegate.error, UnsupportedError)
+        assert "makes a group of its own of operators 0; it does so if it is to preserve all" in str(delegate.error)
+        strict = GpuDelegate(min_nodes_per_partition=1, quiet=True, strict=True)
+        with pytest.raises(RuntimeError, match="preserve all tensors"):
+            runtime.Interpreter(**given, experimental_delegates=[strict])
+
+
 @pytest.mark.parametrize(("unsupported", "most"), [(False, None), (True, None), (True, 1)])
 def test_other_sizes_of_the_input(unsupported: bool, most: int | None, runtime: Any) -> None:
     """XNNPACK has TensorFlow Lite undo all delegates for other sizes, where it runs a part."""

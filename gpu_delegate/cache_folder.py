@@ -1,0 +1,16 @@
+"""The environment goes in; the folder where the program keeps what it need not fetch or find out again comes out."""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def cache_folder() -> Path:
+    """TEXELFLOW_CACHE, or the user's cache folder; it may not exist yet."""
+    chosen = os.environ.get("TEXELFLOW_CACHE")
+    if chosen:
+        return Path(
+            os.path.expanduser(chosen)
+        )  # unlike Path.expanduser, this raises nothing for users that do not exist
+    return Path(platformdirs.user_cache_dir("texelflow", appauthor=False))

@@ -1,0 +1,139 @@
+"""The name of a runtime's module goes in; the call returns if its structs are laid out as ours, and else it raises.
+
+A child process tries them once (runtime_probe.py): a wrong layout ends there in a crash, a hang or a difference. What
+has passed is kept in the cache folder, by the runtime's library and by our structs.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+from ..cache_folder import cache_folder
+from ..errors import UnsupportedError
+from ..isolated_python import OURS, python_command
+from . import structs
+
+_PROGRAM = f"from {__package__}.runtime_probe import main; main()"
+_SECONDS = 60.0
+# By module: the package, the oldest version that has what is needed, and how to get another.
+_RUNTIMES = MappingProxyType(
+    {
+        "tflite_runtime.interpreter": ("tflite-runtime", (2, 14)),
+        "ai_edge_litert.interpreter": ("ai-edge-litert", (1, 2)),
+        "tensorflow.lite.python.interpreter": ("tensorflow", (2, 14)),
+    }
+)
+_ADVICE = "use tflite-runtime 2.14 or ai-edge-litert from 1.2 on"
+
+
+def check_runtimes(asking: str | None) -> None:
+    """Check the runtime whose module `asking` is, or all that are loaded if it is none that is known.
+
+    Raises UnsupportedError for one that is too old, whose structs differ, or that a delegate makes crash.
+    """
+    loaded = [name for name in _RUNTIMES if name in sys.modules]
+    for name in [asking] if asking in loaded else loaded:
+        _check_once(name)
+
+
+@lru_cache(maxsize=8)
+def _check_once(module: str) -> None:
+    package, oldest = _RUNTIMES[module]
+    version = _version(package)
+    if version and _numbers(version) < oldest:
+        wanted = ".".join(map(str, oldest))
+        raise UnsupportedError(f"{package} {version} is too old for GpuDelegate, which needs {wanted} or later")
+    passed = _place(module, version)
+    if passed is not None and _has_passed(passed, module):
+        return
+    found = _differences(module)
+    if found:
+        raise UnsupportedError(f"GpuDelegate does not work with this {package} {version}: {found}; {_ADVICE}")
+    if passed is not None:
+        _keep(passed, module)
+
+
+def _differences(module: str) -> str:
+    """What the child finds, or how it ends; "" for a runtime as it should be."""
+    command = python_command(_PROGRAM, module, trusted=OURS)
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return f"a trial of it ran longer than {_SECONDS:.0f} s"
+    except OSError as error:
+        return f"a trial of it cannot be started ({error.strerror or error})"
+    try:
+        found = json.loads(done.stdout.splitlines()[-1])
+        return "; ".join(map(str, found[:1]))
+    except (IndexError, ValueError, TypeError):
+        return f"a trial of it {_ending(done.returncode)}"
+
+
+def _ending(code: int) -> str:
+    with contextlib.suppress(ValueError):
+        return f"ends with {signal.Signals(-code).name}"
+    return f"ends with exit code {code}"
+
+
+# The cache ------------------------------------------------------------------------------------------------------------
+
+
+def _place(module: str, version: str) -> Path | None:
+    """The file that says that it has passed; None where its library cannot be told."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        library = Path(sys.modules[module]._interpreter_wrapper.__file__)
+        found = library.stat()
+        key = repr((str(library), version, found.st_size, found.st_mtime_ns, list(_layouts())))
+        return cache_folder() / "runtimes" / f"{module}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    return None
+
+
+def _layouts() -> Iterator[tuple[str, tuple[int, list[tuple[str, int]]]]]:
+    """Names, sizes and fields of our structs, so that others are tried again."""
+    for name, kind in sorted(vars(structs).items()):
+        if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
+            fields = [(field, getattr(kind, field).offset) for field, *_ in kind._fields_]
+            yield name, (ctypes.sizeof(kind), fields)
+
+
+def _has_passed(place: Path, module: str) -> bool:
+    """Whether the file is there and whole."""
+    try:
+        found: object = json.loads(place.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return found == {"works": module}
+
+
+def _keep(place: Path, module: str) -> None:
+    """Write the file, whole or not at all; without it the next process tries again."""
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, work = tempfile.mkstemp(dir=place.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"works": module}, file)
+        os.replace(work, place)
+
+
+def _version(package: str) -> str:
+    """As the package's metadata say; "" where there are none."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))

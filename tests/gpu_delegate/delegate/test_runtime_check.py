@@ -1,0 +1,123 @@
+"""Runtimes whose structs are laid out as ours pass; every other one is refused in one line, whatever it does."""
+
+import ctypes
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from texelflow.gpu_delegate.delegate import runtime_check, structs
+from texelflow.gpu_delegate.errors import UnsupportedError
+
+SOURCE = Path(structs.__file__)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own, and nothing that this process knows already."""
+    monkeypatch.setenv("TEXELFLOW_CACHE", str(tmp_path))
+    runtime_check._check_once.cache_clear()
+    return tmp_path / "runtimes"
+
+
+def with_program(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr(runtime_check, "_PROGRAM", program)
+
+
+def with_structs(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Have the child run with another text of structs.py."""
+    text = SOURCE.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    name = structs.__name__
+    program = (
+        f"import sys, types\nmodule = types.ModuleType({name!r})\nsys.modules[{name!r}] = module\n"
+        f"exec(compile({text.replace(old, new)!r}, 'structs.py', 'exec'), module.__dict__)\n"
+    )
+    with_program(monkeypatch, program + runtime_check._PROGRAM)
+
+
+def test_this_runtime_passes_once(runtime: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime_check.check_runtimes(runtime.__name__)
+    (passed,) = cache.iterdir()
+    runtime_check._check_once.cache_clear()
+    with_program(monkeypatch, "raise SystemExit(3)")
+    runtime_check.check_runtimes(runtime.__name__)
+    for damage in (b"", b"{", b'{"works": 5}', b"\xff\x00"):
+        passed.write_bytes(damage)
+        runtime_check._check_once.cache_clear()
+        with pytest.raises(UnsupportedError, match="ends with exit code 3"):
+            runtime_check.check_runtimes(runtime.__name__)
+
+
+def test_a_cache_that_cannot_be_written(runtime: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("TEXELFLOW_CACHE", str(tmp_path / "file"))
+    runtime_check.check_runtimes(runtime.__name__)
+
+
+def test_another_library_or_other_structs_are_tried_anew(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {runtime_check._place(runtime.__name__, version) for version in ("1", "1", "2")}
+    layouts = dict(runtime_check._layouts())
+    assert layouts["TfLiteNode"][0] == ctypes.sizeof(structs.TfLiteNode)
+    monkeypatch.setattr(runtime_check, "_layouts", lambda: [*layouts.items()][1:])
+    assert len({*places, runtime_check._place(runtime.__name__, "1")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('        ("bytes", ctypes.c_size_t),\n', ""),
+        ('        ("allocation", ctypes.c_void_p),\n', ""),
+        ('        ("temporaries", ctypes.c_void_p),\n', ""),
+        ('        ("impl", ctypes.c_void_p),\n', ""),
+        ('        ("nodes_to_replace", ctypes.c_void_p),\n', ""),
+        ('        ("CopyToBufferHandle", CopyFunction),\n', ""),
+        ('        ("Prepare", PrepareFunction),\n', '        ("x", ctypes.c_void_p), ("Prepare", PrepareFunction),\n'),
+    ],
+)
+def test_every_wrong_layout_is_refused(old: str, new: str, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    """The child crashes or differs: this process does neither."""
+    name = next(name for name in runtime_check._RUNTIMES if name in sys.modules)
+    with_structs(monkeypatch, old, new)
+    with pytest.raises(UnsupportedError, match=r"GpuDelegate does not work with this .*; use tflite-runtime") as caught:
+        runtime_check.check_runtimes(name)
+    assert "\n" not in str(caught.value)
+    assert not cache.exists(), "what fails is tried again"
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "a trial of it ends with SIGSEGV"),
+        ("print('no JSON')", "a trial of it ends with exit code 0"),
+        ("import time; time.sleep(60)", "a trial of it ran longer than 1 s"),
+    ],
+)
+def test_what_a_child_may_do(runtime: Any, program: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_program(monkeypatch, program)
+    monkeypatch.setattr(runtime_check, "_SECONDS", 1.0)
+    start = time.monotonic()
+    with pytest.raises(UnsupportedError, match=line):
+        runtime_check.check_runtimes(runtime.__name__)
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("version", ["2.13.0", "1.1.9", "2.5.0.post1"])
+def test_an_old_version_is_named(version: str, runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, oldest = runtime_check._RUNTIMES[runtime.__name__]
+    if runtime_check._numbers(version) >= oldest:
+        version = "0.9"
+    monkeypatch.setattr(runtime_check, "_version", lambda _: version)
+    with pytest.raises(UnsupportedError, match=rf"{package} {version} is too old .* needs {oldest[0]}\.{oldest[1]}"):
+        runtime_check.check_runtimes(runtime.__name__)
+
+
+def test_whoever_asks_is_checked_alone(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = list[str]()
+    monkeypatch.setattr(runtime_check, "_check_once", checked.append)
+    runtime_check.check_runtimes(runtime.__name__)
+    assert checked == [runtime.__name__]
+    runtime_check.check_runtimes("some.wrapper")
+    assert set(checked) == {name for name in runtime_check._RUNTIMES if name in sys.modules}

@@ -111,6 +111,10 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
         start_s = process_usage(runner.process_id).cpu_s
         runs = repeat_runs(runner.run, options.runs, lambda: bool(stop))
         end_s = process_usage(runner.process_id).cpu_s
+    if options.duration_s is None and len(runs) < options.runs.runs and not stop:
+        console.note(
+            f"{len(runs)} of {options.runs.runs} runs: more take longer than {options.runs.max_s:g} s (--max_secs)"
+        )
     if not len(runs):
         assert stop.number is not None, "a rule asks for one run at least"
         raise EndedBySignal(stop.number)

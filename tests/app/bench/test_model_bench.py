@@ -113,6 +113,13 @@ def test_the_lines_of_benchmark_model(tmp_path: Path, bench: Bench, texelflow: C
     assert "of a whole run (median); by time stamps of the GPU" in out
 
 
+def test_time_that_is_over_before_all_runs_is_told(bench: Bench) -> None:
+    figures = bench("whole", "--runs", 5, "--max_secs=0")
+    assert figures["count"] == 1
+    assert "1 of 5 runs: more take longer than 0 s (--max_secs)" in figures["said"]
+    assert "of 5 runs" not in bench("whole", "--runs", 5)["said"]
+
+
 def test_what_runs_in_part_goes_through_the_delegate(bench: Bench) -> None:
     figures = bench("part", "--runs", 2, "--min_nodes_per_partition=1")
     assert (figures["backend"], len(figures["partitions"])) == ("delegate", 2)

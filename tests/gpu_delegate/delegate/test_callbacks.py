@@ -76,6 +76,7 @@ def test_a_delegate_behind_another_one(runtime: Any) -> None:
     np.testing.assert_allclose(run(made, values)[0], run(plain, values)[0], atol=1e-4)
     assert (len(first.partitions), len(second.partitions)) == (3, 0)
     assert isinstance(second.error, ModelError)
+    assert "another delegate has replaced operators before; put GpuDelegate in front of it" in str(second.error)
 
 
 def test_branches_stay_on_the_cpu(runtime: Any) -> None:

@@ -34,6 +34,19 @@ def test_after_release_the_interpreter_raises_and_can_be_freed(runtime: Any) -> 
     assert delegate.is_applied, "what was planned can still be asked"
 
 
+def test_released_while_another_thread_has_begun_to_run_it(runtime: Any) -> None:
+    """All is freed on the thread of OpenGL, and the run comes behind that."""
+    delegate = GpuDelegate()
+    made = interpreter(runtime, any_size(), delegate)
+    run(made, VALUES)
+    engine = delegate._application._engine
+    assert engine is not None
+    engine.call(engine._release_all)
+    with pytest.raises(RuntimeError, match="this GpuDelegate has been released"):
+        made.invoke()
+    delegate.release()
+
+
 def test_released_before_it_is_used(runtime: Any, capfd: pytest.CaptureFixture[str]) -> None:
     delegate = GpuDelegate()
     delegate.release()

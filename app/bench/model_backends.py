@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.runtime import Program, device_of
 
 from ..console import Console
+from ..frame.compute import delegate_options
 from .model_options import ModelBench
 
 AnyValues = npt.NDArray[Any]
@@ -172,5 +173,4 @@ def _write_inputs(program: Program, compiled: CompiledGraph) -> None:
 
 
 def _delegate_options(options: ModelBench) -> dict[str, Any]:
-    precise = {"is_precision_loss_allowed": options.precision == "fp16", "compile_budget_s": options.compile_budget_s}
-    return {**precise, **options.delegate}
+    return {**delegate_options(options.precision, options.compile_budget_s), **options.delegate}

@@ -1,12 +1,13 @@
 """A worker and options go in; what compiles partitions on the worker's thread, and loads them there, comes out."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ..context import Context
 from ..device import Device
-from ..errors import UsageError
+from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
 from ..program import CompiledGraph, compile_graph
@@ -104,8 +105,10 @@ class DelegateEngine:
             self._loaded.remove(loaded)
 
     def release(self) -> None:
-        """Free everything, and the worker. Raises as the worker's calls do, and frees nothing then."""
-        self._worker.call(self._release_all)
+        """Free everything, and the worker. Raises UsageError as the worker's calls do, and frees nothing then."""
+        with contextlib.suppress(DeviceError):  # all that was in a context that is gone is gone, too
+            self._worker.call(self._release_all)
+        self._loaded.clear()
         self._worker.release()
 
     def _release_all(self, _: Context) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 from typing import Any
 
+import moderngl
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 pytestmark = pytest.mark.gl
 
+EGL: Any = {"backend": "egl"}
 LIFETIMES = int(os.environ.get("LIFETIMES", "10"))  # in each order; 100 take half a minute
 MOST_GROWTH_MIB = max(1.0, 0.05 * LIFETIMES)  # more than as many bare contexts: 5 for 100
 VALUES = np.random.default_rng(0).normal(0, 1, (1, 6, 8, 3)).astype(np.float32)
@@ -177,6 +179,19 @@ def test_nothing_is_left_behind(runtime: Any) -> None:
     grown = [(other - bare) / (1 << 20) for other in others]
     print(f"{LIFETIMES} lifetimes: {grown[0]:.2f} and {grown[1]:.2f} MiB more than bare contexts")
     assert max(grown) < MOST_GROWTH_MIB
+
+
+def test_the_context_of_the_caller_goes_first(runtime: Any) -> None:
+    """There is nothing left to free, and nothing to complain of."""
+    mgl = moderngl.create_context(standalone=True, require=430, **EGL)
+    with GpuDelegate(context=mgl, strict=True) as delegate:
+        made = interpreter(runtime, any_size(), delegate)
+        run(made, VALUES)
+        mgl.release()
+        with pytest.raises(RuntimeError, match="context that was given to GpuDelegate has been released"):
+            made.invoke()
+    with pytest.raises(RuntimeError, match="this GpuDelegate has been released"):
+        made.invoke()
 
 
 def test_in_a_context_of_the_callers(runtime: Any, context: Context) -> None:

@@ -218,5 +218,6 @@ class Application:
             self._others = count_others(context, found.graph, found.reasons, own or 0)
 
     def _tell(self, line: str) -> None:
-        if not self._options.quiet:
-            print(line, file=sys.stderr)
+        if not self._options.quiet and sys.stderr is not None:  # a program without a console has none
+            with contextlib.suppress(OSError, ValueError):  # or has closed it
+                print(line, file=sys.stderr)

@@ -1,6 +1,8 @@
 """What goes wrong in TensorFlow Lite's calls: it surfaces with its cause, or the model runs on the CPU and says why."""
 
 import ctypes
+import io
+import sys
 import threading
 from typing import Any
 
@@ -67,6 +69,19 @@ def test_a_model_that_is_none_of_the_gpu(runtime: Any) -> None:
     assert (delegate.is_applied, delegate.partitions, len(delegate.reasons)) == (False, (), 8)
     assert delegate.error is None
     assert delegate.summary.startswith("0 of 8 operators on the GPU")
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_without_stderr_nothing_is_told(
+    is_closed: bool, runtime: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream if is_closed else None)
+    delegate = GpuDelegate(min_nodes_per_partition=1)
+    run(interpreter(runtime, three_partitions(), delegate), np.zeros((1, 5, 7, 3), np.float32))
+    assert len(delegate.partitions) == 3
+    assert not capsys.readouterr().out
 
 
 def test_a_delegate_behind_another_one(runtime: Any) -> None:

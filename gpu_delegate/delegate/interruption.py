@@ -110,7 +110,7 @@ class _Call:
         self.is_done, self.has_begun = True, False
         self.argument, self.status, self.failed = argument, failed, failed
         self.raised: BaseException | None = None  # by a handler, or because there is no room for another call
-        self.attempts = 0  # that ended in an exception
+        self.attempts_left = _MOST_ATTEMPTS  # counted down: Python's == has no room in the deepest call, `not` does
         self.trips: tuple[object, ...] = ()
 
     def step(self) -> None:
@@ -130,7 +130,8 @@ class _Call:
             self._refuse(self.argument, raised)
         self.trips = tuple(_TRIPS[number]() for number in self._hold.came)
         self._hold.came.clear()
-        self.is_done, self.has_begun, self.argument, self.attempts = True, False, self._default, 0
+        self.is_done, self.has_begun, self.argument = True, False, self._default
+        self.attempts_left = _MOST_ATTEMPTS
 
 
 def _answers(call: _Call) -> Generator[int, int, None]:
@@ -154,10 +155,10 @@ def _answers(call: _Call) -> Generator[int, int, None]:
                             return
                         except BaseException as error:
                             call.raised = error
-                            call.attempts += 1
-                            if call.attempts == _MOST_ATTEMPTS:  # such as a RecursionError each time
+                            call.attempts_left -= 1
+                            if not call.attempts_left:  # such as a RecursionError each time
                                 call.status, call.is_done, call.has_begun = call.failed, True, False
-                                call.raised, call.attempts = None, 0
+                                call.raised, call.attempts_left = None, _MOST_ATTEMPTS
                 except BaseException as error:
                     call.raised = error
         except BaseException as error:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Graph, Shape
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
@@ -87,6 +88,11 @@ class TfliteRunner:
     timed: str = TIMED_TFLITE
     process_id: int | None = None
 
+    @property
+    def delegation(self) -> Delegation | None:
+        """What the delegate has taken over, if there is one."""
+        return self.reference.delegation
+
     def run(self) -> float:
         """See Runner."""
         self.reference.run(self.inputs)
@@ -94,13 +100,14 @@ class TfliteRunner:
 
     def facts(self) -> dict[str, Any]:
         """See Runner."""
-        delegation = self.reference.delegation
+        delegation = self.delegation
         if delegation is None:
             return {"renderer": "TensorFlow Lite", "threads": self.threads}
         return {
             "renderer": delegation.renderer,
             "threads": self.threads,
             "dispatches": delegation.dispatches,
+            "mmac": round(delegation.macs / 1e6, 3),
             "partitions": [list(partition) for partition in delegation.partitions],
             "operators": delegation.operators,
             "delegation": delegation.line,

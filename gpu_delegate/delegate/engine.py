@@ -71,6 +71,11 @@ class DelegateEngine:
         self.is_software = opened.is_software
 
     @property
+    def buffer_bytes(self) -> int:
+        """Of the GL buffers of all partitions."""
+        return sum(loaded.program.buffer_bytes + loaded.border.buffer_bytes for loaded in self._loaded)
+
+    @property
     def count(self) -> int:
         """How many partitions are loaded."""
         return len(self._loaded)

@@ -71,9 +71,10 @@ def test_all_figures_of_a_backend(backend: str, bench: Bench) -> None:
     assert figures["interrupted"] is False
 
 
-def test_what_opengl_has_is_counted(bench: Bench) -> None:
-    figures = bench("whole", "--runs", 2)
-    assert figures["backend"] == "gl"
+@pytest.mark.parametrize("backend", ["gl", "delegate"])
+def test_what_opengl_has_is_counted(backend: str, bench: Bench) -> None:
+    figures = bench("whole", "--backend", backend, "--runs", 2)
+    assert figures["backend"] == backend
     pixels = 17 * 13
     assert figures["memory"]["gl_bytes"] >= pixels * (4 + 12) * 4, "an input of one slice and an output of three"
     assert figures["mmac"] == pytest.approx(pixels * (27 * 9 + 9 * 9) / 1e6, abs=0.002)

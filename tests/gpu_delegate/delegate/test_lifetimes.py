@@ -19,7 +19,7 @@ from texelflow.gpu_delegate.errors import UsageError
 pytestmark = pytest.mark.gl
 
 EGL: Any = {"backend": "egl"}
-LIFETIMES = int(os.environ.get("LIFETIMES", "10"))  # in each order; 100 take half a minute
+LIFETIMES = int(os.environ.get("LIFETIMES", "6"))  # in each order; 100 take half a minute
 MOST_GROWTH_MIB = max(1.0, 0.05 * LIFETIMES)  # more than as many bare contexts: 5 for 100
 VALUES = np.random.default_rng(0).normal(0, 1, (1, 6, 8, 3)).astype(np.float32)
 

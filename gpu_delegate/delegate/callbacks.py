@@ -69,17 +69,17 @@ class NativeDelegate:
 
     def __init__(self, handler: DelegateHandler) -> None:
         self._handler = weakref.ref(handler)
-        prepare = GuardedFunction(self._prepare, self._refuse, ERROR, waits=False)
+        prepare = GuardedFunction(self._prepare, self._refuse, ERROR, interrupted=OK)
         copy = GuardedFunction(self._copy_from_buffer_handles, self._refuse, ERROR)
         self._guarded = prepare, copy
         self._of_kernels: dict[int, tuple[GuardedFunction, ...]] = {}  # by number, until it is freed
+        self._freed: tuple[GuardedFunction, ...] = ()  # of the last one that was freed
         self._struct = TfLiteDelegate(
             None, prepare.as_type(PrepareFunction), copy.as_type(CopyFunction), CopyFunction(),
             FreeHandleFunction(self._free_buffer_handle), ALLOWS_DYNAMIC_TENSORS, None,
         )  # fmt: skip
         self._registration = TfLiteRegistration(
-            InitFunction(self._init), FreeFunction(self._free), NodeFunction(), NodeFunction(), None, 0, NAME, 1,
-            None, None, 0,
+            InitFunction(self._init), FreeFunction(), NodeFunction(), NodeFunction(), None, 0, NAME, 1, None, None, 0,
         )  # fmt: skip
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
@@ -112,9 +112,13 @@ class NativeDelegate:
             node, registration = operator_at(context, index)
             if ctypes.cast(registration.init, ctypes.c_void_p).value == own:
                 number = node.user_data or 0
-                prepare, run = partial(self._prepare_kernel, number), partial(self._run_kernel, number)
-                guarded = tuple(GuardedFunction(work, self._refuse, ERROR, address) for work in (prepare, run))
-                registration.prepare, registration.invoke = (each.as_type(NodeFunction) for each in guarded)
+                guarded = tuple(
+                    GuardedFunction(partial(work, number=number), self._refuse, ERROR, address)
+                    for work in (self._prepare_kernel, self._run_kernel, self._free_kernel)
+                )
+                prepare, invoke, free = guarded
+                registration.prepare, registration.invoke = prepare.as_type(NodeFunction), invoke.as_type(NodeFunction)
+                registration.free = free.as_type(FreeFunction)
                 self._of_kernels[number] = (*self._of_kernels.get(number, ()), *guarded)
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
@@ -123,19 +127,21 @@ class NativeDelegate:
         self._status(address, lambda handler: made.append(handler.make_kernel(params)))
         return made[0] if made else 0
 
-    def _free(self, address: int, number: int | None) -> None:
-        if number:
-            self._of_kernels.pop(number, None)  # TensorFlow Lite makes operators anew for each change of shapes
-            if self._handler() is not None:
-                self._status(address, lambda handler: handler.free_kernel(number))
-
-    def _prepare_kernel(self, number: int, address: int) -> int:
+    def _prepare_kernel(self, address: int, number: int) -> int:
         context = TfLiteContext.from_address(address)
         return self._status(address, lambda handler: handler.prepare_kernel(context, number))
 
-    def _run_kernel(self, number: int, address: int) -> int:
+    def _run_kernel(self, address: int, number: int) -> int:
         context = TfLiteContext.from_address(address)
         return self._status(address, lambda handler: handler.run_kernel(context, number))
+
+    def _free_kernel(self, address: int, number: int) -> int:
+        """TensorFlow Lite makes operators anew for each change of shapes."""
+        if number:
+            self._freed = self._of_kernels.pop(number, ())  # this function, which still runs, is one of them
+        if not number or self._handler() is None:
+            return OK
+        return self._status(address, lambda handler: handler.free_kernel(number))
 
     def _copy_from_buffer_handles(self, address: int) -> int:
         """All of them, since the function does not know which is asked for."""

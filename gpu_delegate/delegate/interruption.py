@@ -37,14 +37,16 @@ _Refuse = Callable[[int, BaseException], int]  # the same for what a signal's ha
 class GuardedFunction:
     """A C function with a status. It must live for as long as C may call it, on one thread at a time."""
 
-    def __init__(self, work: _Work, refuse: _Refuse, failed: int, argument: int = 0, waits: bool = True) -> None:
+    def __init__(
+        self, work: _Work, refuse: _Refuse, failed: int, argument: int = 0, interrupted: int | None = None
+    ) -> None:
         """`failed` is the status for what is raised where nothing can catch it.
 
         `argument` stands for the first one where a signal has come before Python could see that: 0 if that depends on
-        the call, which then fails. `waits`: whether signals wait for the end of the work; else it has to let out what
-        their handlers raise, and fails.
+        the call, and then nothing is done. Signals wait for the end of the work; but with `interrupted`, the status
+        where Ctrl-C has ended it, the work has to let out what their handlers raise.
         """
-        answers = _answers(_Call(work, refuse, failed, argument, waits))
+        answers = _answers(_Call(work, refuse, failed, argument, interrupted))
         next(answers)
         self._function = _OneArgument(answers.send)
 
@@ -104,8 +106,8 @@ def _set_handler(number: int, handler: Callable[[int, FrameType | None], Any]) -
 class _Call:
     """What is known of the call at hand. After every exception step() goes on where it was."""
 
-    def __init__(self, work: _Work, refuse: _Refuse, failed: int, argument: int, waits: bool) -> None:
-        self._work, self._refuse, self._default, self._waits = work, refuse, argument, waits
+    def __init__(self, work: _Work, refuse: _Refuse, failed: int, argument: int, interrupted: int | None) -> None:
+        self._work, self._refuse, self._default, self._interrupted = work, refuse, argument, interrupted
         self._hold = _SignalHold()
         self.is_done, self.has_begun = True, False
         self.argument, self.status, self.failed = argument, failed, failed
@@ -116,7 +118,7 @@ class _Call:
     def step(self) -> None:
         """Everything, or what is left of it."""
         if not self.has_begun:
-            if self._waits:
+            if self._interrupted is None:
                 self._hold.take()
             self.has_begun, self.status = True, self.failed
             if self.argument and isinstance(self.raised, KeyboardInterrupt | None):
@@ -125,6 +127,7 @@ class _Call:
         raised, self.raised = self.raised, None
         if isinstance(raised, KeyboardInterrupt):
             self._hold.came[signal.SIGINT] = None
+            self.status = self.status if self._interrupted is None else self._interrupted
         elif raised is not None:
             self.status = self.failed
             self._refuse(self.argument, raised)

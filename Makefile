@@ -6,7 +6,7 @@
 # make models: the catalogue's models and published networks, GPU against CPU on 20 inputs, and what each takes, some
 #              minutes; MODELS=DIR for the .tflite files of a folder, too; figures in build/models.json
 # make delegate: the same models through TensorFlow Lite's interpreter with the delegate, and random networks of which
-#              the GPU lacks some ops, NETWORKS=500; figures in build/delegate.json
+#              the GPU lacks some ops, NETWORKS=500, and 100 lifetimes; figures in build/delegate.json
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
@@ -73,6 +73,7 @@ delegate: setup
 	@.ci/setup tests
 	@mkdir -p build
 	TEXELFLOW_NETWORKS=0:$(NETWORKS) $(BIN)/pytest -q tests/gpu_delegate/delegate/test_random_partial.py
+	LIFETIMES=100 $(BIN)/pytest -q -s tests/gpu_delegate/delegate/test_lifetimes.py -k left_behind
 	$(BIN)/python -m tests.models --delegate --json build/delegate.json $(if $(MODELS),--folder "$(MODELS)")
 
 bench: setup

@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.reading.reader import load_model
@@ -21,7 +23,7 @@ from ..process_usage import ProcessUsage, process_usage
 from ..signals import EndedBySignal, StopFlag, exit_code, stop_flag
 from ..verbs.peaks import measure_peaks
 from .dispatch_times import time_dispatches
-from .model_backends import GlRunner, Runner, gl_runner, tflite_runner
+from .model_backends import GlRunner, Runner, TfliteRunner, gl_runner, tflite_runner
 from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
 from .model_options import BenchBackend, ModelBench
 from .run_rule import Runs, repeat_runs
@@ -63,6 +65,8 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
                 figures["series"] = series_figures(runs)
             if isinstance(runner, GlRunner):
                 figures |= _of_the_gpu(runner, figures, options, stop)
+            elif isinstance(runner, TfliteRunner) and runner.delegation and runner.delegation.partitions:
+                figures |= _of_the_delegate(runner.delegation, figures, stop)
     return figures, exit_code(stop.number)
 
 
@@ -111,6 +115,10 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
         start_s = process_usage(runner.process_id).cpu_s
         runs = repeat_runs(runner.run, options.runs, lambda: bool(stop))
         end_s = process_usage(runner.process_id).cpu_s
+    if options.duration_s is None and len(runs) < options.runs.runs and not stop:
+        console.note(
+            f"{len(runs)} of {options.runs.runs} runs: more take longer than {options.runs.max_s:g} s (--max_secs)"
+        )
     if not len(runs):
         assert stop.number is not None, "a rule asks for one run at least"
         raise EndedBySignal(stop.number)
@@ -128,3 +136,12 @@ def _of_the_gpu(runner: GlRunner, figures: _Figures, options: ModelBench, stop: 
     if options.per_op:
         found["per_op"] = per_op_figures(program.compiled, time_dispatches(program), figures["median_ms"])
     return found
+
+
+def _of_the_delegate(delegation: Delegation, figures: _Figures, stop: StopFlag) -> _Figures:
+    """The same of its partitions; the time is that of the whole model, copies included."""
+    found: _Figures = {"memory": {**figures["memory"], "gl_bytes": delegation.buffer_bytes}}
+    if stop:
+        return found
+    with open_context() as context:
+        return found | share_figures(delegation.macs, figures["mean_ms"], measure_peaks(context))

@@ -29,7 +29,7 @@ class Alias:
 
 def _whole(least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if len(text) > _MOST_DIGITS or not text.lstrip("-").isdecimal() or int(text) < least:
+        if len(text) > _MOST_DIGITS or not text.removeprefix("-").isdecimal() or int(text) < least:
             raise ValueError(f"a whole number from {least} on")
         return int(text)
 
@@ -81,16 +81,16 @@ def _sustained(text: str) -> str:
 ALIASES = (
     Alias("graph", "model", str, "MODEL."),
     Alias("num_runs", "runs", _whole(1), "--runs; more if --min_secs asks for it."),
-    Alias("min_secs", "min_s", _seconds, "Runs go on for so long at least."),
-    Alias("max_secs", "max_s", _seconds, "Runs, and those of the warm-up, end then."),
+    Alias("min_secs", "min_s", _seconds, "Runs go on for so many seconds."),
+    Alias("max_secs", "max_s", _seconds, "Runs, and those of the warm-up, end then; 150."),
     Alias("warmup_runs", "warmup", _whole(0), "--warmup."),
-    Alias("warmup_min_secs", "warmup_min_s", _seconds, "The warm-up goes on for so long at least."),
+    Alias("warmup_min_secs", "warmup_min_s", _seconds, "The warm-up goes on for so many."),
     Alias("num_threads", "threads", _or_default, "--threads."),
     Alias("use_gpu", "uses_gpu", _truth, "true: --backend delegate; false: cpu."),
     Alias("gpu_precision_loss_allowed", "precision", _precision, "true: --precision fp16."),
     Alias("gpu_experimental_enable_quant", "enable_quant", _truth, "Whether quantised models may run on the GPU."),
-    Alias("gpu_inference_for_sustained_speed", "inference_preference", _sustained, "Of many runs."),
-    Alias("gpu_backend", "gpu_backend", _opengl, "gl."),
+    Alias("gpu_inference_for_sustained_speed", "inference_preference", _sustained, "true: compiled for many runs."),
+    Alias("gpu_backend", "gpu_backend", _opengl, "gl, which is all there is."),
     Alias("gpu_wait_type", "wait_type", _wait_type, f"{', '.join(WAIT_TYPES)}."),
     Alias("max_delegated_partitions", "max_delegated_partitions", _or_default, "Partitions on the GPU at most."),
     Alias("min_nodes_per_partition", "min_nodes_per_partition", _or_default, "Operators of one at least."),

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Graph, Shape
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.runtime import Program, device_of
 
 from ..console import Console
+from ..frame.compute import delegate_options
 from .model_options import ModelBench
 
 AnyValues = npt.NDArray[Any]
@@ -86,6 +88,11 @@ class TfliteRunner:
     timed: str = TIMED_TFLITE
     process_id: int | None = None
 
+    @property
+    def delegation(self) -> Delegation | None:
+        """What the delegate has taken over, if there is one."""
+        return self.reference.delegation
+
     def run(self) -> float:
         """See Runner."""
         self.reference.run(self.inputs)
@@ -93,13 +100,14 @@ class TfliteRunner:
 
     def facts(self) -> dict[str, Any]:
         """See Runner."""
-        delegation = self.reference.delegation
+        delegation = self.delegation
         if delegation is None:
             return {"renderer": "TensorFlow Lite", "threads": self.threads}
         return {
             "renderer": delegation.renderer,
             "threads": self.threads,
             "dispatches": delegation.dispatches,
+            "mmac": round(delegation.macs / 1e6, 3),
             "partitions": [list(partition) for partition in delegation.partitions],
             "operators": delegation.operators,
             "delegation": delegation.line,
@@ -172,5 +180,4 @@ def _write_inputs(program: Program, compiled: CompiledGraph) -> None:
 
 
 def _delegate_options(options: ModelBench) -> dict[str, Any]:
-    precise = {"is_precision_loss_allowed": options.precision == "fp16", "compile_budget_s": options.compile_budget_s}
-    return {**precise, **options.delegate}
+    return {**delegate_options(options.precision, options.compile_budget_s), **options.delegate}

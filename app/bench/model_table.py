@@ -53,9 +53,13 @@ class _Child:
 def parse_threads(text: str) -> tuple[int, ...]:
     """1,2. Raises UsageError."""
     parts = text.split(",")
-    if not all(part.isdecimal() and 1 <= int(part) <= MOST_THREADS for part in parts):
+    if not all(_is_thread_count(part) for part in parts):
         raise UsageError(f"--threads {text}: numbers from 1 to {MOST_THREADS} with commas between them are needed")
     return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _is_thread_count(text: str) -> bool:
+    return text.isdecimal() and len(text) <= len(str(MOST_THREADS)) and 1 <= int(text) <= MOST_THREADS
 
 
 def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]:
@@ -153,6 +157,9 @@ def show_models_table(rows: Sequence[Row], markdown: bool, console: Console) -> 
             console.say(line)
     else:
         console.table("Models: means in ms", columns, cells)
+    timed = {"partitions" in row["gpu"]: row["gpu"]["timed"] for row in rows if row["gpu"]}
+    for in_part, what in sorted(timed.items()):
+        console.say(f"GPU ms of what runs there {'in part' if in_part else 'as a whole'}: {what}")
     renderers = dict.fromkeys(row["gpu"]["renderer"] for row in rows if row["gpu"])
     runs = dict.fromkeys(row["gpu"]["count"] for row in rows if row["gpu"])
     peaks = [row["gpu"]["peak_gmacs"] for row in rows if row["gpu"] and "peak_gmacs" in row["gpu"]]

@@ -23,6 +23,7 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.quantization import dequantized
 
 from ..console import Console, counted
+from ..frame.compute import delegate_options
 from .check_model import Sample, Subject, finite, noise_for, samples_for
 
 DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1})
@@ -110,8 +111,10 @@ def check_delegate(
     if not 1 <= count <= MOST_DIFF_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_DIFF_RUNS}")
     graph = subject.graph
-    options = {"is_precision_loss_allowed": precision == "fp16", "compile_budget_s": compile_budget_s}
-    reference, test = Reference(graph, threads=1), Reference(graph, threads=1, delegate=options)
+    reference, test = (
+        Reference(graph, threads=1),
+        Reference(graph, threads=1, delegate=delegate_options(precision, compile_budget_s)),
+    )
     assert test.delegation is not None
     errors = [OutputErrors() for _ in graph.outputs]
     latencies_ms: tuple[list[float], list[float]] = ([], [])

@@ -14,6 +14,8 @@ class _Taken(Protocol):
     def nodes(self) -> tuple[int, ...]: ...
     @property
     def dispatches(self) -> int: ...
+    @property
+    def macs(self) -> int: ...
 
 
 class AppliedDelegate(Protocol):
@@ -25,6 +27,8 @@ class AppliedDelegate(Protocol):
     def reasons(self) -> Mapping[int, str]: ...
     @property
     def renderer(self) -> str: ...
+    @property
+    def buffer_bytes(self) -> int: ...
     @property
     def error(self) -> BaseException | None: ...
     def release(self) -> None: ...
@@ -38,6 +42,8 @@ class Delegation:
     partitions: tuple[tuple[int, ...], ...]  # the operators of each, by their numbers in that model
     operators: int  # of the model
     dispatches: int  # of one run
+    macs: int  # multiply-accumulates of one run
+    buffer_bytes: int  # of GL buffers
     renderer: str
     reason: str = ""  # why it has taken nothing
 
@@ -63,6 +69,8 @@ def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
         tuple(partition.nodes for partition in partitions),
         known or operators,
         sum(partition.dispatches for partition in partitions),
+        sum(partition.macs for partition in partitions),
+        delegate.buffer_bytes,
         delegate.renderer,
         "" if partitions else str(error) if error else common[0][0] if common else "the delegate was not asked",
     )

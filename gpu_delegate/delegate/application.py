@@ -49,6 +49,11 @@ class Application:
         others = self._others or OtherOperators(0, 0)
         return summary_line(self.model.found, others.xnnpack, others.builtin)
 
+    @property
+    def buffer_bytes(self) -> int:
+        """Of GL buffers: tensors, weights, and what copies need once a partition has run."""
+        return self._engine.buffer_bytes if self._engine else 0
+
     # What TensorFlow Lite calls -----------------------------------------------------------------------------------
 
     def apply(self, context: TfLiteContext, replace: Replace) -> None:
@@ -218,5 +223,6 @@ class Application:
             self._others = count_others(context, found.graph, found.reasons, own or 0)
 
     def _tell(self, line: str) -> None:
-        if not self._options.quiet:
-            print(line, file=sys.stderr)
+        if not self._options.quiet and sys.stderr is not None:  # a program without a console has none
+            with contextlib.suppress(OSError, ValueError):  # or has closed it
+                print(line, file=sys.stderr)

@@ -144,6 +144,11 @@ class ProgramBorder:
         """Whether run() reads or writes it where it is bound."""
         return tensor in self._bound_inputs or tensor in self._bound_outputs
 
+    @property
+    def buffer_bytes(self) -> int:
+        """Of GL buffers beside the program's own."""
+        return sum(tensor.buffer_bytes for tensor in self._tensors.values())
+
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""
         for tensor in self._tensors.values():

@@ -1,5 +1,6 @@
 """A planned model and a tensor of it go in; whether it can be bound to an object of OpenGL comes out."""
 
+import operator
 from dataclasses import dataclass
 
 from ..errors import UsageError
@@ -17,6 +18,14 @@ class TensorBinding:
     layout: BufferLayout
     is_output: bool
     shape: Shape | None = None  # of the tensor when this was bound
+
+
+def tensor_number(index: object) -> int:
+    """A tensor's number as an integer. Raises UsageError for what is none."""
+    try:
+        return operator.index(index)  # type: ignore[arg-type]  # it raises for others
+    except TypeError:
+        raise UsageError(f"tensor {index} (no tensor of the model) is no input and no output; give its index") from None
 
 
 def check_bindable(model: DelegatedModel, index: int, is_output: bool) -> None:

@@ -71,7 +71,9 @@ class NativeDelegate:
         self._handler = weakref.ref(handler)
         prepare = GuardedFunction(self._prepare, self._refuse, ERROR, interrupted=OK)
         copy = GuardedFunction(self._copy_from_buffer_handles, self._refuse, ERROR)
-        self._guarded = [prepare, copy]
+        self._guarded = prepare, copy
+        self._of_kernels: dict[int, tuple[GuardedFunction, ...]] = {}  # by number, until it is freed
+        self._freed: tuple[GuardedFunction, ...] = ()  # of the last one that was freed
         self._struct = TfLiteDelegate(
             None, prepare.as_type(PrepareFunction), copy.as_type(CopyFunction), CopyFunction(),
             FreeHandleFunction(self._free_buffer_handle), ALLOWS_DYNAMIC_TENSORS, None,
@@ -109,13 +111,15 @@ class NativeDelegate:
         for index in execution_plan(context):
             node, registration = operator_at(context, index)
             if ctypes.cast(registration.init, ctypes.c_void_p).value == own:
-                prepare, invoke, free = (
-                    GuardedFunction(partial(work, number=node.user_data or 0), self._refuse, ERROR, address)
+                number = node.user_data or 0
+                guarded = tuple(
+                    GuardedFunction(partial(work, number=number), self._refuse, ERROR, address)
                     for work in (self._prepare_kernel, self._run_kernel, self._free_kernel)
                 )
+                prepare, invoke, free = guarded
                 registration.prepare, registration.invoke = prepare.as_type(NodeFunction), invoke.as_type(NodeFunction)
                 registration.free = free.as_type(FreeFunction)
-                self._guarded += prepare, invoke, free
+                self._of_kernels[number] = (*self._of_kernels.get(number, ()), *guarded)
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
         params = TfLiteDelegateParams.from_address(buffer)
@@ -132,6 +136,9 @@ class NativeDelegate:
         return self._status(address, lambda handler: handler.run_kernel(context, number))
 
     def _free_kernel(self, address: int, number: int) -> int:
+        """TensorFlow Lite makes operators anew for each change of shapes."""
+        if number:
+            self._freed = self._of_kernels.pop(number, ())  # this function, which still runs, is one of them
         if not number or self._handler() is None:
             return OK
         return self._status(address, lambda handler: handler.free_kernel(number))

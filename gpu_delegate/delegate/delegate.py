@@ -12,7 +12,7 @@ import moderngl
 from ..device import COMPILE_BUDGET_S
 from ..errors import TexelflowError, UsageError
 from .application import Application
-from .bound_tensors import TensorBinding
+from .bound_tensors import TensorBinding, tensor_number
 from .callbacks import NativeDelegate
 from .gl_objects import BufferLayout, GlObject
 from .options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
@@ -108,6 +108,11 @@ class GpuDelegate:
         return self._application.renderer
 
     @property
+    def buffer_bytes(self) -> int:
+        """Of its GL buffers: tensors, weights, and what copies need once the interpreter has run."""
+        return self._application.buffer_bytes
+
+    @property
     def is_applied(self) -> bool:
         """Whether any operator runs on the GPU."""
         return bool(self.partitions)
@@ -131,7 +136,7 @@ class GpuDelegate:
         bindings of textures, samplers, images and buffers. Raises UsageError for what does not fit, or before there is
         an interpreter with the delegate. After another size has been given to the model, bind what fits it, again.
         """
-        self._application.bind(TensorBinding(index, source, layout, is_output=False))
+        self._application.bind(TensorBinding(tensor_number(index), source, layout, is_output=False))
 
     def bind_output(self, index: int, target: GlObject, layout: BufferLayout = "BHWC") -> None:
         """From now on an output goes to OpenGL, and its tensor in RAM is NaN, unless the CPU computes with it.
@@ -140,11 +145,11 @@ class GpuDelegate:
         bits do not hold is clamped to 0 and 1 and rounded; a texture's components behind the tensor's channels become
         0, and its alpha 1. With wait_type="do-not-wait" invoke() returns before the GPU is done. Raises UsageError.
         """
-        self._application.bind(TensorBinding(index, target, layout, is_output=True))
+        self._application.bind(TensorBinding(tensor_number(index), target, layout, is_output=True))
 
     def unbind(self, index: int) -> None:
         """From now on a tensor is in RAM again. Nothing happens to one that is not bound. Raises UsageError."""
-        self._application.unbind(index)
+        self._application.unbind(tensor_number(index))
 
     def release(self) -> None:
         """Free all that it has in OpenGL: the interpreter cannot run any more. A second call does nothing.
@@ -152,6 +157,10 @@ class GpuDelegate:
         Raises UsageError on a thread to which a context of the caller's does not belong.
         """
         self._application.release()
+
+    def __reduce__(self) -> str:
+        """There are no copies. Raises UsageError."""
+        raise UsageError("a GpuDelegate belongs to one interpreter, and cannot be copied or pickled; make another one")
 
     def __enter__(self) -> "GpuDelegate":
         return self

@@ -1,9 +1,13 @@
 """A worker and options go in; what compiles partitions on the worker's thread, and loads them there, comes out."""
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..context import Context
 from ..device import Device
+from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
 from ..program import CompiledGraph, compile_graph
@@ -11,7 +15,9 @@ from ..runtime import Program, device_of
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
 from .synchronisation import WaitType
-from .worker import GlWorker
+from .worker import RELEASED, GlWorker
+
+_Result = TypeVar("_Result")
 
 
 class LoadedPartition:
@@ -59,15 +65,30 @@ class DelegateEngine:
         self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
         self._wait_type = wait_type
         self._loaded: set[LoadedPartition] = set()
+        self._is_released = False
         opened = worker.call(lambda gl: _Opened(device_of(gl), RepackingPrograms(gl), gl.renderer, gl.is_software))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software = opened.is_software
-        self.call = worker.call
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Of the GL buffers of all partitions."""
+        return sum(loaded.program.buffer_bytes + loaded.border.buffer_bytes for loaded in self._loaded)
 
     @property
     def count(self) -> int:
         """How many partitions are loaded."""
         return len(self._loaded)
+
+    def call(self, work: Callable[[Context], _Result]) -> _Result:
+        """As the worker's. Raises UsageError, too, for what another thread has asked for while this was released."""
+
+        def checked(context: Context) -> _Result:
+            if self._is_released:
+                raise UsageError(RELEASED)
+            return work(context)
+
+        return self._worker.call(checked)
 
     def compile(self, part: Graph, share: float) -> CompiledGraph:
         """Plan a partition that may take this share of the time for compilation.
@@ -89,11 +110,14 @@ class DelegateEngine:
             self._loaded.remove(loaded)
 
     def release(self) -> None:
-        """Free everything, and the worker. Raises as the worker's calls do, and frees nothing then."""
-        self.call(self._release_all)
+        """Free everything, and the worker. Raises UsageError as the worker's calls do, and frees nothing then."""
+        with contextlib.suppress(DeviceError):  # all that was in a context that is gone is gone, too
+            self._worker.call(self._release_all)
+        self._loaded.clear()
         self._worker.release()
 
     def _release_all(self, _: Context) -> None:
+        self._is_released = True
         while self._loaded:
             self._loaded.pop().release()
         self._shaders.release()

@@ -112,7 +112,7 @@ class _Call:
         self.is_done, self.has_begun = True, False
         self.argument, self.status, self.failed = argument, failed, failed
         self.raised: BaseException | None = None  # by a handler, or because there is no room for another call
-        self.attempts_left = _MOST_ATTEMPTS  # that may end in an exception
+        self.attempts_left = _MOST_ATTEMPTS  # counted down: Python's == has no room in the deepest call, `not` does
         self.trips: tuple[object, ...] = ()
 
     def step(self) -> None:
@@ -133,8 +133,8 @@ class _Call:
             self._refuse(self.argument, raised)
         self.trips = tuple(_TRIPS[number]() for number in self._hold.came)
         self._hold.came.clear()
-        self.is_done, self.has_begun = True, False
-        self.argument, self.attempts_left = self._default, _MOST_ATTEMPTS
+        self.is_done, self.has_begun, self.argument = True, False, self._default
+        self.attempts_left = _MOST_ATTEMPTS
 
 
 def _answers(call: _Call) -> Generator[int, int, None]:
@@ -159,7 +159,7 @@ def _answers(call: _Call) -> Generator[int, int, None]:
                         except BaseException as error:
                             call.raised = error
                             call.attempts_left -= 1
-                            if not call.attempts_left:  # RecursionErrors, say: Python 3.10 has no room to compare, then
+                            if not call.attempts_left:  # such as a RecursionError each time
                                 call.status, call.is_done, call.has_begun = call.failed, True, False
                                 call.raised, call.attempts_left = None, _MOST_ATTEMPTS
                 except BaseException as error:

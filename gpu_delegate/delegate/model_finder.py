@@ -25,6 +25,7 @@ _BASE, _BYTES = 2, 3  # entries of Allocation's table of virtual functions (Itan
 _POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 _MAPS = Path("/proc/self/maps")
 _SCHEMA_TYPES = names_of(tflite.TensorType)
+_DELEGATE = tflite.BuiltinOperator.DELEGATE
 _GIVE = "give its file: GpuDelegate(model=PATH)"
 
 
@@ -48,6 +49,8 @@ def find_model(context: TfLiteContext, given: str | os.PathLike[str] | bytes | N
     else:
         data, name = model_file_bytes(given), Path(given).stem
     graph = read_model(data, name)
+    if any(operator_at(context, index)[1].builtin_code == _DELEGATE for index in execution_plan(context)):
+        raise ModelError("another delegate has replaced operators before; put GpuDelegate in front of it")
     difference = difference_from(context, ModelFile(data))
     if difference and given is not None:
         raise ModelError(f"model={_shown(given)} is not the model of this interpreter: {difference}")
@@ -59,8 +62,6 @@ def find_model(context: TfLiteContext, given: str | os.PathLike[str] | bytes | N
 def difference_from(context: TfLiteContext, file: ModelFile) -> str:
     """What is different in a context from what a valid file says; "" if nothing is."""
     plan = execution_plan(context)
-    if max(plan, default=-1) >= file.operator_count:
-        return "another delegate has replaced operators before, or there are more than in the file"
     if plan != tuple(range(file.operator_count)):
         return f"{file.operator_count} operators instead of {len(plan)}"
     if context.tensors_size < file.tensor_count:

@@ -21,6 +21,7 @@ class DelegatedPartition:
     inputs: tuple[int, ...]  # tensors, as get_input_details()[k]["index"] numbers them
     outputs: tuple[int, ...]
     dispatches: int  # of one run, for the shapes in the file
+    macs: int  # multiply-accumulates, likewise
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,12 @@ class DelegatedModel:
     @property
     def partitions(self) -> tuple[DelegatedPartition, ...]:
         return tuple(
-            DelegatedPartition(partition.nodes, partition.inputs, partition.outputs, len(compiled.kernels))
+            DelegatedPartition(
+                partition.nodes, partition.inputs, partition.outputs, len(compiled.kernels),
+                sum(kernel.macs for kernel in compiled.kernels),
+            )
             for partition, compiled in zip(self.found.partitions, self.found.compiled, strict=True)
-        )
+        )  # fmt: skip
 
     @property
     def read_on_cpu(self) -> frozenset[int]:

@@ -154,6 +154,11 @@ class TensorBorder:
         size_bytes = min(source.size_bytes, target.size_bytes)
         gl.glCopyBufferSubData(*pair, source.offset_bytes, target.offset_bytes, size_bytes)
 
+    @property
+    def buffer_bytes(self) -> int:
+        """Of the buffers that copies have needed so far."""
+        return sum(staging.span.size_bytes for staging in self._staged.values())
+
     def _staging(self, layout: str) -> _Staging:
         if layout not in self._staged:
             shape = self.place.shape

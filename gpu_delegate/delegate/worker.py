@@ -238,7 +238,9 @@ def _made_current(mgl: moderngl.Context) -> Iterator[None]:
     before = None
     with contextlib.suppress(DeviceError):
         before = CurrentContext()
-    with mgl:
-        yield
-    if before:
-        before.restore()
+    try:
+        with mgl:
+            yield
+    finally:
+        if before:
+            before.restore()

@@ -71,9 +71,10 @@ def test_all_figures_of_a_backend(backend: str, bench: Bench) -> None:
     assert figures["interrupted"] is False
 
 
-def test_what_opengl_has_is_counted(bench: Bench) -> None:
-    figures = bench("whole", "--runs", 2)
-    assert figures["backend"] == "gl"
+@pytest.mark.parametrize("backend", ["gl", "delegate"])
+def test_what_opengl_has_is_counted(backend: str, bench: Bench) -> None:
+    figures = bench("whole", "--backend", backend, "--runs", 2)
+    assert figures["backend"] == backend
     pixels = 17 * 13
     assert figures["memory"]["gl_bytes"] >= pixels * (4 + 12) * 4, "an input of one slice and an output of three"
     assert figures["mmac"] == pytest.approx(pixels * (27 * 9 + 9 * 9) / 1e6, abs=0.002)
@@ -111,6 +112,13 @@ def test_the_lines_of_benchmark_model(tmp_path: Path, bench: Bench, texelflow: C
     assert [part.split(": ")[0] for part in timings.partition(": ")[2].split(", ")] == names
     assert "dispatches, each repeated by itself" in out
     assert "of a whole run (median); by time stamps of the GPU" in out
+
+
+def test_time_that_is_over_before_all_runs_is_told(bench: Bench) -> None:
+    figures = bench("whole", "--runs", 5, "--max_secs=0")
+    assert figures["count"] == 1
+    assert "1 of 5 runs: more take longer than 0 s (--max_secs)" in figures["said"]
+    assert "of 5 runs" not in bench("whole", "--runs", 5)["said"]
 
 
 def test_what_runs_in_part_goes_through_the_delegate(bench: Bench) -> None:

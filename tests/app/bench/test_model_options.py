@@ -48,6 +48,7 @@ WRONG = [  # arguments of `bench model`, and what is said
     ("--backend metal", "--backend metal: gl, cpu or delegate is needed"),
     ("--num_runs=0", "--num_runs=0: a whole number from 1 on is needed"),
     ("--num_runs=many", "--num_runs=many: a whole number"),
+    ("--num_runs=--5", "--num_runs=--5: a whole number"),
     ("--num_runs=99999999999", "it goes from 1 to"),
     ("--num_runs=" + "9" * 5000, "a whole number"),
     ("--runs 0", "--runs 0: it goes from 1"),

@@ -49,6 +49,7 @@ def test_a_model_that_fails_is_a_row_that_says_why(small: Path, texelflow: Comma
     assert (measured["on the GPU"], measured["dispatches"], measured["reason"]) == ("whole", "1", "")
     assert all(float(measured[column]) >= 0 for column in ("GPU ms", "CPU ms, 1 thread", "GPU speed-up"))
     assert measured["of peak"].endswith("%")
+    assert "GPU ms of what runs there as a whole: run() to glFinish" in result.out
     assert result.err.splitlines() == [f"1 of 2: {missing}", f"2 of 2: {small}"]
 
 
@@ -96,7 +97,7 @@ def test_nothing_that_runs_is_a_complaint(texelflow: Command) -> None:
     assert "no-such-model" in result.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("text", ["", "0", "1,", "a", "1,-2", "1000", "1;2"])
+@pytest.mark.parametrize("text", ["", "0", "1,", "a", "1,-2", "1000", "1" * 5000, "1;2"])
 def test_refuses_threads_that_are_none(text: str, texelflow: Command) -> None:
     assert "--threads" in texelflow("bench", "models", "selfie", "--threads", text).complaint
 

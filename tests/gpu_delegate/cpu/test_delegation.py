@@ -36,7 +36,7 @@ def graph(request: pytest.FixtureRequest) -> Graph:
     ],
 )
 def test_a_line_says_what_runs_where(partitions: tuple[tuple[int, ...], ...], operators: int, line: str) -> None:
-    assert Delegation(partitions, operators, 3, "a renderer", "why").line == line
+    assert Delegation(partitions, operators, 3, 4, 5, "a renderer", "why").line == line
 
 
 @pytest.mark.gl

@@ -1,6 +1,8 @@
 """What goes wrong in TensorFlow Lite's calls: it surfaces with its cause, or the model runs on the CPU and says why."""
 
 import ctypes
+import io
+import sys
 import threading
 from typing import Any
 
@@ -69,6 +71,19 @@ def test_a_model_that_is_none_of_the_gpu(runtime: Any) -> None:
     assert delegate.summary.startswith("0 of 8 operators on the GPU")
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_without_stderr_nothing_is_told(
+    is_closed: bool, runtime: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream if is_closed else None)
+    delegate = GpuDelegate(min_nodes_per_partition=1)
+    run(interpreter(runtime, three_partitions(), delegate), np.zeros((1, 5, 7, 3), np.float32))
+    assert len(delegate.partitions) == 3
+    assert not capsys.readouterr().out
+
+
 def test_a_delegate_behind_another_one(runtime: Any) -> None:
     first, second = (GpuDelegate(min_nodes_per_partition=1, quiet=True) for _ in range(2))
     made, plain = interpreter(runtime, three_partitions(), first, second), interpreter(runtime, three_partitions())
@@ -76,6 +91,7 @@ def test_a_delegate_behind_another_one(runtime: Any) -> None:
     np.testing.assert_allclose(run(made, values)[0], run(plain, values)[0], atol=1e-4)
     assert (len(first.partitions), len(second.partitions)) == (3, 0)
     assert isinstance(second.error, ModelError)
+    assert "another delegate has replaced operators before; put GpuDelegate in front of it" in str(second.error)
 
 
 def test_branches_stay_on_the_cpu(runtime: Any) -> None:

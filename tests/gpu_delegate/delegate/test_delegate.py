@@ -1,5 +1,8 @@
 """Models through TensorFlow Lite's interpreter with the delegate, against the interpreter without it."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from tests.delegate_models import any_size, interpreter, kept, late_size, run, t
 from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
-from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.reading.reader import load_model
 
 pytestmark = pytest.mark.gl
@@ -58,6 +61,12 @@ def test_an_interpreter_that_preserves_all_tensors_is_right_or_left_alone(runtim
         strict = GpuDelegate(min_nodes_per_partition=1, quiet=True, strict=True)
         with pytest.raises(RuntimeError, match="preserve all tensors"):
             runtime.Interpreter(**given, experimental_delegates=[strict])
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_there_are_no_copies(duplicate: Callable[[object], object]) -> None:
+    with pytest.raises(UsageError, match="cannot be copied or pickled; make another one"):
+        duplicate(GpuDelegate())
 
 
 @pytest.mark.parametrize(("unsupported", "most"), [(False, None), (True, None), (True, 1)])

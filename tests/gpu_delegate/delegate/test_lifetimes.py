@@ -7,6 +7,7 @@ import sys
 import threading
 from typing import Any
 
+import moderngl
 import numpy as np
 import pytest
 
@@ -17,8 +18,9 @@ from texelflow.gpu_delegate.errors import UsageError
 
 pytestmark = pytest.mark.gl
 
-LIFETIMES = int(os.environ.get("LIFETIMES", "10"))  # in each order; 100 take half a minute
-MOST_GROWTH_MIB = 5  # more than as many bare contexts
+EGL: Any = {"backend": "egl"}
+LIFETIMES = int(os.environ.get("LIFETIMES", "6"))  # in each order; 100 take half a minute
+MOST_GROWTH_MIB = max(1.0, 0.05 * LIFETIMES)  # more than as many bare contexts: 5 for 100
 VALUES = np.random.default_rng(0).normal(0, 1, (1, 6, 8, 3)).astype(np.float32)
 
 
@@ -32,6 +34,19 @@ def test_after_release_the_interpreter_raises_and_can_be_freed(runtime: Any) -> 
             call()
     assert isinstance(delegate.error, UsageError)
     assert delegate.is_applied, "what was planned can still be asked"
+
+
+def test_released_while_another_thread_has_begun_to_run_it(runtime: Any) -> None:
+    """All is freed on the thread of OpenGL, and the run comes behind that."""
+    delegate = GpuDelegate()
+    made = interpreter(runtime, any_size(), delegate)
+    run(made, VALUES)
+    engine = delegate._application._engine
+    assert engine is not None
+    engine.call(engine._release_all)
+    with pytest.raises(RuntimeError, match="this GpuDelegate has been released"):
+        made.invoke()
+    delegate.release()
 
 
 def test_released_before_it_is_used(runtime: Any, capfd: pytest.CaptureFixture[str]) -> None:
@@ -95,6 +110,22 @@ interpreter.invoke()
     assert (done.returncode, said) == (0, [])
 
 
+def test_operators_that_are_made_anew_leave_no_functions_behind(runtime: Any) -> None:
+    """As for each other size, where XNNPACK has TensorFlow Lite undo all delegates."""
+    delegate = GpuDelegate(min_nodes_per_partition=1, quiet=True)
+    made = interpreter(runtime, any_size(unsupported=True), delegate)
+    run(made, VALUES)
+    for rows in (8, 10, 6):
+        made.resize_tensor_input(0, (1, rows, 8, 3))
+        made.allocate_tensors()
+        assert len(delegate._native._of_kernels) == len(delegate.partitions) == 2
+    run(made, VALUES)
+    native = delegate._native
+    del made, delegate
+    gc.collect()
+    assert not native._of_kernels
+
+
 _LIFETIMES = """
 import gc, sys
 import numpy as np
@@ -148,6 +179,19 @@ def test_nothing_is_left_behind(runtime: Any) -> None:
     grown = [(other - bare) / (1 << 20) for other in others]
     print(f"{LIFETIMES} lifetimes: {grown[0]:.2f} and {grown[1]:.2f} MiB more than bare contexts")
     assert max(grown) < MOST_GROWTH_MIB
+
+
+def test_the_context_of_the_caller_goes_first(runtime: Any) -> None:
+    """There is nothing left to free, and nothing to complain of."""
+    mgl = moderngl.create_context(standalone=True, require=430, **EGL)
+    with GpuDelegate(context=mgl, strict=True) as delegate:
+        made = interpreter(runtime, any_size(), delegate)
+        run(made, VALUES)
+        mgl.release()
+        with pytest.raises(RuntimeError, match="context that was given to GpuDelegate has been released"):
+            made.invoke()
+    with pytest.raises(RuntimeError, match="this GpuDelegate has been released"):
+        made.invoke()
 
 
 def test_in_a_context_of_the_callers(runtime: Any, context: Context) -> None:

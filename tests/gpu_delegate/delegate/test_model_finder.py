@@ -73,7 +73,7 @@ def test_a_model_that_is_given(tmp_path: Path, as_bytes: bool) -> None:
         (small(), small(5), r"tensor 0 has the shape \[1, 2, 3, 5\] instead of \[1, 2, 3, 4\]"),
         (small(), small(op="TANH"), "operator 1 is builtin 28 instead of 19"),
         (small(), small(twice=True), "3 operators instead of 2"),
-        (small(twice=True), small(), "another delegate has replaced operators before, or there are more than in the"),
+        (small(twice=True), small(), "2 operators instead of 3"),
         (small(), small(dtype="int32"), "tensor 0 is int32 instead of float32"),
         (small(custom="Mine"), small(custom="Yours"), "operator 1 is Yours instead of Mine"),
         (swapped(False), swapped(True), r"operator 0 reads tensors \[1, 0\] instead of \[0, 1\]"),

@@ -181,6 +181,9 @@ class TestCaller:
             assert second.call(lambda context: context.mgl) is other
             buffer = other.buffer(b"1234")
             assert buffer.read() == b"1234"
+            with pytest.raises(ZeroDivisionError):
+                worker.call(lambda _: 1 // 0)
+            assert buffer.read() == b"1234", "after an exception, too"
         for each in (worker, second):
             each.release()
         other.release()

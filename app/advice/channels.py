@@ -1,5 +1,6 @@
 """A model goes in; layers with a few channels more than whole slices come out, and pictures of three channels."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -52,10 +53,7 @@ def _values(analysis: Analysis, ties: list[Tie]) -> int:
 
 
 def _pixels(tensor: Tensor) -> int:
-    count = 1
-    for size in tensor.shape[:-1]:
-        count *= size
-    return 0 if tensor.is_constant else count
+    return 0 if tensor.is_constant else math.prod(tensor.shape[:-1])
 
 
 def rgb_inputs(analysis: Analysis) -> Iterator[Fault]:

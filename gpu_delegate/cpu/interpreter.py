@@ -144,9 +144,10 @@ def _dtype(detail: Any) -> np.dtype[Any]:
 @contextlib.contextmanager
 def _refusals_in_one_line(delegate: AppliedDelegate | None) -> Iterator[None]:
     """TensorFlow Lite's errors as a ModelError; the delegate's own as they were raised."""
+    before = delegate.error if delegate else None
     try:
         yield
     except (ValueError, RuntimeError, TypeError) as error:
-        if delegate and isinstance(delegate.error, TexelflowError):
+        if delegate and delegate.error is not before and isinstance(delegate.error, TexelflowError):
             raise delegate.error from None
         raise ModelError(f"{CANNOT}: {printable_name(' '.join(str(error).split()), 200)}") from error

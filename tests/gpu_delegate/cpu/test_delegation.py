@@ -87,6 +87,8 @@ def test_an_error_of_the_delegate_is_its_own(graph: Graph) -> None:
     reference = Reference(graph, delegate={})
     with pytest.raises(UsageError, match="finite"):
         reference.run(np.full_like(X, np.nan))
+    with pytest.raises(ModelError, match="broadcast"):  # and is not told again where something else fails
+        reference._interpreter.run([X[:, 1:]])
     (found,), (expected,) = reference.run(X), Reference(graph).run(X)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 

@@ -42,15 +42,15 @@ class SceneFrame:
 def scene_frames(row: SceneRow, folder: Path, photo_of: Callable[[Person], ScenePixels]) -> Iterator[SceneFrame]:
     """The frames of a row. Raises MediaError where a picture is missing."""
     layers = [person_layer(placed, folder, photo_of(placed.person)) for placed in row.people]
-    behind = row.background and background_layer(folder / "backgrounds" / f"{row.background}.jpg", row.size, row.shade)
+    behind = background_layer(row.background, folder, row.size, row.shade) if row.background else None
     condition = row.condition
     rng = np.random.default_rng(zlib.crc32(row.name.encode()))
     noise = _noise(rng, row.size, condition.noise)
     for number in range(condition.frames):
         poses = condition.path[number], condition.path[-1 - number]  # the second person goes it backwards
         places = [_place(layer, poses[index % 2], row.size) for index, layer in enumerate(layers)]
-        light, matte, ignored = _people(layers, places, row.size, isinstance(behind, np.ndarray))
-        if isinstance(behind, np.ndarray):
+        light, matte, ignored = _people(layers, places, row.size, behind is not None)
+        if behind is not None:
             picture = light + behind * (1 - matte[..., None])
         else:
             picture = _warped(layers[0].photo, places[0], row.size, whole=False).astype(np.float32)

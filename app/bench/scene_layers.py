@@ -16,7 +16,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.errors import MediaError
 
 from ..picture.preprocess import Floats, ImageSize
-from .scene_data import Levels, Person, Placed
+from .scene_data import Background, Levels, Person, Placed
 
 __all__ = ["Layer", "ScenePixels", "background_layer", "estimate_foreground", "person_layer"]
 
@@ -63,9 +63,14 @@ def person_layer(placed: Placed, folder: Path, photo: ScenePixels) -> Layer:
     )
 
 
-def background_layer(path: Path, size: ImageSize, shade: tuple[Levels, Levels] | None) -> Floats:
+def background_layer(
+    background: Background, folder: Path, size: ImageSize, shade: tuple[Levels, Levels] | None
+) -> Floats:
     """A picture that covers a frame (h, w, 3), its gain and offset changed for a low contrast. Raises MediaError."""
-    picture = read_pixels(path)
+    picture = read_pixels(folder / "backgrounds" / background.file)
+    if background.crop:
+        x, y, wide, high = background.crop
+        picture = picture[y : y + high, x : x + wide]
     height, width = picture.shape[:2]
     scale = max(size[0] / width, size[1] / height)
     wide, high = max(size[0], round(width * scale)), max(size[1], round(height * scale))

@@ -24,9 +24,10 @@ from ..picture.preprocess import ImageSize
 from .mask_quality import BAND, THRESHOLD, TOLERANCE
 from .mask_ways import STEPS, MaskWay
 from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
-from .scene_figures import FAR, LEAST_PIXELS, LEVELS, SceneScorer
-from .scene_frames import SceneFrame, scene_frames
-from .scene_photos import fetch_photos, read_photo
+from .scene_figures import LEAST_PIXELS, LEVELS, SceneScorer
+from .scene_frames import FAR, SceneFrame, scene_frames
+from .scene_layers import read_portrait
+from .scene_photos import fetch_photos
 from .scene_table import Judged, row_figures, scene_summary, show_scenes
 
 __all__ = ["ScenesBench", "bench_scenes"]
@@ -111,7 +112,7 @@ def _judge_all(
     console: Console,
 ) -> Iterator[Judged]:
     """All rows, one size of frames after the other."""
-    photo_of = lru_cache(maxsize=8)(partial(read_photo, folder=table.folder))
+    portrait_of = lru_cache(maxsize=8)(partial(read_portrait, folder=table.folder))
     most = options.frames or max(row.condition.frames for row in rows)
     counts = [min(row.condition.frames, most) for row in rows]
     with console.frames("judging") as report:
@@ -119,7 +120,7 @@ def _judge_all(
         for size in sorted({row.size for row in rows}):
             with _ways(options, size, model, compute, console) as (segmenter, ways):
                 for row in (row for row in rows if row.size == size):
-                    frames = islice(scene_frames(row, table.folder, photo_of), most)
+                    frames = islice(scene_frames(row, table.folder, portrait_of), most)
                     yield _judge(row, frames, segmenter, ways, _counting(report, done, sum(counts)))
                     done += min(row.condition.frames, most)
 

@@ -78,11 +78,13 @@ def _people(
     layers: Sequence[Portrait], places: Sequence[_Homography], size: ImageSize, cut_out: bool
 ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
     """Light (h, w, 3), matte (h, w) and what is not judged, of all people of a scene, one before the other."""
-    light, matte = np.zeros(3, np.float32), np.zeros(1, np.float32)
+    light: Floats = np.zeros(3, np.float32)
+    matte: Floats = np.zeros(1, np.float32)
     ignored: npt.NDArray[np.bool_] = np.zeros((size[1], size[0]), bool)
     for layer, place in zip(layers, places, strict=True):
         alpha = _warped(layer.matte, place, size, whole=cut_out) / np.float32(255)
-        coloured = _warped(layer.colour, place, size, whole=False) * alpha[..., None]
+        own = _warped(layer.colour, place, size, whole=False)
+        coloured: Floats = np.multiply(own, alpha[..., None], dtype=np.float32)
         through = 1 - alpha
         light, matte = coloured + light * through[..., None], alpha + matte * through
         ignored = ignored & (alpha < 0.5)  # somebody stands before it

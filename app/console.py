@@ -117,9 +117,9 @@ class Console:
             yield report
 
     @contextlib.contextmanager
-    def download(self) -> Iterator[Report]:
-        """Shows how many bytes of a model have come, once the first one has."""
-        with self._progress("fetching the model", DownloadColumn(), TimeRemainingColumn(), transient=True) as report:
+    def download(self, what: str = "the model") -> Iterator[Report]:
+        """Shows how many bytes have come, once the first one has."""
+        with self._progress(f"fetching {what}", DownloadColumn(), TimeRemainingColumn(), transient=True) as report:
             yield report
 
     @contextlib.contextmanager

@@ -114,7 +114,7 @@ def _available(rows: Sequence[SceneRow], console: Console) -> Sequence[SceneRow]
     if all(placed.person.stored for row in rows for placed in row.people):
         return rows
     try:
-        with console.download() as progress:
+        with console.download("photographs") as progress:
             fetch_photos(progress)
         return rows
     except CatalogueError as error:

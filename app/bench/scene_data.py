@@ -114,7 +114,7 @@ class SceneTable:
 
 def scenes_folder() -> Path:
     """The folder in the repository. Raises UsageError where the program is installed without it."""
-    folder = Path(__file__).parents[2] / "tests" / "data" / "scenes"
+    folder = Path(__file__).resolve().parents[2] / "tests" / "data" / "scenes"
     if not folder.is_dir():
         raise UsageError(
             "--scenes: the scenes are in the repository, not in the installed package; run it in a checkout"

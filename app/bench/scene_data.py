@@ -6,7 +6,7 @@ are tuned on "tuned" alone, and judged on "judged". tests/data/scenes/README.md 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,11 @@ class SceneRow:
     @property
     def name(self) -> str:
         return f"{self.scene}, {self.condition.name}"
+
+    def shortened(self, frames: int | None) -> "SceneRow":
+        """The same with so many frames at most."""
+        condition = self.condition
+        return replace(self, condition=replace(condition, frames=min(condition.frames, frames or condition.frames)))
 
 
 @dataclass(frozen=True)

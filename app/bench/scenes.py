@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,8 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     )
     settle(Files(reads, (Write("--sheet", options.sheet, "picture"),) if options.sheet else ()), options.force)
     table = read_scenes(folder)
-    rows = _available(choose_rows(table.rows, options.part, options.conditions, options.only), console)
+    chosen = choose_rows(table.rows, options.part, options.conditions, options.only)
+    rows = _available([row.shortened(options.frames) for row in chosen], console)
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
     sheet = SceneSheet(options.sheet, len(rows)) if options.sheet else None
@@ -102,7 +102,7 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
 
 
 def _check(options: ScenesBench) -> None:
-    for step in options.steps:
+    for step in options.steps or ("",):
         if step not in STEPS:
             raise UsageError(f"--steps {step}: one of {', '.join(STEPS)} is needed")
     if options.frames is not None and options.frames < 2:
@@ -138,17 +138,16 @@ def _judge_all(
 ) -> Iterator[Judged]:
     """All rows, one size of frames after the other."""
     portrait_of = lru_cache(maxsize=8)(partial(read_portrait, folder=table.folder))
-    most = options.frames or max(row.condition.frames for row in rows)
-    counts = [min(row.condition.frames, most) for row in rows]
+    total = sum(row.condition.frames for row in rows)
     with console.frames("judging") as report:
         done = 0
         for size in sorted({row.size for row in rows}):
             with _ways(options, size, model, compute, console) as (segmenter, ways):
                 for row in (row for row in rows if row.size == size):
-                    frames = islice(scene_frames(row, table.folder, portrait_of), most)
+                    frames = scene_frames(row, table.folder, portrait_of)
                     shown = sheet if sheet and sheet.shows(rows.index(row)) else None
-                    yield _judge(row, frames, segmenter, ways, shown, _counting(report, done, sum(counts)))
-                    done += min(row.condition.frames, most)
+                    yield _judge(row, frames, segmenter, ways, shown, _counting(report, done, total))
+                    done += row.condition.frames
 
 
 def _counting(report: Report, before: int, total: int) -> Callable[[int], None]:

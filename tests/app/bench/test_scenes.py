@@ -218,7 +218,7 @@ def test_targets_and_worse_rows_are_those_of_the_figures() -> None:
 def test_the_verb_judges_rows_and_draws_them(texelflow: Command, selfie_model: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.png"
     arguments = (
-        "bench", "quality", "--scenes", "--only", "hopper chelsea", "--conditions", "still", "--frames", 2,
+        "bench", "quality", "--scenes", "--only", "hopper chelsea", "--conditions", "still", "--frames", 3,
         "--model", selfie_model, "--sheet", sheet,
     )  # fmt: skip
     done = texelflow(*arguments, "--json")

@@ -10,6 +10,7 @@ from typing import Any
 from ..settings.settings import Settings, SettingValue, Spec, Verb, as_text, meaning, specs, value_of
 from .gui import load_imgui
 
+SETTINGS_TITLE = "Settings"  # of the panel, by which others find where it is
 _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
 _LABELS = 0.36  # of its width
 _WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
@@ -28,7 +29,7 @@ def controls(settings: Settings, verb: Verb = "live") -> Settings:
     imgui.set_next_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap), imgui.Cond_.appearing)
     imgui.set_next_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)), imgui.Cond_.appearing)
     imgui.set_next_window_bg_alpha(0.85)
-    unfolded, is_open = imgui.begin("Settings", True, imgui.WindowFlags_.no_saved_settings)
+    unfolded, is_open = imgui.begin(SETTINGS_TITLE, True, imgui.WindowFlags_.no_saved_settings)
     _keep_inside(imgui, screen)
     if unfolded:
         rows = [spec for spec in specs(verb) if verb == "live" or spec.section != "output"]

@@ -18,7 +18,7 @@ from ..outputs.outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
-from .derived import chosen_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, figure_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
 from .hud import Hud
 from .parts import SessionParts
 from .playback import Playback
@@ -29,7 +29,8 @@ _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
     "cutouts": "cutouts",
     "virtual_camera": "virtual camera",
 }
-_SEEN = {"overlay", "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
+_OF_FIGURES = {"overlay", "overlay_style", "overlay_corner", "overlay_scale"}
+_SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _COMPLAINT_S = 6.0
 
@@ -59,7 +60,7 @@ class Controller:
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
             "toggle": self._toggle,
-            "overlay": self._toggle,
+            "overlay": self._change_overlay,
             "fullscreen": self._toggle,
             "model": self._change_model,
             "record": self._toggle_recording,
@@ -86,6 +87,7 @@ class Controller:
 
     def press(self, key: Key) -> None:
         """Do what a key is for."""
+        self._hud.hint.fade()
         action, playback = action_of(key, self._keys), self._parts.playback
         if action and not (key.repeated and playback and playback.busy):
             self.touched = self.stale = True
@@ -125,6 +127,8 @@ class Controller:
         writing = self._parts.outputs.writing
         self._parts.outputs.writing = writing_of(settings, writing.made_by, writing.pipes_pictures)
         self._follow_outputs(names)
+        if self._parts.overlay:
+            self._parts.overlay.look = figure_look_of(settings)
         if "fullscreen" in names and settings.fullscreen != self._parts.view.fullscreen:
             self._parts.view.toggle_fullscreen()
         self._tell(names)
@@ -158,6 +162,14 @@ class Controller:
         outputs = self._parts.outputs
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
+
+    def _change_overlay(self, _: Action) -> None:
+        """None, a few, all, and none again."""
+        is_on, style = self.settings.overlay, self.settings.overlay_style
+        if is_on and style == "compact":
+            self.change(overlay_style="full")
+        else:
+            self.change(overlay=not is_on, overlay_style="compact")
 
     def _change_model(self, _: Action) -> None:
         if not self.settings.small_model:

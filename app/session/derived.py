@@ -14,6 +14,7 @@ from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
+from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
 from ..settings.settings import Settings, Verb
 from .workload import Work
@@ -45,6 +46,11 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         side_by_side=settings.side_by_side,
     )
     return ChosenLook(look, None if color or not settings.background else Path(settings.background))
+
+
+def figure_look_of(settings: Settings) -> FigureLook:
+    """Of the figures on the picture."""
+    return FigureLook(settings.overlay_style == "full", settings.overlay_corner, settings.overlay_scale)
 
 
 def refinement_of(settings: Settings) -> Refinement:

@@ -31,7 +31,7 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, figure_look_of, refinement_of, work_of, writing_of
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
 from .parts import SessionParts, facts_of
 from .session import Session
@@ -192,11 +192,12 @@ def _parts(
     outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound)
     stack.callback(outputs.release)
     view: View = host.no_view
-    drawing: tuple[Stage, ...] = ()
+    overlay, drawing = None, tuple[Stage, ...]()
     if host.window and host.gui:
         view = WindowView(host.window, Screen(host.window, host.gui, stages, source.aspect))
     elif settings.overlay and context and shared.drawn:
-        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts))
+        look = figure_look_of(settings)
+        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts), look)
         stack.callback(overlay.release)
         drawing = (overlay.stage,)
     pipeline = Pipeline([*stages.stages, *drawing, outputs.stage, *view.stages], context, lambda: stages.uploaded_bytes)
@@ -205,7 +206,9 @@ def _parts(
     if host.window and shared.drawn:
         shots = Screenshots(host.window.context, shared.drawn.target, source.stem, Path())
         screenshots = stack.enter_context(contextlib.closing(shots))
-    parts = SessionParts(host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures)
+    parts = SessionParts(
+        host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures, overlay
+    )  # fmt: skip
     return parts
 
 

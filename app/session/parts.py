@@ -6,7 +6,8 @@ from ..frame.figures import Figures
 from ..frame.pipeline import Pipeline
 from ..outputs.outputs import Outputs
 from ..outputs.screenshots import Screenshots
-from ..overlay.panel import Facts
+from ..overlay.overlay import Overlay
+from ..overlay.performance import Facts
 from ..settings.settings import Verb
 from .clock import FrameClock
 from .model_stages import SharedParts, SwitchableStages
@@ -29,6 +30,7 @@ class SessionParts:
     screenshots: Screenshots | None  # None without a window
     workload: Workload
     figures: Figures
+    overlay: Overlay | None = None  # in recordings, where there is no window
 
     @property
     def playback(self) -> Playback | None:

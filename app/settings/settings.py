@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 
@@ -27,6 +27,8 @@ SettingValue = bool | int | float | str
 SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
 Verb = Literal["live", "replay"]
+OverlayStyle = Literal["compact", "full"]
+Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
 
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
@@ -181,6 +183,12 @@ class Settings:
     virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 
     overlay: bool = _window(False, "Figures on the picture; in a window of replay unless it is turned off.")
+    overlay_style: OverlayStyle = _window(
+        "compact", "Which figures: three lines and the graph of frame times, or all.", choices=get_args(OverlayStyle)
+    )
+    overlay_corner: Corner = _window("top-left", "The corner of the figures.", choices=get_args(Corner))
+    overlay_scale: float = _window(1.0, "How large the text of the figures is, times the usual.", low=0.5, high=4)
+    start_hint: bool = _window(True, "A line at start that names the keys for help and for settings.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.")
 

@@ -6,6 +6,7 @@ from ..frame.figures import Figures
 from ..frame.pipeline import Pipeline
 from ..outputs.outputs import Outputs
 from ..outputs.screenshots import Screenshots
+from ..overlay.gallery import Gallery
 from ..overlay.panel import Facts
 from ..settings.settings import Verb
 from .clock import FrameClock
@@ -29,6 +30,7 @@ class SessionParts:
     screenshots: Screenshots | None  # None without a window
     workload: Workload
     figures: Figures
+    gallery: Gallery | None = None  # None without a window
 
     @property
     def playback(self) -> Playback | None:

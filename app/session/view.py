@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from ..frame.pipeline import Stage
@@ -26,6 +27,10 @@ class View(Protocol):
 
     def keys(self, timeout_s: float) -> list[Key]:
         """The keys pressed since the last call, after waiting at most that long for something to happen."""
+        ...
+
+    def dropped(self) -> list[Path]:
+        """The files that were dropped onto it since the last call."""
         ...
 
     def lay_out(self, parts: tuple[Part, ...]) -> None:
@@ -72,6 +77,10 @@ class WindowView:
         """As Screen.keys has it."""
         return self._screen.keys(timeout_s)
 
+    def dropped(self) -> list[Path]:
+        """As Window.dropped has it."""
+        return self.window.dropped()
+
     def lay_out(self, parts: tuple[Part, ...]) -> None:
         """Draw these over the next pictures."""
         self._screen.parts = parts
@@ -102,6 +111,10 @@ class NoView:
         """None; waits until it is woken, but not longer."""
         if timeout_s > 0 and self._woken.wait(timeout_s):
             self._woken.clear()
+        return []
+
+    def dropped(self) -> list[Path]:
+        """None."""
         return []
 
     def lay_out(self, parts: tuple[Part, ...]) -> None:

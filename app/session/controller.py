@@ -32,6 +32,7 @@ _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
 _OF_FIGURES = {"overlay", "overlay_style", "overlay_corner", "overlay_scale"}
 _SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
+_LABELS = {spec.name: spec.label for spec in specs()}
 _COMPLAINT_S = 6.0
 
 
@@ -103,7 +104,7 @@ class Controller:
             self._say("settings read again")
             self.adopt(settings)
             if waiting:
-                self.complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
+                self.complain(f"settings read again; what takes effect after restart: {', '.join(waiting)}")
 
     def change(self, **values: SettingValue) -> None:
         """Change some settings; values must be valid."""
@@ -264,7 +265,7 @@ class Controller:
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])
             shown = ("off", "on")[value] if isinstance(value, bool) else value if value != "" else "none"
-            self._say(f"{told[0].replace('_', ' ')} {shown}")
+            self._say(f"{_LABELS[told[0]]} {shown}")
 
     def _say(self, words: str) -> None:
         if words:

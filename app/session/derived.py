@@ -6,6 +6,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
+from ..frame.background import background_file
 from ..frame.looks import ChosenLook, parse_color
 from ..frame.refine import Refinement
 from ..frame.render import Look
@@ -45,7 +46,7 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
     )
-    return ChosenLook(look, None if color or not settings.background else Path(settings.background))
+    return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
 
 
 def figure_look_of(settings: Settings) -> FigureLook:

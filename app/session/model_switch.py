@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel
 from ..models.spec import SpecOptions
 from .model_stages import ModelStages, Steps, SwitchableStages
 
@@ -17,8 +17,8 @@ class ModelSwitch:
         self,
         stages: SwitchableStages,
         spec: SpecOptions,
-        load: Callable[[str, SpecOptions], SegmentationModel],
-        steps_of: Callable[[SegmentationModel], Steps],
+        load: Callable[[str, SpecOptions], FrameModel],
+        steps_of: Callable[[FrameModel], Steps],
     ) -> None:
         """`spec` is what was said of the model that runs; `steps_of` makes the stages of one that `load` has read."""
         self._running = self._wanted = stages.name, spec
@@ -65,14 +65,14 @@ class ModelSwitch:
 class _Loading:
     """A model that is read, or fetched, on a thread of its own."""
 
-    def __init__(self, load: Callable[[], SegmentationModel]) -> None:
+    def __init__(self, load: Callable[[], FrameModel]) -> None:
         self._load_model = load
-        self._model: SegmentationModel | None = None
+        self._model: FrameModel | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._load, name="model", daemon=True)
         self._thread.start()
 
-    def model(self) -> SegmentationModel | None:
+    def model(self) -> FrameModel | None:
         """The model if it is there by now. Raises what loading it raised."""
         if self._thread.is_alive():
             return None

@@ -45,6 +45,8 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         gamma=settings.gamma,
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
+        strength=settings.strength,
+        legend=settings.legend,
     )
     return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
 
@@ -73,7 +75,9 @@ def spec_of(settings: Settings, model: str) -> SpecOptions:
     return SpecOptions(
         parse_range(settings.input_range) if settings.input_range else None,
         None if settings.activation == "auto" else settings.activation,
-        None if settings.channel < 0 else settings.channel,
+        settings.channel or None,
+        None if settings.task == "auto" else "picture" if settings.task == "picture" else "segmentation",
+        parse_range(settings.output_range, "--output-range") if settings.output_range else None,
     )
 
 

@@ -14,7 +14,7 @@ from ..frame.pipeline import FrameRecord, Pipeline, Stage
 from ..frame.run_stats import RunStats
 from ..frame.segmenter import CpuSegmenter
 from ..frame.targets import OffscreenTarget
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel
 from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.outputs import Outputs
 from ..outputs.readers import RamMasks, look_at_mask
@@ -122,7 +122,7 @@ def open_host_without_window(
 def open_session(
     host: SessionHost,
     source: SessionSource,
-    model: SegmentationModel,
+    model: FrameModel,
     settings: Settings,
     check_files: Callable[[Settings], None],
 ) -> Iterator[Session]:
@@ -156,7 +156,7 @@ def _shared_parts(
 
 
 def _first_stages(
-    host: SessionHost, source: SessionSource, shared: SharedParts, model: SegmentationModel, settings: Settings
+    host: SessionHost, source: SessionSource, shared: SharedParts, model: FrameModel, settings: Settings
 ) -> SwitchableStages:
     """Compiled while a window, or a terminal, shows how far that is."""
     steps = stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))

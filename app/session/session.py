@@ -14,7 +14,7 @@ from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.pipeline import FrameRecord
 from ..frame.run_stats import RunStats
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import with_background
@@ -53,7 +53,7 @@ class Session:
             parts.figures, lambda: facts_of(parts), parts.verb, SeekBar(parts.playback) if parts.playback else None
         )
         spec = spec_of(controller.settings, parts.stages.name)
-        self._switch = ModelSwitch(parts.stages, spec, load_segmentation, self._steps_of)
+        self._switch = ModelSwitch(parts.stages, spec, load_frame_model, self._steps_of)
         self._drawn: VideoFrame | None = None  # what the view shows
         self._seen: int | None = None  # the number of the frame that the network saw last
         self._laid_out_ns = 0  # when the view was drawn last
@@ -364,6 +364,6 @@ class Session:
             self._hud.toast.add(words)
             self.controller.stale = True
 
-    def _steps_of(self, model: SegmentationModel) -> Steps:
+    def _steps_of(self, model: FrameModel) -> Steps:
         settings = self.controller.settings
         return stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # help comes at once without them
     from ..picture.preprocess import Fit
 
 SettingValue = bool | int | float | str
-SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background"]
+SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
 Verb = Literal["live", "replay"]
 OverlayStyle = Literal["compact", "full"]
@@ -79,6 +79,7 @@ class Spec:
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
             "background": "an image, a video, or a colour such as #3366cc",
+            "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
         }
         return others.get(self.kind, "text on one line")
 
@@ -151,8 +152,13 @@ class Settings:
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
     )
-    channel: int = _model(
-        -1, "The class of such a model to show; -1: the one that it names.", low=-1, high=_MOST_CLASSES
+    channel: str = _model("", "The class of such a model to show, by number or name; else the one for people.", "class")
+    task: str = _model(
+        "auto", "What a model puts out that does not say it: masks, or a picture.",
+        choices=("auto", "segmentation", "picture"),
+    )  # fmt: skip
+    output_range: str = _model(
+        "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
@@ -167,6 +173,8 @@ class Settings:
         zero="by the height",
         label="blur radius",
     )
+    strength: float = _picture(1.0, "How much of a network's picture covers the frame.", **_share)
+    legend: bool = _picture(True, "The names of the classes beside their colours, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
     side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.")
@@ -328,6 +336,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     """What a setting becomes by a value as it was written; None if it cannot be that."""
     if spec.kind == "bool" or isinstance(raw, bool):
         return raw if spec.kind == "bool" and isinstance(raw, bool) else None
+    if spec.kind == "class" and isinstance(raw, int):
+        return None if not -1 <= raw <= _MOST_CLASSES else "" if raw < 0 else str(raw)
     if spec.kind in ("int", "float"):
         if not isinstance(raw, int if spec.kind == "int" else (int, float)):
             return None
@@ -338,6 +348,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return None
     if (spec.kind == "size" and not _is_size(text)) or (spec.kind == "choice" and text not in spec.choices):
         return None
+    if spec.kind == "class" and text.strip() == "-1":
+        return ""
     if spec.kind == "range" and text and not _RANGE.fullmatch(text):
         return None
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOUR.fullmatch(text))):

@@ -12,6 +12,7 @@ from .options import (
     LastOption,
     ModelOption,
     PrecisionOption,
+    PreprocessingOption,
     output_option,
 )
 from .settings.flags import as_in_settings, with_options
@@ -211,17 +212,19 @@ def bench_quality_verb(
     model: ModelOption = "selfie",
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     precision: PrecisionOption = "fp32",
+    preprocessing: PreprocessingOption = "auto",
     json: JsonOption = False,
 ) -> int:
     """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag."""
     from .bench.quality import QualityBench, bench_quality, show_quality
     from .console import Console
     from .media.sources import parse_position
-    from .verbs.precision import parse_precision
+    from .verbs.precision import parse_precision, parse_preprocessing
 
     console = Console(quiet=json)
     end = None if last is None else parse_position(last)
-    figures = bench_quality(QualityBench(model, clip, seed, mattes, end, backend, parse_precision(precision)), console)
+    ways = parse_precision(precision), parse_preprocessing(preprocessing)
+    figures = bench_quality(QualityBench(model, clip, seed, mattes, end, backend, *ways), console)
     show_quality(figures, console)
     if json:
         console.json(figures)

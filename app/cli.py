@@ -264,6 +264,13 @@ def check_verb(
     channel: ChannelOption = None,
     precision: PrecisionOption = "fp32",
     compile_budget: CompileBudgetOption = 10.0,
+    preprocessing: Annotated[
+        str,
+        typer.Option(
+            metavar="plain|auto",
+            help="A recording: plain, as other programs do it, or auto, as replay and live do it; plain by default.",
+        ),
+    ] = "plain",
     json: JsonOption = False,
 ) -> int:
     """Compare GPU and CPU: the masks of a recording's frames, or the tensors of a model.
@@ -272,7 +279,7 @@ def check_verb(
     """
     from .console import Console
     from .verbs.check import CheckOptions, run_check
-    from .verbs.precision import checked_budget, parse_precision
+    from .verbs.precision import checked_budget, parse_precision, parse_preprocessing
 
     spec = _spec(input_range, activation, channel)
     options = CheckOptions(
@@ -287,6 +294,7 @@ def check_verb(
         json,
         parse_precision(precision),
         checked_budget(compile_budget),
+        parse_preprocessing(preprocessing),
         force,
     )
     return run_check(target, options, Console(quiet=json))

@@ -18,6 +18,7 @@ output_option, window_option, meaning_option = (
 
 ModelOption = Annotated[str, as_in_settings("model")]
 PrecisionOption = Annotated[str, as_in_settings("precision")]
+PreprocessingOption = Annotated[str, as_in_settings("preprocessing")]
 CompileBudgetOption = Annotated[float, as_in_settings("compile_budget")]
 FirstOption = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
 LastOption = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]

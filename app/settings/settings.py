@@ -21,7 +21,7 @@ from ..picture.size import parse_size
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
 
-    from ..picture.preprocess import Fit
+    from ..picture.preprocess import Fit, Preprocessing
 
 SettingValue = bool | int | float | str
 SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
@@ -148,6 +148,10 @@ class Settings:
     fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
+    preprocessing: "Preprocessing" = _model(
+        "auto", "Of frames for the network; auto averages pixels and lightens dark frames, plain does neither.",
+        choices=("auto", "plain"), changes=_once,
+    )  # fmt: skip
     input_range: str = _model("", "What black and white are for a model that does not say it: LO,HI.", "range")
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")

@@ -23,7 +23,7 @@ void main() {
             ivec2 within = (2 * ivec2(i, j) + 1) * factor / (2 * taps);
             ivec2 at = min(corner + within, ivec2(FRAME_W, FRAME_H) - 1);
             vec3 pixel = frame_at(at);
-            float unmasked = 1.0 - shaped(mask_over(at, pixel, false));
+            float unmasked = 1.0 - person_at(at, pixel, false);
             float weight = unmasked * unmasked * unmasked;  // hardly any of pixels where the network is uncertain
 #if BEHIND == 1
             pixel = texelFetch(background, mirrored(at), 0).rgb;

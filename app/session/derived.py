@@ -39,8 +39,9 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         radius=settings.blur or None,
         light_wrap=settings.light_wrap,
         threshold=settings.threshold,
-        softness=settings.softness,
         gamma=settings.gamma,
+        grow=settings.grow,
+        feather=settings.feather,
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
     )

@@ -6,8 +6,7 @@
 // The most pixels that are read along a side of a cell.
 #define MOST_TAPS 4
 #include "frame.glsl"
-#include "mask_over.glsl"
-#include "look.glsl"
+#include "person.glsl"
 
 uniform sampler2D background;  // of the frame's size
 uniform vec4 color;

@@ -105,7 +105,7 @@ def replay_verb(
     ] = False,
     force: ForceOption = False,
     window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
-    speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
+    speed: Annotated[float | None, window_option(metavar="FACTOR", help="Playback speed in a window: 0.5, 2.")] = None,
     loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
     json: JsonOption = False,

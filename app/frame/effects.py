@@ -1,13 +1,23 @@
 """The names of the effects and the limits of looks: constants that need none of the drawing code."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, get_args
 
 Effect = Literal["tint", "replace", "color", "blur", "cutout", "mask", "none", "checker", "classes", "picture"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)  # their places are the shaders' numbers
 MASK_EFFECTS = EFFECTS[: EFFECTS.index("classes")]  # of composite.frag
 COLOUR = re.compile(r"#([0-9a-fA-F]{6})")  # what a background may be instead of a file
+BUILT_IN_BACKGROUNDS: Mapping[str, str] = MappingProxyType(  # by name, files among the assets
+    {
+        "dusk": "background.jpg",
+        "room": "background_room.jpg",
+        "studio": "background_studio.jpg",
+        "lights": "background_lights.jpg",
+    }
+)
+DEFAULT_BACKGROUND = "dusk"
 LEAST_RADIUS, MOST_RADIUS = 4.0, 500.0  # of blur, in pixels of the frame
 LEAST_GAMMA, MOST_GAMMA = 0.1, 10.0  # of the mask's curve
 

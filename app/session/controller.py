@@ -19,7 +19,7 @@ from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
 from .abilities import lacks_effect
-from .derived import chosen_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, figure_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
 from .hud import Hud
 from .parts import SessionParts
 from .playback import Playback
@@ -30,8 +30,10 @@ _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
     "cutouts": "cutouts",
     "virtual_camera": "virtual camera",
 }
-_SEEN = {"overlay", "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
+_OF_FIGURES = {"overlay", "overlay_style", "overlay_corner", "overlay_scale"}
+_SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
+_LABELS = {spec.name: spec.label for spec in specs()}
 _COMPLAINT_S = 6.0
 
 
@@ -60,7 +62,7 @@ class Controller:
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
             "toggle": self._toggle,
-            "overlay": self._toggle,
+            "overlay": self._change_overlay,
             "fullscreen": self._toggle,
             "model": self._change_model,
             "record": self._toggle_recording,
@@ -87,6 +89,7 @@ class Controller:
 
     def press(self, key: Key) -> None:
         """Do what a key is for."""
+        self._hud.hint.fade()
         action, playback = action_of(key, self._keys), self._parts.playback
         if action and not (key.repeated and playback and playback.busy):
             self.touched = self.stale = True
@@ -102,7 +105,7 @@ class Controller:
             self._say("settings read again")
             self.adopt(settings)
             if waiting:
-                self.complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
+                self.complain(f"settings read again; what takes effect after restart: {', '.join(waiting)}")
 
     def change(self, **values: SettingValue) -> None:
         """Change some settings; values must be valid."""
@@ -125,6 +128,8 @@ class Controller:
         writing = self._parts.outputs.writing
         self._parts.outputs.writing = writing_of(settings, writing.made_by, writing.pipes_pictures)
         self._follow_outputs(names)
+        if self._parts.overlay:
+            self._parts.overlay.look = figure_look_of(settings)
         if "fullscreen" in names and settings.fullscreen != self._parts.view.fullscreen:
             self._parts.view.toggle_fullscreen()
         self._tell(names)
@@ -167,6 +172,14 @@ class Controller:
             self._say(lacks_effect(Path(stages.name).name, stages.canvas.effects))
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
+
+    def _change_overlay(self, _: Action) -> None:
+        """None, a few, all, and none again."""
+        is_on, style = self.settings.overlay, self.settings.overlay_style
+        if is_on and style == "compact":
+            self.change(overlay_style="full")
+        else:
+            self.change(overlay=not is_on, overlay_style="compact")
 
     def _change_model(self, _: Action) -> None:
         if not self.settings.small_model:
@@ -263,7 +276,7 @@ class Controller:
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])
             shown = ("off", "on")[value] if isinstance(value, bool) else value if value != "" else "none"
-            self._say(f"{told[0].replace('_', ' ')} {shown}")
+            self._say(f"{_LABELS[told[0]]} {shown}")
 
     def _say(self, words: str) -> None:
         if words:

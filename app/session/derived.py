@@ -6,6 +6,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
+from ..frame.background import background_file
 from ..frame.looks import ChosenLook, parse_color
 from ..frame.refine import Refinement
 from ..frame.render import Look
@@ -14,6 +15,7 @@ from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
+from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
 from ..settings.settings import Settings, Verb
 from .workload import Work
@@ -46,7 +48,12 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         strength=settings.strength,
         legend=settings.legend,
     )
-    return ChosenLook(look, None if color or not settings.background else Path(settings.background))
+    return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
+
+
+def figure_look_of(settings: Settings) -> FigureLook:
+    """Of the figures on the picture."""
+    return FigureLook(settings.overlay_style == "full", settings.overlay_corner, settings.overlay_scale)
 
 
 def refinement_of(settings: Settings) -> Refinement:

@@ -19,6 +19,7 @@ from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.outputs import Outputs
 from ..outputs.readers import RamMasks, look_at_mask
 from ..outputs.screenshots import Screenshots
+from ..overlay.gallery import Gallery
 from ..overlay.gui import Gui
 from ..overlay.overlay import Overlay
 from ..picture.picture import PictureFormat
@@ -31,7 +32,7 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, figure_look_of, refinement_of, work_of, writing_of
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
 from .parts import SessionParts, facts_of
 from .session import Session
@@ -64,7 +65,7 @@ class SessionSource:
 
 @dataclass(frozen=True)
 class SessionHost:
-    """What is there before any session, and after it. Without a window there is no Dear ImGui, and `no_view`."""
+    """What is there before any session, and after it. Without a window there is no Dear ImGui, but `no_view`."""
 
     verb: Verb
     compute: ComputeBackend
@@ -74,6 +75,7 @@ class SessionHost:
     note: Callable[[str], None]  # gets what is to be read outside of a window
     window: Window | None = None
     gui: Gui | None = None
+    gallery: Gallery | None = None
     no_view: NoView = field(default_factory=NoView)
     observers: list[Callable[[FrameRecord], None]] = field(default_factory=list)  # get the record of each frame
 
@@ -101,8 +103,10 @@ def open_host_with_window(
     with open_window(size, source.title, backend, aspect) as window, contextlib.ExitStack() as stack:
         gui = Gui(window.context)
         stack.callback(gui.release)
+        gallery = Gallery(window.context)
+        stack.callback(gallery.release)
         compute = compute_in(window.context, backend, console)
-        yield SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console), window, gui)
+        yield SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console), window, gui, gallery)
 
 
 @contextlib.contextmanager
@@ -193,11 +197,12 @@ def _parts(
     outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound)
     stack.callback(outputs.release)
     view: View = host.no_view
-    drawing: tuple[Stage, ...] = ()
+    overlay, drawing = None, tuple[Stage, ...]()
     if host.window and host.gui:
         view = WindowView(host.window, Screen(host.window, host.gui, stages, source.aspect))
     elif settings.overlay and context and shared.drawn:
-        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts))
+        look = figure_look_of(settings)
+        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts), look)
         stack.callback(overlay.release)
         drawing = (overlay.stage,)
     pipeline = Pipeline([*stages.stages, *drawing, outputs.stage, *view.stages], context, lambda: stages.uploaded_bytes)
@@ -206,7 +211,9 @@ def _parts(
     if host.window and shared.drawn:
         shots = Screenshots(host.window.context, shared.drawn.target, source.stem, Path())
         screenshots = stack.enter_context(contextlib.closing(shots))
-    parts = SessionParts(host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures)
+    parts = SessionParts(
+        host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures, overlay, host.gallery
+    )  # fmt: skip
     return parts
 
 

@@ -72,10 +72,11 @@ class ConfigWatch:
 
 
 def _implied(flags: Mapping[str, object]) -> dict[str, object]:
-    """The effect that is meant where flags name none: that to which alone one of them belongs."""
-    if "effect" in flags:
-        return {}
-    return {"effect": "replace"} if flags.get("background") else {"effect": "blur"} if flags.get("blur") else {}
+    """What is meant where flags do not say it: the effect to which alone one of them belongs, the figures."""
+    effects = {"background": "replace", "blur": "blur"}
+    meant = [("effect", effect) for name, effect in effects.items() if flags.get(name)][:1]
+    figures = any(name.startswith("overlay_") for name in flags)
+    return dict([*meant, *([("overlay", True)] if figures else [])])
 
 
 def _stamp(path: Path | None) -> FileStamp | None:

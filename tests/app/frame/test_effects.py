@@ -9,7 +9,7 @@ import pytest
 
 from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
-from texelflow.app.frame.effects import MASK_EFFECTS, Effect
+from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.picture.picture import rgba_format
@@ -154,5 +154,7 @@ def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
         for number, wraps, shape in product(range(len(MASK_EFFECTS)), (0, 1), (0, 1))
     }
     sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
-    sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover")}
+    sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover", "classes")}
+    sources |= {f"picture{number}": load("picture.frag", {"EFFECT": number}) for number in range(len(EFFECTS))}
+    sources["legend"] = load("classes.frag", {"LEGEND_W": 9, "LEGEND_H": 9, "UNSEEN": 1})
     assert_valid_glsl(sources, tmp_path)

@@ -192,7 +192,8 @@ def _parts(
     stack: contextlib.ExitStack,
 ) -> SessionParts:
     context, clock = host.compute.context, source.clock
-    workload = Workload(work_of(settings), bool(settings.small_model))
+    has_masks = stages.current.segmenter.picture is None
+    workload = Workload(work_of(settings), has_masks and bool(settings.small_model))
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
     writing = writing_of(settings, source.made_by, source.pipes_pictures)

@@ -14,7 +14,7 @@ from .words import plain, wrapped
 
 _GRAPH, _SMALL_GRAPH, _GAP = 3.4, 2.2, 0.45  # em
 _MOST_SHARE = 0.2  # of a picture, that three lines and the graph cover at most
-_LINE_LETTERS = 46  # of the three lines
+_LINE_LETTERS = 50  # of the three lines
 _NAME_LETTERS = 16
 _COLUMN = "{:>6}"
 _HEADINGS = "".join(map(_COLUMN.format, ("p50", "p95", "p99", "max")))

@@ -8,9 +8,9 @@ from .draw import BACK, BRIGHT, CPU, DIM, PADDING, PLAIN, RULE, Painter
 from .gui import load_imgui
 from .placement import Area
 
-TIMELINE_EM = 2.5  # how high it is, from the bottom of the picture, with the margin there
+TIMELINE_EM = 2.8  # how high it is, from the bottom of the picture, with the margin there
 _MARGIN, _LEAST = 0.6, 12.0  # em: around it, and the width without which it is left out
-_TRACK, _TRACK_TOP, _TEXT_TOP, _KNOB = 0.3, 0.4, 0.8, 0.75  # em
+_TRACK, _TRACK_TOP, _TEXT_TOP, _KNOB = 0.3, 0.45, 0.95, 0.75  # em
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
         share = min(1.0, max(0.0, share))
         over, held = imgui.is_item_hovered(), imgui.is_item_active()
         if over or held:
-            imgui.set_tooltip(shown.tip(share))
+            _draw_tip(shown.tip(share), area, area.left + PADDING * em + share * track)
         return Pointing(over, share if held else None)
 
 
@@ -97,6 +97,14 @@ def _draw(painter: Painter, shown: Timeline, area: Area) -> None:
     room = letters - len(shown.left) - 2
     text = next((text for text in shown.right if len(text) <= room), "")
     painter.text(right - len(text) * letter, top, PLAIN, text)
+
+
+def _draw_tip(text: str, area: Area, x: float) -> None:
+    """A few words above the bar, where the mouse is."""
+    painter = Painter(in_front=True)
+    wide = len(text) * painter.letter + 2 * PADDING * painter.em
+    left = max(area.left, min(x - wide / 2, area.right - wide)) / painter.em
+    painter.text(*painter.box(left, area.top / painter.em - 2.2, wide / painter.em - 2 * PADDING, 1, 0.4), BRIGHT, text)
 
 
 def _draw_track(painter: Painter, shown: Timeline, left: float, top: float, wide: float) -> None:

@@ -47,9 +47,14 @@ class SeekBar:
         return self._held is not None
 
     @property
+    def pointed(self) -> bool:
+        """Whether the mouse is over it, or drags it."""
+        return self._over or self.held
+
+    @property
     def alpha(self) -> float:
         """From 0 to 1; paused, or under the mouse, it stays."""
-        stays = self._playback.paused or self.held or self._over
+        stays = self._playback.paused or self.pointed
         return 1.0 if stays and self._playback.frame else self._fading.alpha
 
     def changes_s(self, seen_s: float) -> float | None:

@@ -81,6 +81,7 @@ class Session:
             self.controller.press(key)
         if parts.view.stirred and self._hud.seek_bar:
             self._hud.seek_bar.stir()
+            self.controller.touched |= self._hud.seek_bar.held
         self.controller.poll(perf_counter_ns())
         self._switch_models()
         self._watch_source()

@@ -214,15 +214,23 @@ class TestKeys:
             yield from stage.until(lambda: not stage.words)
             yield from stage.settled()
             plain = display.picture()
-            for key in ("o", "question"):
+            steps = (
+                ("o", (True, "compact", False)), ("question", (True, "compact", True)), ("o", (True, "full", True)),
+                ("o", (False, "compact", True)), ("question", (False, "compact", False)),
+            )  # fmt: skip
+            seen = []
+            for key, state in steps:
                 stage.press(key)
-                yield from stage.until(lambda: stage.settings.overlay or stage.hud.help)
+                yield from stage.until(lambda state=state: now(stage) == state)  # type: ignore[misc]
                 yield from stage.settled()
-                assert (display.picture() != plain).any()
-                stage.press(key)
-                yield from stage.until(lambda: not (stage.settings.overlay or stage.hud.help))
-                yield from stage.settled()
-                assert (display.picture() == plain).all()
+                seen.append(display.picture())
+            assert (seen[0] != plain).any()
+            assert (seen[1] != plain).any()
+            assert all((picture == seen[1]).all() for picture in seen[2:4]), "beside the help there are no figures"
+            assert (seen[4] == plain).all()
+
+        def now(stage: Stage) -> tuple[bool, str, bool]:
+            return stage.settings.overlay, stage.settings.overlay_style, stage.hud.help
 
         run(display, model, clip, script)
 
@@ -241,6 +249,50 @@ class TestKeys:
             end = monotonic() + PATIENCE_S
             session.run(lambda: monotonic() > end)
             assert monotonic() < end
+
+
+class TestMouse:
+    """The bar at the bottom, dragged for real: its middle is the middle of the file, wherever its ends are."""
+
+    def test_dragging(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        middle = FRAMES // 2 - 1  # on the screen at half of the last frame's time
+
+        def script(stage: Stage) -> Script:
+            number, bar = display.window(clip.name), stage.hud.seek_bar
+            assert bar is not None
+            yield from stage.until(lambda: stage.here >= 1 and stage.source.count is not None)
+            assert bar.alpha == 0
+            for x in (70, 80):
+                display.xdotool("mousemove", "--window", number, x, 110)
+                yield from stage.until(lambda: stage.session.parts.view.stirred or bar.alpha > 0)
+            yield from stage.until(lambda: bar.pointed)
+            display.xdotool("mousedown", 1)
+            yield from stage.at(middle)
+            assert stage.playback.paused
+            display.xdotool("mousemove", "--window", number, 1000, 110)
+            yield from stage.at(FRAMES - 1)
+            display.xdotool("mousemove", "--window", number, 0, 110)
+            yield from stage.at(0)
+            display.xdotool("mousemove", "--window", number, 80, 60, "mouseup", 1)
+            yield from stage.until(lambda: not bar.held and stage.here >= middle + 2)
+            assert middle in stage.played.numbers
+            assert not stage.playback.paused
+            assert stage.session.controller.touched
+            yield from stage.until(lambda: bar.alpha == 0)
+
+        run(display, model, clip, script)
+
+    def test_a_recording_shows_where_it_is_and_is_not_left(
+        self, display: Display, model: SegmentationModel, clip: Path, tmp_path: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            display.xdotool("mousemove", "--window", display.window(clip.name), 60, 110)
+            yield from stage.until(lambda: stage.here >= 2)
+            display.xdotool("mousemove", 80, 110, "mousedown", 1, "mousemove", 10, 110, "mouseup", 1)
+            yield from stage.until(lambda: stage.playback.paused)
+
+        played = run(display, model, clip, script, last=29, speed=100, out=str(tmp_path / "out.mp4"))
+        assert played.numbers == list(range(30))
 
 
 class TestScreenshots:

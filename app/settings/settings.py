@@ -188,9 +188,9 @@ class Settings:
     )
     overlay_corner: Corner = _window("top-left", "The corner of the figures.", choices=get_args(Corner))
     overlay_scale: float = _window(1.0, "How large the text of the figures is, times the usual.", low=0.5, high=4)
-    start_hint: bool = _window(True, "A line at start that names the keys for help and for settings.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.")
+    start_hint: bool = _window(True, "A line at start that names the keys for help and for settings.")
 
 
 @lru_cache(maxsize=4)

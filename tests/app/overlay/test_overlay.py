@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import cv2
 import numpy as np
@@ -18,11 +19,14 @@ from texelflow.app.frame.figures import CameraFigures, Figures
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.overlay import panel
-from texelflow.app.overlay.controls import controls
+from texelflow.app.overlay.controls import SETTINGS_TITLE, controls
 from texelflow.app.overlay.gui import Gui, free_area
+from texelflow.app.overlay.inputs import Button, Input, Moved
 from texelflow.app.overlay.performance import Facts, FigureLook, performance
+from texelflow.app.overlay.placement import Area
+from texelflow.app.overlay.timeline import TIMELINE_EM, Pointing, Timeline, timeline
 from texelflow.app.picture.preprocess import ImageSize
-from texelflow.app.settings.settings import Settings
+from texelflow.app.settings.settings import Corner, Settings
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context
 from texelflow.gpu_delegate.errors import DeviceError
@@ -42,6 +46,7 @@ STATES = {
         0x80C9: "blend from", 0x80C8: "blend to", 0x8009: "blend equation",
     }.items()
 }  # fmt: skip
+CORNERS: tuple[Corner, ...] = get_args(Corner)
 Parts = Sequence[Callable[[], None]]
 
 
@@ -74,7 +79,8 @@ def figures_of(frames: int, has_gpu: bool, camera: CameraFigures | None = None) 
     return figures
 
 
-FULL = FigureLook(full=True)
+FULL, COMPACT = FigureLook(full=True), FigureLook()
+TIMELINE = Timeline(0.4, "0:01.234 / 0:04.000", ("frame 37 of 120   0.5x",), 0.2, 0.9, (0.3, 0.5), "{:.2f}".format)
 FACTS = Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "the timer tells nothing")
 
 
@@ -105,7 +111,29 @@ def picture(
         return np.ascontiguousarray(pixels[::-1, :, :3])
 
 
+def compact(camera: CameraFigures | None = None, look: FigureLook = COMPACT, footer_em: float = 0.0) -> None:
+    """As in a window; beside the panel of settings, if that was drawn."""
+    performance(figures_of(130, False, camera), FACTS, look, free_area(footer_em=footer_em))
+
+
+def beside_settings() -> None:
+    """The figures and the bar, which make room for the panel."""
+    performance(figures_of(130, True, CAMERA), FACTS, COMPACT, free_area(SETTINGS_TITLE, TIMELINE_EM))
+    timeline(TIMELINE, free_area(SETTINGS_TITLE, row_em=TIMELINE_EM))
+
+
 PICTURES: dict[str, tuple[ImageSize, Parts]] = {
+    "compact": (
+        (640, 480),
+        [
+            lambda: compact(CAMERA),
+            lambda: panel.message("? shows the keys, p the settings", 0.5),
+            lambda: panel.status("", "texelflow-1.mp4 00:12, dropped 0", TIMELINE_EM),
+            lambda: timeline(TIMELINE, free_area(row_em=TIMELINE_EM)) and None,
+        ],
+    ),
+    "beside_settings": ((640, 480), [lambda: controls(Settings()) and None, beside_settings]),
+    "corner": ((320, 240), [lambda: compact(look=FigureLook(corner="bottom-right", scale=1.5), footer_em=2.5)]),
     "wall": (
         (640, 480),
         [
@@ -167,6 +195,77 @@ def test_every_size_is_drawn(context: Context, size: ImageSize) -> None:
     everything = [part for _, parts in PICTURES.values() for part in parts]
     for scale in (0.5, 3.0):
         assert picture(context, size, everything, scale).shape == (size[1], size[0], 3)
+
+
+def covered(context: Context, size: ImageSize, part: Callable[[], None], scale: float = 1.0) -> npt.NDArray[np.bool_]:
+    """Where it is drawn: (H, W)."""
+    return (picture(context, size, [part], scale) != round(255 * GREY)).any(axis=2)
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_three_lines_and_a_graph_cover_a_fifth_at_most_in_the_corner_that_was_chosen(
+    context: Context, corner: Corner
+) -> None:
+    for camera, size, scale in ((CAMERA, (640, 480), 1.0), (None, (640, 480), 2.0), (CAMERA, (320, 200), 1.0)):
+        seen = covered(context, size, lambda: compact(camera, FigureLook(corner=corner)), scale)  # noqa: B023
+        rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+        assert 0.03 < seen.mean() <= 0.2
+        above, left = rows[0], columns[0]
+        below, right = size[1] - 1 - rows[-1], size[0] - 1 - columns[-1]
+        assert (above < below) == corner.startswith("top")
+        assert (left < right) == corner.endswith("left")
+        assert max(min(above, below), min(left, right)) <= 9
+
+
+def test_figures_grow_with_their_scale_and_go_where_there_is_no_room(context: Context) -> None:
+    usual = covered(context, (640, 480), compact).mean()
+    large = covered(context, (640, 480), lambda: compact(look=FigureLook(scale=1.5))).mean()
+    assert large == pytest.approx(2.25 * usual, rel=0.2)
+    assert not covered(
+        context, (640, 480), lambda: performance(figures_of(9, True), FACTS, FULL, Area(9, 9, 30, 300))
+    ).any()
+
+
+class TestTimeline:
+    """The bar without any window: what the mouse does is fed."""
+
+    SIZE = (640, 480)
+
+    def pointings(
+        self, context: Context, inputs: Sequence[Input], shown: Timeline = TIMELINE, settings: bool = False
+    ) -> list[Pointing]:
+        """What it says after each input, and two pictures."""
+        found: list[Pointing] = []
+
+        def bar() -> None:
+            found.append(timeline(shown, free_area(SETTINGS_TITLE if settings else "", row_em=TIMELINE_EM)))
+
+        parts: Parts = [*([lambda: controls(Settings()) and None] if settings else []), bar]
+        with drawing(context, self.SIZE) as (gui, target):
+            for done in (Moved(1, 1), *inputs):
+                gui.feed([done])
+                gui.draw(target.framebuffer, self.SIZE, 1.0, parts)
+                gui.draw(target.framebuffer, self.SIZE, 1.0, parts)
+        return found[3::2]
+
+    def test_it_is_dragged_also_beyond_its_ends(self, context: Context) -> None:
+        inputs = Moved(320, 460), Button(0, True), Moved(160, 100), Moved(-50, 0), Moved(900, 470), Button(0, False)
+        over, held, *dragged, beyond, gone = self.pointings(context, inputs)
+        assert (over, held) == (Pointing(True), Pointing(True, pytest.approx(0.5, abs=2e-3)))
+        assert [each.held for each in (*dragged, beyond)] == [pytest.approx(0.236, abs=5e-3), 0.0, 1.0]
+        assert gone == Pointing()
+
+    def test_what_cannot_be_sought_is_not_dragged(self, context: Context) -> None:
+        inputs = Moved(320, 460), Button(0, True)
+        for shown in (Timeline(None, "0:01.234", ("frame 37",)), Timeline(0.5, "0:01.234 / 0:02.000", ("",))):
+            assert self.pointings(context, inputs, shown) == [Pointing()] * 2
+
+    def test_the_mouse_is_that_of_the_panel_where_that_is(self, context: Context) -> None:
+        """The bar is left of it; a slider that is held in the panel keeps the mouse when that is moved to the bar."""
+        inputs = Moved(520, 176), Button(0, True), Moved(120, 460), Button(0, False), Button(0, True)
+        *panels, own = self.pointings(context, inputs, settings=True)
+        assert [each.held for each in panels] == [None] * 4
+        assert own.held == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_panel_leaves_most_of_the_picture_and_grows_with_the_scale(context: Context) -> None:

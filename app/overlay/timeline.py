@@ -17,18 +17,18 @@ _TRACK, _TRACK_TOP, _TEXT_TOP, _KNOB = 0.3, 0.45, 0.95, 0.75  # em
 class Timeline:
     """What the bar shows; places are shares of the whole recording, from 0 to 1.
 
-    place: where it is; None where the end of the recording is unknown: then there is no bar, only text. begin and end
-    are those of the range that is played, `marks` what else is to be seen. `right` has the text at the right, in less
-    and less words. tip: what is said of a place that the mouse is over; None where nothing can be sought.
+    place: where it is; None where the end of the recording is unknown: then there is no bar, only text. tip: what is
+    said of a place that the mouse is over. `right` has the text at the right, in less and less words. begin and end are
+    those of the range that is played, `marks` what else is to be seen.
     """
 
     place: float | None
+    tip: Callable[[float], str]
     left: str
     right: tuple[str, ...]
     begin: float = 0.0
     end: float = 1.0
     marks: tuple[float, ...] = ()
-    tip: Callable[[float], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
     with _Strip(imgui, area):
         painter = Painter(alpha=alpha, drawn_in=imgui.get_window_draw_list())
         _draw(painter, shown, area)
-        if shown.place is None or shown.tip is None:
+        if shown.place is None:
             return Pointing()
         imgui.invisible_button("place", imgui.ImVec2(area.width, area.height))
         track = area.width - 2 * PADDING * em

@@ -41,16 +41,15 @@ class Hud:
         taken_by = SETTINGS_TITLE if controls else ""
         bar = self.seek_bar if self.seek_bar and self.seek_bar.alpha and not self.help else None
         status = self.status if look and not (bar or self.help) else ""
-        lift_em = TIMELINE_EM if bar and self.recording else 0.0
         parts: list[Part] = [controls] if controls else []  # others make room for it
         if look and not self.help:
             facts = self._facts()
-            footer_em = lift_em + (TIMELINE_EM if bar or status or self.recording else 0.0)
+            footer_em = TIMELINE_EM if bar or status or self.recording else 0.0
             parts.append(lambda: performance(self._figures, facts, look, free_area(taken_by, footer_em)))
         if bar:
             parts.append(lambda: bar.draw(free_area(taken_by, row_em=TIMELINE_EM)))
         if status or self.recording:
-            parts.append(lambda: panel.status(status, self.recording, lift_em))
+            parts.append(lambda: panel.status(status, self.recording))
         return (*parts, *self._messages(bar is not None and bar.pointed))
 
     def _messages(self, pointed: bool) -> Iterator[Part]:

@@ -111,7 +111,7 @@ class SeekBar:
         words = f"frame {index}" + ("" if count is None else f" of {count}")
         right = f"{words}{speed}", words, f"frame {index}"
         if whole_ms is None:
-            return Timeline(None, left, right)
+            return Timeline(None, self._tip, left, right)
 
         def share(frame: int | None, otherwise: float) -> float:
             at_ms = None if frame is None else playback.time_ms_of(frame)
@@ -120,8 +120,7 @@ class SeekBar:
         begin, end = playback.range
         marks = tuple(share(mark, 0.0) for mark in playback.marks if mark is not None)
         place = self._held if self._held is not None else time_ms / max(1e-3, whole_ms)
-        tip = None if playback.keeps_all else self._tip
-        return Timeline(place, left, right, share(begin, 0.0), share(end, 1.0), marks, tip)
+        return Timeline(place, self._tip, left, right, share(begin, 0.0), share(end, 1.0), marks)
 
     def _tip(self, share: float) -> str:
         index = self._playback.index_at_share(share)

@@ -46,9 +46,8 @@ class Session:
         self.parts, self.controller = parts, controller
         self._stats, self._observe, self._note = stats, observe, note
         self.written: list[str] = []  # a line for each output that has ended
-        self._hud = Hud(
-            parts.figures, lambda: facts_of(parts), parts.verb, SeekBar(parts.playback) if parts.playback else None
-        )
+        seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
+        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks)
         spec = spec_of(controller.settings, parts.stages.name)
         self._switch = ModelSwitch(parts.stages, spec, load_segmentation, self._steps_of)
         self._drawn: VideoFrame | None = None  # what the view shows
@@ -59,7 +58,7 @@ class Session:
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
         controller.begin(self._hud, self._take_screenshot, note)
-        if parts.playback:
+        if seeks:
             parts.view.watch_mouse()
         if parts.clock.keeps_all:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others

@@ -90,6 +90,22 @@ class TestKeys:
         before = Settings(camera=str(still), size="160x120", fps=60.0, backend="cpu", effect="none", start_hint=False)
         theatre.run(script, camera=str(still), effect="none")
 
+    def test_a_line_at_start_fades_with_the_first_key_and_is_in_no_recording(
+        self, theatre: Theatre, still: Path
+    ) -> None:
+        def script(stage: Stage) -> Script:
+            hint = stage.hud.hint
+            yield from stage.frames(2)
+            assert hint.alpha == 1
+            with_hint, picture = stage.on_screen(), stage.drawn()
+            stage.press("z")  # which means nothing
+            yield from stage.until(lambda: 0 < hint.alpha < 1, "its fading")
+            yield from stage.until(lambda: hint.alpha == 0, "its end")
+            yield from stage.until(lambda: (stage.on_screen() == picture[..., :3]).all(), "the picture alone")
+            assert (with_hint != picture[..., :3]).any()
+
+        theatre.run(script, camera=str(still), effect="none", start_hint=True)
+
     def test_recording(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(2)

@@ -33,10 +33,11 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Pointing:
-    """What the mouse does at the bar: whether it is over it, and the place where it holds it."""
+    """What the mouse does at the bar: whether it is over it, the place where it holds it, whether it lets go there."""
 
     over: bool = False
     held: float | None = None
+    ends: bool = False
 
 
 def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
@@ -59,10 +60,11 @@ def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
         track = area.width - 2 * PADDING * em
         share = (imgui.get_io().mouse_pos.x - area.left - PADDING * em) / max(1.0, track)
         share = min(1.0, max(0.0, share))
-        over, held = imgui.is_item_hovered(), imgui.is_item_active()
+        over, ends = imgui.is_item_hovered(), imgui.is_item_deactivated()
+        held = imgui.is_item_active() or (ends and imgui.is_mouse_pos_valid())  # it may have been moved meanwhile
         if over or held:
             _draw_tip(shown.tip(share), area, area.left + PADDING * em + share * track)
-        return Pointing(over, share if held else None)
+        return Pointing(over, share if held else None, ends)
 
 
 class _Strip:

@@ -73,17 +73,15 @@ class SeekBar:
     def _follow(self, pointing: Pointing) -> None:
         """Seek where the mouse is."""
         playback, before = self._playback, self._held
-        self._over, self._held = pointing.over, pointing.held
-        if pointing.held is None:
-            if before is not None:
-                self._let_go()
-            return
-        if before is None:
+        self._over, self._held = pointing.over, None if pointing.ends else pointing.held
+        if before is None and self._held is not None:
             self._plays_on, playback.paused, self._asked = not playback.paused, True, None
-        if pointing.held != before:
+        if pointing.held is not None and pointing.held != before:
             self._moved_s = perf_counter()
             self._target = playback.index_at_share(pointing.held)
-        if self._target is not None and not playback.busy:
+        if before is not None and self._held is None:
+            self._let_go()
+        elif self._target is not None and not playback.busy:
             rests = perf_counter() - self._moved_s >= _RESTS_S
             frame = frame_to_preview(self._target, playback.key_frame_before(self._target), rests)
             if frame != self._asked:

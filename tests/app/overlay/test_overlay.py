@@ -22,7 +22,7 @@ from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.overlay import panel
 from texelflow.app.overlay.controls import SETTINGS_TITLE, controls
 from texelflow.app.overlay.gui import Gui, free_area
-from texelflow.app.overlay.inputs import Button, Input, Moved
+from texelflow.app.overlay.inputs import Button, Input, Left, Moved
 from texelflow.app.overlay.performance import Facts, FigureLook, performance
 from texelflow.app.overlay.placement import Area
 from texelflow.app.overlay.timeline import TIMELINE_EM, Pointing, Timeline, timeline
@@ -49,6 +49,7 @@ STATES = {
 }  # fmt: skip
 CORNERS: tuple[Corner, ...] = get_args(Corner)
 Parts = Sequence[Callable[[], None]]
+PRESS, RELEASE = Button(0, True), Button(0, False)
 
 
 REPLAY = ("decode", "upload", "image_to_tensor", "network", "composite", "blit", "overlay", "swap")
@@ -117,6 +118,16 @@ def compact(camera: CameraFigures | None = None, look: FigureLook = COMPACT, foo
     performance(figures_of(130, False, camera), FACTS, look, free_area(footer_em=footer_em))
 
 
+def settings_panel() -> None:
+    """The panel, in which nothing changes."""
+    controls(Settings())
+
+
+def bar() -> None:
+    """The bar of a recording, over all of the lowest lines."""
+    timeline(TIMELINE, free_area(row_em=TIMELINE_EM))
+
+
 def beside_settings() -> None:
     """The figures and the bar, which make room for the panel."""
     performance(figures_of(130, True, CAMERA), FACTS, COMPACT, free_area(SETTINGS_TITLE, TIMELINE_EM))
@@ -129,10 +140,10 @@ PICTURES: dict[str, tuple[ImageSize, Parts]] = {
         [
             lambda: compact(CAMERA),
             lambda: panel.message("? shows the keys, p the settings", 0.5),
-            lambda: timeline(TIMELINE, free_area(row_em=TIMELINE_EM)) and None,
+            bar,
         ],
     ),
-    "beside_settings": ((640, 480), [lambda: controls(Settings()) and None, beside_settings]),
+    "beside_settings": ((640, 480), [settings_panel, beside_settings]),
     "corner": ((320, 240), [lambda: compact(look=FigureLook(corner="bottom-right", scale=1.5), footer_em=2.5)]),
     "wall": (
         (640, 480),
@@ -199,7 +210,8 @@ def test_every_size_is_drawn(context: Context, size: ImageSize) -> None:
 
 def covered(context: Context, size: ImageSize, part: Callable[[], None], scale: float = 1.0) -> npt.NDArray[np.bool_]:
     """Where it is drawn: (H, W)."""
-    return (picture(context, size, [part], scale) != round(255 * GREY)).any(axis=2)
+    drawn: npt.NDArray[np.bool_] = (picture(context, size, [part], scale) != round(255 * GREY)).any(axis=2)
+    return drawn
 
 
 @pytest.mark.parametrize("corner", CORNERS)
@@ -232,39 +244,46 @@ class TestTimeline:
     SIZE = (640, 480)
 
     def pointings(
-        self, context: Context, inputs: Sequence[Input], shown: Timeline = TIMELINE, settings: bool = False
+        self, context: Context, *inputs: Sequence[Input], shown: Timeline = TIMELINE, settings: bool = False
     ) -> list[Pointing]:
-        """What it says after each input, and two pictures."""
+        """What it says of each picture, before which some inputs came."""
         found: list[Pointing] = []
 
-        def bar() -> None:
+        def tried() -> None:
             found.append(timeline(shown, free_area(SETTINGS_TITLE if settings else "", row_em=TIMELINE_EM)))
 
-        parts: Parts = [*([lambda: controls(Settings()) and None] if settings else []), bar]
+        parts: Parts = [settings_panel, tried] if settings else [tried]
         with drawing(context, self.SIZE) as (gui, target):
-            for done in (Moved(1, 1), *inputs):
-                gui.feed([done])
+            for done in ([Moved(1, 1)], [], *inputs):
+                gui.feed(done)
                 gui.draw(target.framebuffer, self.SIZE, 1.0, parts)
-                gui.draw(target.framebuffer, self.SIZE, 1.0, parts)
-        return found[3::2]
+        return found[2:]
 
     def test_it_is_dragged_also_beyond_its_ends(self, context: Context) -> None:
-        inputs = Moved(320, 460), Button(0, True), Moved(160, 100), Moved(-50, 0), Moved(900, 470), Button(0, False)
-        over, held, *dragged, beyond, gone = self.pointings(context, inputs)
-        assert (over, held) == (Pointing(True), Pointing(True, pytest.approx(0.5, abs=2e-3)))
-        assert [each.held for each in (*dragged, beyond)] == [pytest.approx(0.236, abs=5e-3), 0.0, 1.0]
+        over, held, *dragged, end, gone = self.pointings(
+            context, [Moved(320, 460)], [PRESS], [Moved(160, 100)], [Moved(-50, 0)], [Moved(900, 470)], [RELEASE], []
+        )
+        assert (over, held.over) == (Pointing(True), True)
+        assert [each.held for each in (held, *dragged, end)] == pytest.approx([0.5, 0.236, 0.0, 1.0, 1.0], abs=5e-3)
+        assert [each.ends for each in (over, held, *dragged, end, gone)] == [False] * 5 + [True, False]
         assert gone == Pointing()
 
+    def test_where_it_is_let_go_counts_unless_the_mouse_is_gone(self, context: Context) -> None:
+        begun = [Moved(320, 460)], [PRESS]
+        *_, moved, gone = self.pointings(context, *begun, [Moved(160, 100), RELEASE], [])
+        assert (moved.held, moved.ends, gone) == (pytest.approx(0.236, abs=5e-3), True, Pointing())
+        *_, lost = self.pointings(context, *begun, [Left()])
+        assert lost.held is None
+
     def test_where_the_end_is_unknown_nothing_is_dragged(self, context: Context) -> None:
-        inputs = Moved(320, 460), Button(0, True)
         shown = replace(TIMELINE, place=None, left="0:01.234")
-        assert self.pointings(context, inputs, shown) == [Pointing()] * 2
+        assert self.pointings(context, [Moved(320, 460)], [PRESS], [], shown=shown) == [Pointing()] * 3
 
     def test_the_mouse_is_that_of_the_panel_where_that_is(self, context: Context) -> None:
         """The bar is left of it; a slider that is held in the panel keeps the mouse when that is moved to the bar."""
-        inputs = Moved(520, 176), Button(0, True), Moved(120, 460), Button(0, False), Button(0, True)
-        *panels, own = self.pointings(context, inputs, settings=True)
-        assert [each.held for each in panels] == [None] * 4
+        inputs = [Moved(520, 176)], [], [PRESS], [Moved(120, 460)], [], [RELEASE], [], [PRESS]
+        *panels, own = self.pointings(context, *inputs, settings=True)
+        assert [each.held for each in panels] == [None] * 7
         assert own.held == pytest.approx(0.5, abs=0.05)
 
 

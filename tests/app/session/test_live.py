@@ -90,9 +90,7 @@ class TestKeys:
         before = Settings(camera=str(still), size="160x120", fps=60.0, backend="cpu", effect="none", start_hint=False)
         theatre.run(script, camera=str(still), effect="none")
 
-    def test_a_line_at_start_fades_with_the_first_key_and_is_in_no_recording(
-        self, theatre: Theatre, still: Path
-    ) -> None:
+    def test_a_line_at_start_fades_with_a_key_and_is_in_no_recording(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:
             hint = stage.hud.hint
             yield from stage.frames(2)

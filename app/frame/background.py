@@ -1,5 +1,6 @@
 """An image file goes in, RGBA bytes of the frame's size come out: the background that is put behind the person."""
 
+from importlib import resources
 from pathlib import Path
 
 import cv2
@@ -11,8 +12,15 @@ from texelflow.gpu_delegate.errors import MediaError
 from ..media.image_file import image_kind, read_image_file
 from ..picture.convert import ToRgba
 from ..picture.preprocess import ImageSize
+from .effects import BUILT_IN_BACKGROUNDS, DEFAULT_BACKGROUND
 
 Image = npt.NDArray[np.uint8]
+
+
+def background_file(setting: str) -> Path:
+    """The file of a background as a setting names it: by a built-in picture's name, '' for the default, or a path."""
+    file = BUILT_IN_BACKGROUNDS.get(setting or DEFAULT_BACKGROUND)
+    return Path(str(resources.files("texelflow.assets") / file)) if file else Path(setting)
 
 
 def is_image(path: Path) -> bool:

@@ -11,13 +11,14 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 
 from ..frame.effects import EFFECTS, effect_by_number
 from ..outputs.outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
+from .abilities import lacks_effect
 from .derived import chosen_look_of, figure_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
 from .hud import Hud
 from .parts import SessionParts
@@ -32,6 +33,7 @@ _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
 _OF_FIGURES = {"overlay", "overlay_style", "overlay_corner", "overlay_scale"}
 _SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
+_LABELS = {spec.name: spec.label for spec in specs()}
 _COMPLAINT_S = 6.0
 
 
@@ -103,7 +105,7 @@ class Controller:
             self._say("settings read again")
             self.adopt(settings)
             if waiting:
-                self.complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
+                self.complain(f"settings read again; what takes effect after restart: {', '.join(waiting)}")
 
     def change(self, **values: SettingValue) -> None:
         """Change some settings; values must be valid."""
@@ -149,9 +151,10 @@ class Controller:
 
     def _set_clock(self) -> None:
         clock, playback = self._parts.clock, self._parts.playback
-        clock.looks_ahead = self._parts.shared.drawn is not None and refinement_of(self.settings).delay > 0
+        refined = self._parts.stages.current.refiner is not None
+        clock.looks_ahead = refined and refinement_of(self.settings).delay > 0
         if playback:
-            playback.lead = lead_of(self.settings)
+            playback.lead = lead_of(self.settings) if refined else 0
 
     def _change_effect(self, action: Action) -> None:
         effect = effect_by_number(action.value, self.settings.effect)
@@ -159,7 +162,9 @@ class Controller:
             self._say(f"there are effects 1 to {len(EFFECTS)}")
             return
         self.change(effect=effect)
-        outputs = self._parts.outputs
+        stages, outputs = self._parts.stages, self._parts.outputs
+        if stages.canvas.look.effect != chosen_look_of(self.settings).look.effect:
+            self._say(lacks_effect(Path(stages.name).name, stages.canvas.effects))
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
 
@@ -238,6 +243,8 @@ class Controller:
         settings, outputs = self.settings, self._parts.outputs
         self._check_files(replace(settings, **self._idle(besides=name)))
         path, replaces = Path(str(getattr(settings, name))), self._parts.clock.keeps_all
+        if name in ("masks", "cutouts") and not self._parts.stages.has_mask:
+            raise UsageError(f"{self._parts.stages.name} puts out a picture and has no mask: no {name} are recorded")
         if name == "out":
             outputs.begin_recording(
                 path, replaces=replaces, alpha=keeps_alpha(settings, outputs.writing.pipes_pictures)
@@ -264,7 +271,7 @@ class Controller:
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])
             shown = ("off", "on")[value] if isinstance(value, bool) else value if value != "" else "none"
-            self._say(f"{told[0].replace('_', ' ')} {shown}")
+            self._say(f"{_LABELS[told[0]]} {shown}")
 
     def _say(self, words: str) -> None:
         if words:

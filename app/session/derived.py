@@ -6,6 +6,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
+from ..frame.background import background_file
 from ..frame.looks import ChosenLook, parse_color
 from ..frame.refine import Refinement
 from ..frame.render import Look
@@ -44,8 +45,10 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         gamma=settings.gamma,
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
+        strength=settings.strength,
+        legend=settings.legend,
     )
-    return ChosenLook(look, None if color or not settings.background else Path(settings.background))
+    return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
 
 
 def figure_look_of(settings: Settings) -> FigureLook:
@@ -72,7 +75,9 @@ def spec_of(settings: Settings, model: str) -> SpecOptions:
     return SpecOptions(
         parse_range(settings.input_range) if settings.input_range else None,
         None if settings.activation == "auto" else settings.activation,
-        None if settings.channel < 0 else settings.channel,
+        settings.channel or None,
+        None if settings.task == "auto" else "picture" if settings.task == "picture" else "segmentation",
+        parse_range(settings.output_range, "--output-range") if settings.output_range else None,
     )
 
 

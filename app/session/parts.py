@@ -6,6 +6,7 @@ from ..frame.figures import Figures
 from ..frame.pipeline import Pipeline
 from ..outputs.outputs import Outputs
 from ..outputs.screenshots import Screenshots
+from ..overlay.gallery import Gallery
 from ..overlay.overlay import Overlay
 from ..overlay.performance import Facts
 from ..settings.settings import Verb
@@ -31,6 +32,7 @@ class SessionParts:
     workload: Workload
     figures: Figures
     overlay: Overlay | None = None  # in recordings, where there is no window
+    gallery: Gallery | None = None  # None without a window
 
     @property
     def playback(self) -> Playback | None:

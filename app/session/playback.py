@@ -204,7 +204,7 @@ class Playback:
         """To the next slower or faster one; 0: to normal."""
         self.pacer.speed = next_speed(self.pacer.speed, direction)
         self.pacer.restart(now_ns)
-        return f"speed {self.pacer.speed:g}"
+        return f"playback speed {self.pacer.speed:g}"
 
     def mark(self, which: int) -> str:
         """Repeat from here (0) or to here (1); once both are set it is repeated. Again: that mark is taken away."""

@@ -6,19 +6,22 @@ reading files.
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter_ns
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 
 from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.pipeline import FrameRecord
 from ..frame.run_stats import RunStats
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
 from ..picture.video_frame import VideoFrame
+from ..settings.settings import with_background
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
 from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
+from .drop import DroppedFiles
 from .hud import Hud
 from .model_stages import Steps, stages_in_steps
 from .model_switch import ModelSwitch
@@ -49,12 +52,13 @@ class Session:
         seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
         self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks)
         spec = spec_of(controller.settings, parts.stages.name)
-        self._switch = ModelSwitch(parts.stages, spec, load_segmentation, self._steps_of)
+        self._switch = ModelSwitch(parts.stages, spec, load_frame_model, self._steps_of)
         self._drawn: VideoFrame | None = None  # what the view shows
         self._seen: int | None = None  # the number of the frame that the network saw last
         self._laid_out_ns = 0  # when the view was drawn last
         self._masked = True  # whether the last frame needed a mask
         self._motion = MotionCheck()
+        self._dropped = DroppedFiles()
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
         controller.begin(self._hud, self._take_screenshot, note)
@@ -84,6 +88,7 @@ class Session:
         self.controller.poll(perf_counter_ns())
         self._switch_models()
         self._watch_source()
+        self._take_dropped()
         was_paused = playback is not None and playback.paused
         if due := parts.clock.due(perf_counter_ns()):
             self._take(due)
@@ -153,7 +158,7 @@ class Session:
         parts = self.parts
         if self._to_be_redrawn or parts.stages.changing:
             return 0.0
-        busy = self._switch.busy or (parts.screenshots is not None and parts.screenshots.pending)
+        busy = self._switch.busy or self._dropped.busy or (parts.screenshots is not None and parts.screenshots.pending)
         clock_s = parts.clock.wait_s(perf_counter_ns())
         waits = clock_s, _SHOT_S if busy else None, self._words_wait_s, self._hud.toast.left_s
         return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
@@ -269,7 +274,8 @@ class Session:
 
     def _panel(self) -> None:
         """Drawn with Dear ImGui; what the user changes there is applied."""
-        self.controller.adopt(controls(self.controller.settings, self.parts.verb))
+        parts, height = self.parts, self.parts.shared.format.upright_size[1]
+        self.controller.adopt(controls(self.controller.settings, parts.verb, parts.gallery, height))
 
     def _take_screenshot(self) -> None:
         """Take one of what is on the screen."""
@@ -310,6 +316,16 @@ class Session:
         self._of_background = message = canvas.message if canvas else ""
         return message if message != before else ""
 
+    def _take_dropped(self) -> None:
+        """Put what was dropped onto the window behind the person, or say why that cannot be."""
+        self._dropped.look_at(self.parts.view.dropped())
+        try:
+            if background := self._dropped.collect():
+                self.controller.adopt(with_background(self.controller.settings, background))
+                self.say(f"background {Path(background).name}")
+        except MediaError as error:
+            self.controller.complain(str(error))
+
     def _watch_source(self) -> None:
         """Tell what is wrong with the camera, and begin anew when it is back."""
         before, state = self._state, self.parts.clock.state
@@ -348,6 +364,6 @@ class Session:
             self._hud.toast.add(words)
             self.controller.stale = True
 
-    def _steps_of(self, model: SegmentationModel) -> Steps:
+    def _steps_of(self, model: FrameModel) -> Steps:
         settings = self.controller.settings
         return stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from ..frame.pipeline import Stage
@@ -33,6 +34,10 @@ class View(Protocol):
 
     def watch_mouse(self) -> None:
         """Notice the mouse wherever it is, from now on."""
+        ...
+
+    def dropped(self) -> list[Path]:
+        """The files that were dropped onto it since the last call."""
         ...
 
     def lay_out(self, parts: tuple[Part, ...]) -> None:
@@ -88,6 +93,10 @@ class WindowView:
         """As Screen.keys has it."""
         return self._screen.keys(timeout_s)
 
+    def dropped(self) -> list[Path]:
+        """As Window.dropped has it."""
+        return self.window.dropped()
+
     def lay_out(self, parts: tuple[Part, ...]) -> None:
         """Draw these over the next pictures."""
         self._screen.parts = parts
@@ -122,6 +131,10 @@ class NoView:
 
     def watch_mouse(self) -> None:
         """There is none."""
+
+    def dropped(self) -> list[Path]:
+        """None."""
+        return []
 
     def lay_out(self, parts: tuple[Part, ...]) -> None:
         """Nothing is seen."""

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..console import one_line
 from ..glfw_library import load_glfw
 from ..overlay.inputs import Input
 from ..picture.preprocess import ImageSize
+from .drops import Drops
 from .keys import Key
 from .listener import Listener
 
@@ -57,6 +59,7 @@ class Window:
             self.context = Context.from_current(_loader(glfw), version)
             self.multisampled = self.context.gl.integer(opengl.SAMPLE_BUFFERS) > 0
             self._listener = Listener(glfw, self._handle)
+            self._drops = Drops(glfw, self._handle)
             self._listen()
         except BaseException:
             glfw.terminate()
@@ -119,6 +122,10 @@ class Window:
     def inputs(self) -> list[Input]:
         """What was done with mouse and keys since the last call, if it listens."""
         return self._listener.take()
+
+    def dropped(self) -> list[Path]:
+        """The files that were dropped onto it since the last call, those of the last drop alone."""
+        return self._drops.take()
 
     def rename(self, title: str) -> None:
         """Give it another title."""

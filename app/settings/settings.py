@@ -235,13 +235,15 @@ class Settings:
     )
     overlay_corner: Corner = _window("top-left", "The corner of the figures.", choices=get_args(Corner))
     overlay_scale: float = _window(1.0, "How large the text of the figures is, times the usual.", low=0.5, high=4)
-    start_hint: bool = _window(True, "A line at start that names the keys for help and for settings.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.", label="full screen")
     backgrounds: str = _window(
         "", "Folder of pictures and videos for the panel; else texelflow in Pictures.", "path",
         label="backgrounds folder",
     )  # fmt: skip
+    start_hint: bool = _window(
+        True, "A line at start that names the keys for help and for settings.", label="hint at start"
+    )
 
 
 @lru_cache(maxsize=4)

@@ -159,7 +159,7 @@ class TestFileOfSettings:
             yield from stage.frames(1)
             stage.save('[picture]\neffect = "none"\nmirror = true\n')
             yield from stage.until(lambda: stage.settings.mirror, "reading it again")
-            assert stage.words == "mirror on"
+            assert stage.words == "flip horizontally on"
             assert stage.canvas.look.effect == "tint", "flags are stronger"
             yield from stage.pressed("m", lambda: not stage.settings.mirror)
             for wrong, complaint in (
@@ -172,7 +172,7 @@ class TestFileOfSettings:
                 assert stage.settings == before, "they stay as they are"
             stage.save('[mask]\nsmooth = 0.25\n[model]\nfit = "crop"\n')
             yield from stage.until(lambda: stage.refinement.smooth == 0.25)
-            assert "settings read again; what changes only with the next start: fit" in stage.words
+            assert "settings read again; what takes effect after restart: fit" in stage.words
             assert stage.settings.fit == "stretch"
 
         theatre.run(script)

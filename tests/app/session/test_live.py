@@ -30,11 +30,11 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("key", "name", "words", "in_force"),
         [
-            ("m", "mirror", "mirror", lambda stage: stage.canvas.look.mirror),
+            ("m", "mirror", "flip horizontally", lambda stage: stage.canvas.look.mirror),
             ("v", "side_by_side", "side by side", lambda stage: stage.canvas.shown().size == (2 * SIZE[0], SIZE[1])),
             ("g", "edges", "edges", lambda stage: stage.refinement.edges),
             ("d", "delay_video", "delay video", lambda stage: stage.refinement.delay == 1),
-            ("a", "auto", "auto", lambda stage: stage.parts.workload.work.auto),
+            ("a", "auto", "keep frame rate", lambda stage: stage.parts.workload.work.auto),
         ],
     )
     def test_what_is_on_or_off(

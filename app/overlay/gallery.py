@@ -100,7 +100,9 @@ class Gallery:
             name = shown.candidate.name
             chosen = effect == "replace" and name == (settings.background or DEFAULT_BACKGROUND)
             mark: Literal["", "video"] = "video" if name.lower().endswith(VIDEO_ENDINGS) else ""
-            yield Choice(name, chosen, with_background(settings, name), "", name, shown.texture, mark=mark)
+            yield Choice(
+                name, chosen, with_background(settings, name), "", as_text(Path(name).name), shown.texture, mark=mark
+            )
 
 
 def _grid(imgui: Any, tiles: Sequence[Choice]) -> Choice | None:
@@ -173,5 +175,5 @@ def _packed(color: Color) -> int:
 def _shortened(folder: Path) -> str:
     """A folder in a line of text, the user's own as ~."""
     with contextlib.suppress(ValueError, RuntimeError):
-        return f"~/{folder.relative_to(Path.home()).as_posix()}"
+        folder = Path("~", folder.relative_to(Path.home()))
     return as_text(str(folder))

@@ -1,5 +1,6 @@
 """Arguments of `texelflow bench` go in; what was measured comes out, as a table and as JSON."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from .options import (
 )
 from .settings.flags import as_in_settings, with_options
 
+scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
 
@@ -208,18 +210,47 @@ def bench_quality_verb(
         Path | None, typer.Option(metavar="DIR", help="The mattes of any other clip: 000.png and on, grey.")
     ] = None,
     last: LastOption = None,
+    scenes: Annotated[
+        bool,
+        scenes_option("--scenes", help="Real photographs in rooms and before other backgrounds instead of a clip."),
+    ] = False,
+    part: Annotated[
+        str, scenes_option(metavar="tuned|judged|all", help="The scenes that filters are tuned on, or the others.")
+    ] = "judged",
+    conditions: Annotated[
+        str, scenes_option(metavar="NAMES", help="Some conditions alone, by commas: still,motion,noise 10.")
+    ] = "",
+    only: Annotated[
+        str, scenes_option(metavar="WORDS", help="Scenes alone whose names hold one of these words, by commas.")
+    ] = "",
+    steps: Annotated[
+        str, scenes_option(metavar="STEPS", help="What is compared, by commas: raw,smooth,edges,both,delayed.")
+    ] = "raw,both",
+    frames: Annotated[int | None, scenes_option(metavar="N", help="Of each row, at most; 12 to 24.")] = None,
     model: ModelOption = "selfie",
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     precision: PrecisionOption = "fp32",
     json: JsonOption = False,
 ) -> int:
-    """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag."""
+    """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag.
+
+    With --scenes: islands, holes, lengths of outlines, colours over a new background, and the targets that are reached.
+    """
     from .bench.quality import QualityBench, bench_quality, show_quality
     from .console import Console
     from .media.sources import parse_position
     from .verbs.precision import parse_precision
 
     console = Console(quiet=json)
+    if scenes:
+        from .bench.scenes import ScenesBench, bench_scenes
+
+        named = [tuple(each.strip() for each in text.split(",") if each.strip()) for text in (conditions, only, steps)]
+        chosen = ScenesBench(model, part, named[0], named[1], named[2], frames, backend, parse_precision(precision))
+        figures = bench_scenes(chosen, console)
+        if json:
+            console.json(figures)
+        return 0
     end = None if last is None else parse_position(last)
     figures = bench_quality(QualityBench(model, clip, seed, mattes, end, backend, parse_precision(precision)), console)
     show_quality(figures, console)

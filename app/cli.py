@@ -28,7 +28,9 @@ from .options import (
     JsonOption,
     LastOption,
     ModelOption,
+    OutputRangeOption,
     PrecisionOption,
+    TaskOption,
     output_option,
     window_option,
 )  # fmt: skip
@@ -262,11 +264,13 @@ def check_verb(
     input_range: InputRangeOption = None,
     activation: ActivationOption = None,
     channel: ChannelOption = None,
+    task: TaskOption = None,
+    output_range: OutputRangeOption = None,
     precision: PrecisionOption = "fp32",
     compile_budget: CompileBudgetOption = 10.0,
     json: JsonOption = False,
 ) -> int:
-    """Compare GPU and CPU: the masks of a recording's frames, or the tensors of a model.
+    """Compare GPU and CPU: the masks, or the network's pictures, of a recording's frames, or the tensors of a model.
 
     Exit code 1 if they differ, naming the first op that does.
     """
@@ -274,7 +278,7 @@ def check_verb(
     from .verbs.check import CheckOptions, run_check
     from .verbs.precision import checked_budget, parse_precision
 
-    spec = _spec(input_range, activation, channel)
+    spec = _spec(input_range, activation, channel, task, output_range)
     options = CheckOptions(
         model,
         unfused,
@@ -332,10 +336,18 @@ def doctor_verb(json: JsonOption = False) -> int:
     return doctor(Console(quiet=json), json)
 
 
-def _spec(input_range: str | None, activation: str | None, channel: int | None) -> "SpecOptions":
-    from .models.spec import SpecOptions, parse_range
+def _spec(
+    input_range: str | None, activation: str | None, channel: str | None, task: str | None, output_range: str | None
+) -> "SpecOptions":
+    from .models.spec import SpecOptions, parse_range, parse_task
 
-    return SpecOptions(None if input_range is None else parse_range(input_range), activation, channel)
+    return SpecOptions(
+        None if input_range is None else parse_range(input_range),
+        activation,
+        channel,
+        None if task is None else parse_task(task),
+        None if output_range is None else parse_range(output_range, "--output-range"),
+    )
 
 
 def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":

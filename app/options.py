@@ -25,7 +25,13 @@ ActivationOption = Annotated[
     str | None,
     meaning_option(metavar="none|sigmoid|softmax", help="What its output still needs."),
 ]
-ChannelOption = Annotated[int | None, meaning_option(metavar="N", help="The class to show.")]
+ChannelOption = Annotated[str | None, meaning_option(metavar="N|NAME", help="The class to show.")]
+TaskOption = Annotated[
+    str | None, meaning_option(metavar="segmentation|picture", help="Whether its output is masks or a picture.")
+]
+OutputRangeOption = Annotated[
+    str | None, meaning_option(metavar="LO,HI", help="What black and white are in the picture that it puts out.")
+]
 ForceOption = Annotated[
     bool, output_option("--force", help="Write over what is there; in folders, pictures of other frames stay.")
 ]

@@ -6,10 +6,10 @@
 #define EFFECT 0
 // Light wrap: whether light of the background spills over the person's edge.
 #define WRAPS 0
-#define CHECKER_SIDE 16
 #include "frame.glsl"
 #include "mask_over.glsl"
 #include "look.glsl"
+#include "checker.glsl"
 
 uniform sampler2D background;  // of the frame's size
 uniform sampler2D blurred;  // premultiplied, one pixel per cell of the frame
@@ -58,8 +58,7 @@ void main() {
 #elif EFFECT == 2
     vec3 behind = color.rgb;
 #elif EFFECT == 7
-    ivec2 square = place / CHECKER_SIDE;
-    vec3 behind = vec3((square.x + square.y) % 2 == 0 ? 0.8 : 0.6);
+    vec3 behind = checkered(place);
 #endif
 #if WRAPS
     vec4 near = spread(light, light_factor, at);

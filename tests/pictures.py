@@ -7,6 +7,7 @@ from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import cover
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.looks import ChosenLook
+from texelflow.app.frame.network_output import ClassScores, PictureOutput
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.resample import MaskLayout
@@ -136,6 +137,8 @@ class Bench:
         self.layout = MaskLayout((mask.shape[1], mask.shape[0]), stride=1)
         self._buffer = context.mgl.buffer(mask.tobytes())
         self.mask = BufferRange(self._buffer.glo, 0, mask.nbytes)
+        self.picture: PictureOutput | None = None
+        self.classes: ClassScores | None = None
 
     def read(self, target: OffscreenTarget) -> Image:
         """The picture in a target, (H, W, 4), its top row first."""

@@ -1,4 +1,7 @@
-"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared."""
+"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared.
+
+Of a network that puts out a picture that comes out, with four channels.
+"""
 
 import contextlib
 from collections.abc import Mapping
@@ -11,13 +14,14 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import CompileProgress
 
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, ImageSize
 from .buffers import mask_buffer
 from .compute import Backend, delegate_options
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
+from .picture_job import GlPictureJob
 from .readback import frame_mask, read_buffer
 from .resample import MaskToFrame
 
@@ -31,7 +35,7 @@ class FrameJob(Protocol):
     note: str  # what of the network runs on the GPU, if only a part was to; else ""
 
     def run(self, picture: Picture) -> Floats:
-        """The mask (h, w) of a picture, of its upright size."""
+        """The mask (h, w), or the network's picture (h, w, 4), of a picture, of its upright size."""
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on. Raises DeviceError; then everything is as it was."""
@@ -48,7 +52,7 @@ class CpuFrameJob:
 
     def __init__(
         self,
-        model: SegmentationModel,
+        model: FrameModel,
         frame: PictureFormat,
         fit: Fit = "stretch",
         delegate: Mapping[str, Any] | None = None,
@@ -80,7 +84,7 @@ class GlFrameJob:
         fit: Fit = "stretch",
         compile_budget_s: float = COMPILE_BUDGET_S,
     ) -> None:
-        self._context = context
+        self._context, self._spec = context, model.spec
         self._path = GlPath(context, model, frame, fit, progress, precision, compile_budget_s=compile_budget_s)
         self._output = self._path.mask
         with contextlib.ExitStack() as stack:
@@ -121,7 +125,7 @@ class GlFrameJob:
         program, graph = self._path.program, self._path.model.graph
         program.write(graph.inputs[0], tensor)
         program.run()
-        return mask_of(program.read(graph.outputs[0]), self._path.model.spec)
+        return mask_of(program.read(graph.outputs[0]), self._spec)
 
     def release(self) -> None:
         self._to_frame.release()
@@ -131,15 +135,17 @@ class GlFrameJob:
 
 def frame_job(
     context: Context,
-    model: SegmentationModel,
+    model: FrameModel,
     frame: PictureFormat,
     progress: CompileProgress | None = None,
     precision: Precision = "fp32",
     fit: Fit = "stretch",
     compile_budget_s: float = COMPILE_BUDGET_S,
-) -> GlFrameJob | CpuFrameJob:
+) -> GlFrameJob | GlPictureJob | CpuFrameJob:
     """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
     try:
+        if isinstance(model, PictureModel):
+            return GlPictureJob(context, model, frame, progress, precision, fit, compile_budget_s)
         return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s)
     except UnsupportedError:
         return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s))

@@ -41,7 +41,8 @@ class Look:
     """What the picture looks like.
 
     The mask m is clamp((m - threshold) / softness + 0.5) ** gamma wherever it is used. mirror mirrors the frame,
-    not the background. side_by_side is for windows: the frame as it is, and beside it the result.
+    not the background. side_by_side is for windows: the frame as it is, and beside it the result. strength is that of
+    a network's picture over the frame (network_picture.py), legend whether the names of classes stand beside them.
     """
 
     effect: Effect = "tint"
@@ -53,6 +54,8 @@ class Look:
     gamma: float = 1.0
     mirror: bool = False
     side_by_side: bool = False
+    strength: float = 1.0
+    legend: bool = True
 
     @property
     def shapes_mask(self) -> bool:

@@ -13,6 +13,7 @@ from .gallery import Gallery
 from .gui import load_imgui
 from .setting_rows import setting_rows
 
+SETTINGS_TITLE = "Settings"  # of the panel, by which others find where it is
 _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
 _TITLES: Mapping[str, str] = MappingProxyType(  # of sections, in the panel's order; others come behind them
     {
@@ -37,7 +38,7 @@ def controls(
     """
     imgui = load_imgui()
     imgui.set_next_window_bg_alpha(0.85)
-    unfolded, is_open = imgui.begin("Settings", True, imgui.WindowFlags_.no_saved_settings)
+    unfolded, is_open = imgui.begin(SETTINGS_TITLE, True, imgui.WindowFlags_.no_saved_settings)
     _place(imgui)
     if unfolded:
         if gallery and imgui.collapsing_header("Background", imgui.TreeNodeFlags_.default_open):

@@ -81,14 +81,7 @@ class Gallery:
     def _tiles(self, settings: Settings, frame_height: int) -> Iterator[Choice]:
         effect, textures = settings.effect, self.textures
         light_px = max(LEAST_RADIUS, round(_LIGHT_RADIUS * frame_height, 1))
-        yield Choice(
-            "none",
-            effect == "none",
-            replace(settings, effect="none"),
-            "None",
-            "The picture as it came.",
-            mark="nothing",
-        )
+        yield Choice("none", effect == "none", replace(settings, effect="none"), "None", "As it came.", mark="nothing")
         for label, radius, sample in (("Light blur", light_px, LIGHT_SAMPLE), ("Strong blur", 0.0, STRONG_SAMPLE)):
             chosen, blurred = (effect, settings.blur) == ("blur", radius), replace(settings, effect="blur", blur=radius)
             hint = f"A radius of {radius:g} pixels." if radius else "A radius by the height of the picture."
@@ -99,10 +92,9 @@ class Gallery:
         for shown in textures.shown:
             name = shown.candidate.name
             chosen = effect == "replace" and name == (settings.background or DEFAULT_BACKGROUND)
-            mark: Literal["", "video"] = "video" if name.lower().endswith(VIDEO_ENDINGS) else ""
-            yield Choice(
-                name, chosen, with_background(settings, name), "", as_text(Path(name).name), shown.texture, mark=mark
-            )
+            replaced, hint = with_background(settings, name), as_text(Path(name).name)
+            is_video = name.lower().endswith(VIDEO_ENDINGS)
+            yield Choice(name, chosen, replaced, "", hint, shown.texture, mark="video" if is_video else "")
 
 
 def _grid(imgui: Any, tiles: Sequence[Choice]) -> Choice | None:

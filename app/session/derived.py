@@ -15,6 +15,7 @@ from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
+from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
 from ..settings.settings import Settings, Verb
 from .workload import Work
@@ -44,8 +45,15 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         gamma=settings.gamma,
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
+        strength=settings.strength,
+        legend=settings.legend,
     )
     return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
+
+
+def figure_look_of(settings: Settings) -> FigureLook:
+    """Of the figures on the picture."""
+    return FigureLook(settings.overlay_style == "full", settings.overlay_corner, settings.overlay_scale)
 
 
 def refinement_of(settings: Settings) -> Refinement:
@@ -67,7 +75,9 @@ def spec_of(settings: Settings, model: str) -> SpecOptions:
     return SpecOptions(
         parse_range(settings.input_range) if settings.input_range else None,
         None if settings.activation == "auto" else settings.activation,
-        None if settings.channel < 0 else settings.channel,
+        settings.channel or None,
+        None if settings.task == "auto" else "picture" if settings.task == "picture" else "segmentation",
+        parse_range(settings.output_range, "--output-range") if settings.output_range else None,
     )
 
 

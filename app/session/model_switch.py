@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel
 from ..models.spec import SpecOptions
 from ..threads import ThreadCall
 from .model_stages import ModelStages, Steps, SwitchableStages
@@ -17,13 +17,13 @@ class ModelSwitch:
         self,
         stages: SwitchableStages,
         spec: SpecOptions,
-        load: Callable[[str, SpecOptions], SegmentationModel],
-        steps_of: Callable[[SegmentationModel], Steps],
+        load: Callable[[str, SpecOptions], FrameModel],
+        steps_of: Callable[[FrameModel], Steps],
     ) -> None:
         """`spec` is what was said of the model that runs; `steps_of` makes the stages of one that `load` has read."""
         self._running = self._wanted = stages.name, spec
         self._stages, self._load, self._steps_of = stages, load, steps_of
-        self._loading: ThreadCall[SegmentationModel] | None = None
+        self._loading: ThreadCall[FrameModel] | None = None
 
     @property
     def wanted(self) -> str:

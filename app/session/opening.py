@@ -14,7 +14,7 @@ from ..frame.pipeline import FrameRecord, Pipeline, Stage
 from ..frame.run_stats import RunStats
 from ..frame.segmenter import CpuSegmenter
 from ..frame.targets import OffscreenTarget
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel
 from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.outputs import Outputs
 from ..outputs.readers import RamMasks, look_at_mask
@@ -32,7 +32,7 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, figure_look_of, refinement_of, work_of, writing_of
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
 from .parts import SessionParts, facts_of
 from .session import Session
@@ -122,7 +122,7 @@ def open_host_without_window(
 def open_session(
     host: SessionHost,
     source: SessionSource,
-    model: SegmentationModel,
+    model: FrameModel,
     settings: Settings,
     check_files: Callable[[Settings], None],
 ) -> Iterator[Session]:
@@ -156,7 +156,7 @@ def _shared_parts(
 
 
 def _first_stages(
-    host: SessionHost, source: SessionSource, shared: SharedParts, model: SegmentationModel, settings: Settings
+    host: SessionHost, source: SessionSource, shared: SharedParts, model: FrameModel, settings: Settings
 ) -> SwitchableStages:
     """Compiled while a window, or a terminal, shows how far that is."""
     steps = stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))
@@ -196,11 +196,12 @@ def _parts(
     outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound)
     stack.callback(outputs.release)
     view: View = host.no_view
-    drawing: tuple[Stage, ...] = ()
+    overlay, drawing = None, tuple[Stage, ...]()
     if host.window and host.gui:
         view = WindowView(host.window, Screen(host.window, host.gui, stages, source.aspect))
     elif settings.overlay and context and shared.drawn:
-        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts))
+        look = figure_look_of(settings)
+        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts), look)
         stack.callback(overlay.release)
         drawing = (overlay.stage,)
     pipeline = Pipeline([*stages.stages, *drawing, outputs.stage, *view.stages], context, lambda: stages.uploaded_bytes)
@@ -210,8 +211,8 @@ def _parts(
         shots = Screenshots(host.window.context, shared.drawn.target, source.stem, Path())
         screenshots = stack.enter_context(contextlib.closing(shots))
     parts = SessionParts(
-        host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures, host.gallery
-    )
+        host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures, overlay, host.gallery
+    )  # fmt: skip
     return parts
 
 

@@ -7,7 +7,8 @@ from ..frame.pipeline import Pipeline
 from ..outputs.outputs import Outputs
 from ..outputs.screenshots import Screenshots
 from ..overlay.gallery import Gallery
-from ..overlay.panel import Facts
+from ..overlay.overlay import Overlay
+from ..overlay.performance import Facts
 from ..settings.settings import Verb
 from .clock import FrameClock
 from .model_stages import SharedParts, SwitchableStages
@@ -30,6 +31,7 @@ class SessionParts:
     screenshots: Screenshots | None  # None without a window
     workload: Workload
     figures: Figures
+    overlay: Overlay | None = None  # in recordings, where there is no window
     gallery: Gallery | None = None  # None without a window
 
     @property

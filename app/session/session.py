@@ -14,19 +14,20 @@ from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.pipeline import FrameRecord
 from ..frame.run_stats import RunStats
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import with_background
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
-from .derived import chosen_look_of, refinement_of, spec_of
+from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
 from .drop import DroppedFiles
 from .hud import Hud
 from .model_stages import Steps, stages_in_steps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
 from .parts import SessionParts, facts_of
+from .seek_bar import SeekBar
 from .workload import busy_ms
 
 _IDLE_S = 0.25  # until a signal is noticed while nothing moves
@@ -48,9 +49,11 @@ class Session:
         self.parts, self.controller = parts, controller
         self._stats, self._observe, self._note = stats, observe, note
         self.written: list[str] = []  # a line for each output that has ended
-        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb)
+        self._hud = Hud(
+            parts.figures, lambda: facts_of(parts), parts.verb, SeekBar(parts.playback) if parts.playback else None
+        )
         spec = spec_of(controller.settings, parts.stages.name)
-        self._switch = ModelSwitch(parts.stages, spec, load_segmentation, self._steps_of)
+        self._switch = ModelSwitch(parts.stages, spec, load_frame_model, self._steps_of)
         self._drawn: VideoFrame | None = None  # what the view shows
         self._seen: int | None = None  # the number of the frame that the network saw last
         self._laid_out_ns = 0  # when the view was drawn last
@@ -60,6 +63,8 @@ class Session:
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
         controller.begin(self._hud, self._take_screenshot, note)
+        if parts.playback:
+            parts.view.watch_mouse()
         if parts.clock.keeps_all:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others
 
@@ -78,6 +83,8 @@ class Session:
         parts, playback = self.parts, self.parts.playback
         for key in parts.view.keys(self._patience_s()):
             self.controller.press(key)
+        if parts.view.stirred and self._hud.seek_bar:
+            self._hud.seek_bar.stir()
         self.controller.poll(perf_counter_ns())
         self._switch_models()
         self._watch_source()
@@ -137,7 +144,7 @@ class Session:
     @property
     def _to_be_redrawn(self) -> bool:
         view = self.parts.view
-        waits = self.controller.stale or view.damaged or self._panel_wait_s == 0
+        waits = self.controller.stale or view.damaged or self._words_wait_s == 0
         return self._shown is not None and view.seen and waits
 
     @property
@@ -153,15 +160,17 @@ class Session:
             return 0.0
         busy = self._switch.busy or self._dropped.busy or (parts.screenshots is not None and parts.screenshots.pending)
         clock_s = parts.clock.wait_s(perf_counter_ns())
-        waits = clock_s, _SHOT_S if busy else None, self._panel_wait_s, self._hud.toast.left_s
+        waits = clock_s, _SHOT_S if busy else None, self._words_wait_s, self._hud.toast.left_s
         return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
 
     @property
-    def _panel_wait_s(self) -> float | None:
-        """How long the panel stays as it is, however the mouse moves; None where nobody sees one."""
-        if not self.parts.view.seen or self._drawn is None or not self.controller.settings.panel:
+    def _words_wait_s(self) -> float | None:
+        """How long what is over the picture looks as it does, however the mouse moves; None: until something else."""
+        if not self.parts.view.seen or self._drawn is None:
             return None
-        return max(0.0, _PANEL_S - (perf_counter_ns() - self._laid_out_ns) / 1e9)
+        seen_s = self._laid_out_ns / 1e9
+        changes_s = seen_s + _PANEL_S if self.controller.settings.panel else self._hud.changes_s(seen_s)
+        return None if changes_s is None else max(0.0, changes_s - perf_counter_ns() / 1e9)
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
@@ -256,9 +265,12 @@ class Session:
         if not parts.view.seen:
             return
         self._laid_out_ns = perf_counter_ns()
+        if self._drawn is None and settings.start_hint and not self._stats.frames:
+            self._hud.hint.show()
         self._hud.recording = parts.outputs.status
         self._hud.status = parts.playback.describe(settings.effect) if parts.playback else ""
-        parts.view.lay_out(self._hud.parts(settings.overlay, self._panel if settings.panel else None))
+        look = figure_look_of(settings) if settings.overlay else None
+        parts.view.lay_out(self._hud.parts(look, self._panel if settings.panel else None))
 
     def _panel(self) -> None:
         """Drawn with Dear ImGui; what the user changes there is applied."""
@@ -352,6 +364,6 @@ class Session:
             self._hud.toast.add(words)
             self.controller.stale = True
 
-    def _steps_of(self, model: SegmentationModel) -> Steps:
+    def _steps_of(self, model: FrameModel) -> Steps:
         settings = self.controller.settings
         return stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))

@@ -12,7 +12,8 @@ from ..window.window import Window
 
 
 class View(Protocol):
-    """What shows pictures and takes keys. `seen`: whether anybody could see a picture now."""
+    """What shows pictures and takes keys. `seen`: whether anybody could see a picture now; `stirred`: whether the mouse
+    was moved over it, or pressed there, when keys were looked for last."""
 
     @property
     def stages(self) -> Sequence[Stage]: ...
@@ -24,9 +25,15 @@ class View(Protocol):
     def damaged(self) -> bool: ...
     @property
     def fullscreen(self) -> bool: ...
+    @property
+    def stirred(self) -> bool: ...
 
     def keys(self, timeout_s: float) -> list[Key]:
         """The keys pressed since the last call, after waiting at most that long for something to happen."""
+        ...
+
+    def watch_mouse(self) -> None:
+        """Notice the mouse wherever it is, from now on."""
         ...
 
     def dropped(self) -> list[Path]:
@@ -73,6 +80,15 @@ class WindowView:
         """Whether it fills the screen."""
         return self.window.fullscreen
 
+    @property
+    def stirred(self) -> bool:
+        """As Screen has it."""
+        return self._screen.stirred
+
+    def watch_mouse(self) -> None:
+        """Notice the mouse wherever it is, from now on."""
+        self._screen.watches_mouse = True
+
     def keys(self, timeout_s: float) -> list[Key]:
         """As Screen.keys has it."""
         return self._screen.keys(timeout_s)
@@ -98,7 +114,7 @@ class NoView:
     """Nobody looks: outputs alone take pictures. wake() ends a wait, from any thread."""
 
     stages: Sequence[Stage] = ()
-    seen = closed = damaged = fullscreen = False
+    seen = closed = damaged = fullscreen = stirred = False
 
     def __init__(self) -> None:
         self._woken = threading.Event()
@@ -112,6 +128,9 @@ class NoView:
         if timeout_s > 0 and self._woken.wait(timeout_s):
             self._woken.clear()
         return []
+
+    def watch_mouse(self) -> None:
+        """There is none."""
 
     def dropped(self) -> list[Path]:
         """None."""

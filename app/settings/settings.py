@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 
@@ -24,9 +24,11 @@ if TYPE_CHECKING:  # help comes at once without them
     from ..picture.preprocess import Fit
 
 SettingValue = bool | int | float | str
-SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background"]
+SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
 Verb = Literal["live", "replay"]
+OverlayStyle = Literal["compact", "full"]
+Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
 
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
@@ -77,6 +79,7 @@ class Spec:
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
             "background": "an image, a video, or a colour such as #3366cc",
+            "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
         }
         return others.get(self.kind, "text on one line")
 
@@ -149,8 +152,13 @@ class Settings:
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
     )
-    channel: int = _model(
-        -1, "The class of such a model to show; -1: the one that it names.", low=-1, high=_MOST_CLASSES
+    channel: str = _model("", "The class of such a model to show, by number or name; else the one for people.", "class")
+    task: str = _model(
+        "auto", "What a model puts out that does not say it: masks, or a picture.",
+        choices=("auto", "segmentation", "picture"),
+    )  # fmt: skip
+    output_range: str = _model(
+        "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
@@ -165,6 +173,8 @@ class Settings:
         zero="by the height",
         label="blur radius",
     )
+    strength: float = _picture(1.0, "How much of a network's picture covers the frame.", **_share)
+    legend: bool = _picture(True, "The names of the classes beside their colours, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
     side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.")
@@ -215,6 +225,12 @@ class Settings:
     virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 
     overlay: bool = _window(False, "Figures on the picture; in a window of replay unless it is turned off.")
+    overlay_style: OverlayStyle = _window(
+        "compact", "Which figures: three lines and the graph of frame times, or all.", choices=get_args(OverlayStyle)
+    )
+    overlay_corner: Corner = _window("top-left", "The corner of the figures.", choices=get_args(Corner))
+    overlay_scale: float = _window(1.0, "How large the text of the figures is, times the usual.", low=0.5, high=4)
+    start_hint: bool = _window(True, "A line at start that names the keys for help and for settings.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.", label="full screen")
     backgrounds: str = _window(
@@ -320,6 +336,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     """What a setting becomes by a value as it was written; None if it cannot be that."""
     if spec.kind == "bool" or isinstance(raw, bool):
         return raw if spec.kind == "bool" and isinstance(raw, bool) else None
+    if spec.kind == "class" and isinstance(raw, int):
+        return None if not -1 <= raw <= _MOST_CLASSES else "" if raw < 0 else str(raw)
     if spec.kind in ("int", "float"):
         if not isinstance(raw, int if spec.kind == "int" else (int, float)):
             return None
@@ -330,6 +348,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return None
     if (spec.kind == "size" and not _is_size(text)) or (spec.kind == "choice" and text not in spec.choices):
         return None
+    if spec.kind == "class" and text.strip() == "-1":
+        return ""
     if spec.kind == "range" and text and not _RANGE.fullmatch(text):
         return None
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOUR.fullmatch(text))):

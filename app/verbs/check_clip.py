@@ -17,7 +17,7 @@ from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import frame_job
 from ..frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, failures, iou_of, save_picture
 from ..media.sources import FileSource
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel
 from ..picture.convert import Rgba
 from ..picture.preprocess import Floats
 from .check_model import Sample, Subject, TensorCheck, finite
@@ -49,7 +49,7 @@ class _Findings:
 
 def check_clip(
     source: FileSource,
-    model: SegmentationModel,
+    model: FrameModel,
     tolerance: float | None,
     report: Path | None,
     console: Console,
@@ -89,7 +89,7 @@ def check_clip(
 def _compare_frames(
     context: Context,
     source: FileSource,
-    model: SegmentationModel,
+    model: FrameModel,
     limits: MaskLimits,
     precision: Precision,
     compile_budget_s: float,
@@ -139,7 +139,7 @@ def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits
 
 
 def _figures(
-    context: Context, model: SegmentationModel, precision: Precision, found: _Findings, failed: list[int]
+    context: Context, model: FrameModel, precision: Precision, found: _Findings, failed: list[int]
 ) -> dict[str, Any]:
     frames = found.frames
     return {

@@ -64,7 +64,7 @@ _COMMON: Table = (
     Binding("e", {"e": Action("effect")}, "the next effect"),
     Binding("1-9", {digit: Action("effect", int(digit)) for digit in "123456789"}, "an effect by its number"),
     Binding("s", {"s": Action("screenshot")}, "a screenshot (PNG) into the current folder"),
-    Binding("o", {"o": Action("overlay")}, "figures on the picture, or none"),
+    Binding("o", {"o": Action("overlay")}, "figures on the picture: a few, all, none"),
     Binding("f", {"f": Action("fullscreen")}, "full screen and back"),
     Binding("? h", {"?": Action("help"), "h": Action("help")}, "this list"),
     Binding("Escape", {"escape": Action("leave")}, "leave full screen; else quit"),

@@ -49,7 +49,7 @@ class Window:
         self._pressed: tuple[str, bool, bool] = ("", False, False)  # place, shift, repeated of the last key
         self._place: tuple[int, int, int, int] | None = None  # where it was before it filled the screen
         self._swaps_due = _SWAPS_AFTER_DAMAGE
-        self._iconified = False
+        self._iconified = self._points = False
         self._closing = threading.Lock()
         self._handle = _create(glfw, size, _fitting(title), version)
         try:
@@ -101,13 +101,22 @@ class Window:
 
     @property
     def listening(self) -> bool:
-        """Whether inputs are gathered, and the mouse is shown wherever it is."""
+        """Whether inputs are gathered."""
         return self._listener.on
 
     @listening.setter
     def listening(self, listening: bool) -> None:
-        if listening != self._listener.on:
-            self._listener.on = listening
+        self._listener.on = listening
+
+    @property
+    def points(self) -> bool:
+        """Whether the mouse is shown in full screen, too, since there is something to be clicked."""
+        return self._points
+
+    @points.setter
+    def points(self, points: bool) -> None:
+        if points != self._points:
+            self._points = points
             self._show_mouse()
 
     def inputs(self) -> list[Input]:
@@ -162,7 +171,7 @@ class Window:
 
     def _show_mouse(self) -> None:
         """Where it is in the way, and good for nothing, it is hidden."""
-        glfw, hidden = self._glfw, self.fullscreen and not self.listening
+        glfw, hidden = self._glfw, self.fullscreen and not self.points
         glfw.set_input_mode(self._handle, glfw.CURSOR, glfw.CURSOR_HIDDEN if hidden else glfw.CURSOR_NORMAL)
 
     def _pace(self) -> None:

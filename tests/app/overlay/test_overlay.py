@@ -19,7 +19,8 @@ from texelflow.app.frame.pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.overlay import panel
 from texelflow.app.overlay.controls import controls
-from texelflow.app.overlay.gui import Gui
+from texelflow.app.overlay.gui import Gui, free_area
+from texelflow.app.overlay.performance import Facts, FigureLook, performance
 from texelflow.app.picture.preprocess import ImageSize
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate import opengl
@@ -73,7 +74,8 @@ def figures_of(frames: int, has_gpu: bool, camera: CameraFigures | None = None) 
     return figures
 
 
-FACTS = panel.Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "the timer tells nothing")
+FULL = FigureLook(full=True)
+FACTS = Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "the timer tells nothing")
 
 
 @contextmanager
@@ -107,24 +109,24 @@ PICTURES: dict[str, tuple[ImageSize, Parts]] = {
     "wall": (
         (640, 480),
         [
-            lambda: panel.performance(figures_of(130, False), FACTS),
+            lambda: performance(figures_of(130, False), FACTS, FULL, free_area()),
             lambda: panel.status("frame 60/120  2.002 s  speed 1"),
             lambda: panel.message("saved 100 %s %n.png"),
         ],
     ),
-    "gpu": ((640, 480), [lambda: panel.performance(figures_of(130, True), FACTS)]),
-    "small": ((256, 144), [lambda: panel.performance(figures_of(50, True), FACTS)]),
+    "gpu": ((640, 480), [lambda: performance(figures_of(130, True), FACTS, FULL, free_area())]),
+    "small": ((256, 144), [lambda: performance(figures_of(50, True), FACTS, FULL, free_area())]),
     "live": (
         (640, 480),
         [
-            lambda: panel.performance(figures_of(130, True, CAMERA), FACTS),
+            lambda: performance(figures_of(130, True, CAMERA), FACTS, FULL, free_area()),
             lambda: panel.status("frame 812   blur", "texelflow-1.mp4 00:12, dropped 0"),
         ],
     ),
     "live_wide": (
         (1280, 720),
         [
-            lambda: panel.performance(figures_of(130, False, CAMERA), FACTS),
+            lambda: performance(figures_of(130, False, CAMERA), FACTS, FULL, free_area()),
             lambda: panel.signal("no picture from V4L2 /dev/video0; trying again in 4 s"),
             lambda: panel.status("frame 812   blur"),
         ],
@@ -132,7 +134,7 @@ PICTURES: dict[str, tuple[ImageSize, Parts]] = {
     "live_small": (
         (320, 240),
         [
-            lambda: panel.performance(figures_of(130, True, CAMERA), FACTS),
+            lambda: performance(figures_of(130, True, CAMERA), FACTS, FULL, free_area()),
             lambda: panel.signal("no picture from http://192.0.2.7:8080/video; trying again in 4 s"),
             lambda: panel.status("", "texelflow-1.mp4 00:12, dropped 0"),
         ],
@@ -179,10 +181,10 @@ def test_the_panel_leaves_most_of_the_picture_and_grows_with_the_scale(context: 
     "text", ["漢字 ж é \U0001f600", "\udcff\udc80", "a\0b\n\x1b[31m", "%s%n{0}", "x" * 100_000, ""]
 )
 def test_any_text_is_drawn(context: Context, text: str) -> None:
-    facts = panel.Facts(text, text, text, text, 1, 0.0, text)
+    facts = Facts(text, text, text, text, 1, 0.0, text)
     figures = figures_of(3, True, CameraFigures(text, text, 0.0, 0, 0, 0, 1, text))
     parts = [
-        lambda: panel.performance(figures, facts),
+        lambda: performance(figures, facts, FULL, free_area()),
         lambda: panel.status(text),
         lambda: panel.status(text, text),
         lambda: panel.signal(text),
@@ -206,7 +208,7 @@ def test_messages_are_in_front_of_the_settings_and_broken_into_lines(context: Co
 
 
 def test_nothing_is_said_before_there_is_something_to_say(context: Context) -> None:
-    picture(context, (640, 480), [lambda: panel.performance(Figures(), FACTS)])
+    picture(context, (640, 480), [lambda: performance(Figures(), FACTS, FULL, free_area())])
 
 
 def states(gl: opengl.GL) -> dict[str, object]:

@@ -128,7 +128,7 @@ class TestWithoutWindow:
             clicked.click(500, PICTURE)
             clicked.click(500, top)
             for y in range(top + 25, top + 200, 11):
-                for below in (0, ROW):
+                for below in (0, 2 * ROW):  # the second of a list
                     clicked.click(BOXES, y + below)
                 assert not {"backend", "precision", "fit"} & {*changed(PLAIN, clicked.settings)}
         assert changed(PLAIN, clicked.settings), "others of this section can be"

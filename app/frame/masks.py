@@ -102,7 +102,7 @@ def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats
         ("CPU", _grey(cpu)),
         (f"difference x{_FULL_SCALE:.0f}, max {difference.max_error:.2g}", _grey(apart)),
     ]
-    write_png(path, np.hstack([_labelled(text, picture) for text, picture in panels])[..., ::-1])
+    write_png(path, np.hstack([labelled(text, picture) for text, picture in panels])[..., ::-1])
 
 
 def _grey(mask: Floats) -> npt.NDArray[np.uint8]:
@@ -110,7 +110,8 @@ def _grey(mask: Floats) -> npt.NDArray[np.uint8]:
     return np.asarray(cv2.cvtColor(levels, cv2.COLOR_GRAY2BGR), np.uint8)
 
 
-def _labelled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def labelled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A picture (h, w, 3) with a line of text above it."""
     strip = np.zeros((_LABEL_ROWS, picture.shape[1], 3), np.uint8)
     cv2.putText(strip, text, (8, 22), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (255, 255, 255), 1, cv2.LINE_AA)
     return np.vstack([strip, picture])

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
+from ..frame.effects import (
+    BUILT_IN_BACKGROUNDS,
+    COLOUR,
+    EFFECTS,
+    LEAST_GAMMA,
+    LEAST_RADIUS,
+    MOST_GAMMA,
+    MOST_RADIUS,
+    Effect,
+)
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.entries import SEGMENTERS
 from ..picture.size import parse_size
@@ -167,7 +176,10 @@ class Settings:
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
-        "", "Image, video, colour (red, #rrggbb), or dusk, room, studio or lights, which are built in.", "background"
+        "",
+        "Behind the person: image, video, colour (red, #rrggbb), or dusk, room, studio, lights.",
+        "background",
+        choices=(*BUILT_IN_BACKGROUNDS,),
     )
     blur: float = _picture(
         0.0,

@@ -121,8 +121,8 @@ class GlPath:
 
     @property
     def dispatches(self) -> int:
-        """Of one frame: image_to_tensor's and the network's."""
-        return 1 + len(self.program.compiled.kernels)
+        """The network's, for one frame."""
+        return len(self.program.compiled.kernels)
 
     @property
     def uploaded_bytes(self) -> int:

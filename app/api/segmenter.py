@@ -47,7 +47,7 @@ class Segmenter:
         *,
         input_range: tuple[float, float] | None = None,
         activation: Literal["none", "sigmoid", "softmax"] | None = None,
-        channel: int | None = None,
+        channel: int | str | None = None,
         fit: Fit = "stretch",
         preprocessing: Preprocessing = "auto",
         precision: Precision = "fp32",
@@ -59,7 +59,8 @@ class Segmenter:
         backend: "gl" is OpenGL 4.3 or later, "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work. Of a
         model that OpenGL cannot run wholly the rest runs in TensorFlow Lite: `renderer` tells how much.
         input_range, activation, channel: what the model's numbers mean, where neither its metadata nor the catalogue
-        says it: what black and white are for it, what its output still needs, and which class is wanted.
+        says it: what black and white are for it, what its output still needs, and which class is wanted, by its number
+        or by the name in the model's labels.
         fit: how a frame of another aspect becomes the model's input: "stretch", "crop" (mask 0 outside) or "letterbox".
         preprocessing: "auto" averages the pixels under each one of the model's input, and lightens dark frames; "plain"
         is what other programs do: pixels are sampled, and stay as dark as they are.

@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, its mask in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
+"""A frame in RAM goes in, its mask or picture in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
 
 The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a
 delegate that runs parts of a network on the GPU where that cannot run the whole.
@@ -18,8 +18,8 @@ from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.quantization import dequantized, quantized
 
-from ..models.loading import SegmentationModel
-from ..models.spec import ModelSpec
+from ..models.loading import FrameModel
+from ..models.spec import ModelSpec, PictureSpec
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor
 
@@ -31,7 +31,7 @@ class CpuPath:
 
     def __init__(
         self,
-        model: SegmentationModel,
+        model: FrameModel,
         frame: PictureFormat,
         fit: Fit = "stretch",
         threads: int | None = None,
@@ -66,18 +66,22 @@ class CpuPath:
         return self._preprocessor.image_to_tensor(picture)
 
     def network(self, tensor: Floats) -> Floats:
-        """The mask (H, W) on the network's own grid, 0 to 1, for its input tensor."""
+        """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
+        return meaning_of(self.output(tensor), self.model.spec)
+
+    def output(self, tensor: Floats) -> Floats:
+        """The network's output (1, H, W, C) for its input tensor."""
         graph = self.model.graph
         source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
         (output, *_) = self._reference.run(quantized(tensor, source))
-        return mask_of(dequantized(output, result), self.model.spec)
+        return dequantized(output, result)
 
     def mask_to_frame(self, mask: Floats) -> Floats:
-        """The mask (h, w) of the frame's size."""
+        """The mask (h, w), or the picture (h, w, 4), of the frame's size."""
         return self._preprocessor.mask_to_frame(mask)
 
     def run(self, picture: Picture) -> Floats:
-        """The frame job: a picture to the mask (h, w) of its upright size."""
+        """The frame job: a picture to the mask (h, w), or to the network's picture (h, w, 4), of its upright size."""
         return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
 
     def close(self) -> None:
@@ -102,6 +106,19 @@ def _silence() -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def meaning_of(output_bhwc: Float32Array, spec: ModelSpec | PictureSpec) -> Floats:
+    """The mask (H, W) or the picture (H, W, 4), 0 to 1, that a network's output (1, H, W, C) means."""
+    return picture_of_output(output_bhwc, spec) if isinstance(spec, PictureSpec) else mask_of(output_bhwc, spec)
+
+
+def picture_of_output(output_bhwc: Float32Array, spec: PictureSpec) -> Floats:
+    """The picture (H, W, 4), 0 to 1, of three channels or four (network_picture.py has the definition)."""
+    (low, high), values = spec.output_range, output_bhwc[0]
+    picture = np.ones((*values.shape[:2], 4), np.float32)
+    np.clip((values - np.float32(low)) * np.float32(1 / (high - low)), 0, 1, out=picture[..., : values.shape[2]])
+    return picture
 
 
 def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:

@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, its mask on the GPU comes out: upload, image_to_tensor and the network, nothing read back."""
+"""A frame in RAM goes in, its mask or picture on the GPU comes out: upload, image_to_tensor, network, nothing read."""
 
 import contextlib
 from collections.abc import Generator, Iterator
@@ -10,10 +10,11 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange, device_of
 
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel, PictureModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Preprocessing
 from .compute import Backend
+from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage
 from .resample import ImageToTensor, MaskLayout
 from .upload import FrameTextures
@@ -29,7 +30,7 @@ class GlPath:
     def __init__(
         self,
         context: Context,
-        model: SegmentationModel,
+        model: FrameModel,
         frame_format: PictureFormat,
         fit: Fit = "stretch",
         progress: CompileProgress | None = None,
@@ -52,7 +53,7 @@ class GlPath:
     def in_steps(
         cls,
         context: Context,
-        model: SegmentationModel,
+        model: FrameModel,
         frame_format: PictureFormat,
         fit: Fit = "stretch",
         precision: Precision = "fp32",
@@ -68,7 +69,7 @@ class GlPath:
     def _made(
         self,
         context: Context,
-        model: SegmentationModel,
+        model: FrameModel,
         frame_format: PictureFormat,
         fit: Fit,
         precision: Precision,
@@ -113,21 +114,39 @@ class GlPath:
 
     @property
     def mask(self) -> TensorRange:
-        """The network's output tensor, which holds the mask on the network's own grid."""
+        """The network's output tensor, which holds the mask, or its picture, on the network's own grid."""
         return self.program.output
 
     @property
     def layout(self) -> MaskLayout:
-        """How the mask lies in that tensor."""
+        """How the mask lies in that tensor. Raises ValueError for a network that puts out a picture."""
+        if isinstance(self.model, PictureModel):
+            raise ValueError(f"{self.model.name} puts out a picture")
         spec = self.model.spec
         activation: Any = spec.activation
         channels = self.program.output.shape.channels
         return MaskLayout(self.model.output_size, channels, spec.channel, self.program.output.stride, activation)
 
     @property
+    def picture(self) -> PictureOutput | None:
+        """The picture in that tensor; None for a segmentation."""
+        if not isinstance(self.model, PictureModel):
+            return None
+        layout = PictureLayout(self.model.output_size, 4 if self.model.has_alpha else 3, self.model.spec.output_range)
+        return PictureOutput(layout, lambda: self.mask)
+
+    @property
+    def classes(self) -> ClassScores | None:
+        """The scores in that tensor; None where they are not for being shown."""
+        model = self.model
+        if isinstance(model, PictureModel) or not shows_classes(model.output_size, model.classes):
+            return None
+        return ClassScores(model.output_size, model.classes, model.spec.labels, lambda: self.mask)
+
+    @property
     def dispatches(self) -> int:
-        """Of one frame: image_to_tensor's and the network's."""
-        return self._to_tensor.dispatches + len(self.program.compiled.kernels)
+        """The network's, for one frame."""
+        return len(self.program.compiled.kernels)
 
     @property
     def uploaded_bytes(self) -> int:

@@ -268,6 +268,13 @@ def check_verb(
     output_range: OutputRangeOption = None,
     precision: PrecisionOption = "fp32",
     compile_budget: CompileBudgetOption = 10.0,
+    preprocessing: Annotated[
+        str,
+        typer.Option(
+            metavar="plain|auto",
+            help="A recording: plain, as other programs do it, or auto, as replay and live do it; plain by default.",
+        ),
+    ] = "plain",
     json: JsonOption = False,
 ) -> int:
     """Compare GPU and CPU: the masks, or the network's pictures, of a recording's frames, or the tensors of a model.
@@ -276,7 +283,7 @@ def check_verb(
     """
     from .console import Console
     from .verbs.check import CheckOptions, run_check
-    from .verbs.precision import checked_budget, parse_precision
+    from .verbs.precision import checked_budget, parse_precision, parse_preprocessing
 
     spec = _spec(input_range, activation, channel, task, output_range)
     options = CheckOptions(
@@ -291,6 +298,7 @@ def check_verb(
         json,
         parse_precision(precision),
         checked_budget(compile_budget),
+        parse_preprocessing(preprocessing),
         force,
     )
     return run_check(target, options, Console(quiet=json))

@@ -118,7 +118,7 @@ def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats
             _shown(apart if apart.ndim == 2 else apart.max(-1)),
         ),
     ]
-    write_png(path, np.hstack([_labelled(text, picture) for text, picture in panels])[..., ::-1])
+    write_png(path, np.hstack([labelled(text, picture) for text, picture in panels])[..., ::-1])
 
 
 def _shown(values: Floats) -> npt.NDArray[np.uint8]:
@@ -130,7 +130,8 @@ def _shown(values: Floats) -> npt.NDArray[np.uint8]:
     return whole if whole.ndim == 3 else np.asarray(cv2.cvtColor(whole, cv2.COLOR_GRAY2BGR), np.uint8)
 
 
-def _labelled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def labelled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A picture (h, w, 3) with a line of text above it."""
     strip = np.zeros((_LABEL_ROWS, picture.shape[1], 3), np.uint8)
     cv2.putText(strip, text, (8, 22), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (255, 255, 255), 1, cv2.LINE_AA)
     return np.vstack([strip, picture])

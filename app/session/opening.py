@@ -152,7 +152,10 @@ def _shared_parts(
         backdrop = Backdrop(context, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
         stack.callback(backdrop.release)
         drawn = Drawn(target, backdrop)
-    return SharedParts(host.compute, source.format, settings.fit, settings.precision, settings.compile_budget, drawn)
+    return SharedParts(
+        host.compute, source.format, settings.fit, settings.preprocessing, settings.precision, settings.compile_budget,
+        drawn,
+    )  # fmt: skip
 
 
 def _first_stages(

@@ -19,7 +19,7 @@ from ..frame.masks import MaskDifference, MaskLimits, compare_masks, failures, i
 from ..media.sources import FileSource
 from ..models.loading import FrameModel, PictureModel
 from ..picture.convert import Rgba
-from ..picture.preprocess import Floats
+from ..picture.preprocess import Floats, Preprocessing
 from .check_model import Sample, Subject, TensorCheck, finite
 
 DEFAULT_REPORT = Path("texelflow-check.png")
@@ -56,6 +56,7 @@ def check_clip(
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
     spare: Path = DEFAULT_REPORT,
+    preprocessing: Preprocessing = "plain",
 ) -> tuple[dict[str, Any], int]:
     """Compare all frames of the source: the figures, and the exit code.
 
@@ -66,10 +67,10 @@ def check_clip(
     """
     limits = limits_of(precision, isinstance(model, PictureModel), tolerance)
     with open_context() as context:
-        found = _compare_frames(context, source, model, limits, precision, compile_budget_s, console)
+        found = _compare_frames(context, source, model, limits, precision, compile_budget_s, preprocessing, console)
         failed = failures(found.frames, limits)
         passed = not failed
-        figures = _figures(context, model, precision, found, failed)
+        figures = _figures(context, model, precision, preprocessing, found, failed)
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
         console.table(f"{source.info.path}: GPU against CPU", ("figure", "value"), [(n, _text(v)) for n, v in rows])
         if report is not None or not passed:
@@ -93,11 +94,15 @@ def _compare_frames(
     limits: MaskLimits,
     precision: Precision,
     compile_budget_s: float,
+    preprocessing: Preprocessing,
     console: Console,
 ) -> _Findings:
-    cpu = CpuPath(model, source.format)
+    cpu = CpuPath(model, source.format, preprocessing=preprocessing)
     with console.compilation() as progress:
-        job = frame_job(context, model, source.format, progress, precision, compile_budget_s=compile_budget_s)
+        job = frame_job(
+            context, model, source.format, progress, precision,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+        )  # fmt: skip
     if job.note:
         console.note_once(job.note)
     differences: list[MaskDifference] = []
@@ -138,7 +143,12 @@ def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits
 
 
 def _figures(
-    context: Context, model: FrameModel, precision: Precision, found: _Findings, failed: list[int]
+    context: Context,
+    model: FrameModel,
+    precision: Precision,
+    preprocessing: Preprocessing,
+    found: _Findings,
+    failed: list[int],
 ) -> dict[str, Any]:
     frames = found.frames
     return {
@@ -146,6 +156,7 @@ def _figures(
         "renderer": context.renderer,
         "delegate": found.note or None,
         "precision": precision,
+        "preprocessing": preprocessing,
         "frames": len(frames),
         "max_error": finite(float(np.max([d.max_error for d in frames]))),
         "mean_error": finite(float(np.mean([d.mean_error for d in frames]))),

@@ -27,7 +27,7 @@ def test_looks_switch_between_any_two_frames(context: Context) -> None:
     before = living(context)
     bench = Segmented(context, rgba, mask, Look())
     compiled: dict[str, set[int]] = {}
-    full = Look(light_wrap=0.6, threshold=0.4, softness=0.7, gamma=1.5, mirror=True, side_by_side=True)
+    full = Look(light_wrap=0.6, threshold=0.4, grow=1.5, feather=4, gamma=1.5, mirror=True, side_by_side=True)
     for radius, colour in ((6, (0.9, 0.2, 0.4)), (40, (0.0, 0.5, 1.0)), (11, (1.0, 1.0, 0.0))):
         for effect, base in product(MASK_EFFECTS, (full, Look())):
             look = bench.canvas.look = replace(base, effect=effect, color=colour, radius=radius)
@@ -75,7 +75,7 @@ def test_side_by_side_is_the_frame_and_what_a_screen_shows_of_it(context: Contex
 
 def test_another_effect_of_the_same_frame_has_a_target_of_its_own(context: Context) -> None:
     rgba, mask = noise((65, 47)), disc((65, 47), 15)
-    look = Look("tint", light_wrap=0.5, threshold=0.6, softness=0.5, gamma=2.0, mirror=True)
+    look = Look("tint", light_wrap=0.5, threshold=0.6, grow=-2, gamma=2.0, mirror=True)
     bench = Segmented(context, rgba, mask, look)
     bench.show()
     targets = {effect: bench.canvas.drawn(effect) for effect in MASK_EFFECTS}

@@ -17,7 +17,7 @@ from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context
 from texelflow.gpu_delegate.shader import load
 
-EVERYTHING = Look(radius=9, light_wrap=0.7, threshold=0.4, softness=0.6, gamma=1.7, mirror=True)
+EVERYTHING = Look(radius=9, light_wrap=0.7, threshold=0.4, gamma=1.7, grow=1.5, feather=4, mirror=True)
 
 
 # Each effect is what it is defined as
@@ -113,7 +113,7 @@ def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context:
 
 @pytest.mark.parametrize("effect", MASK_EFFECTS)
 @pytest.mark.parametrize("wrap", [0.0, 0.8])
-@pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "softness": 0.5, "gamma": 0.6}])
+@pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "gamma": 0.6}, {"gamma": 0.6, "grow": -2.5, "feather": 5}])
 @pytest.mark.parametrize(("mirror", "size"), [(False, SMALL), (True, (65, 47))])
 def test_every_look_equals_its_definition(
     context: Context, effect: Effect, wrap: float, shape: dict[str, float], mirror: bool, size: ImageSize

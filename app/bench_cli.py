@@ -29,8 +29,10 @@ def bench_frame_verb(
     size: Annotated[
         str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
     ] = None,
-    frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
-    masks: Annotated[Path | None, output_option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
+    frames: Annotated[Path | None, typer.Option(metavar="FILE", help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
+    masks: Annotated[
+        Path | None, output_option(metavar="FILE", help="Write the masks here: .npy, float32, (N, H, W).")
+    ] = None,
     force: ForceOption = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,

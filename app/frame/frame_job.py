@@ -101,7 +101,7 @@ class GlFrameJob:
             self._size, self._to_frame, self._mask = self._way_out(frame, stack)
             stack.pop_all()
         self.renderer = context.renderer
-        self.dispatches = self._path.dispatches + 1
+        self.dispatches = self._path.dispatches
 
     def _way_out(self, frame: PictureFormat, stack: contextlib.ExitStack) -> tuple[ImageSize, MaskToFrame, BufferRange]:
         """What lies behind the network, and is freed by the stack."""

@@ -299,7 +299,8 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
             raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
-            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed")
+            near = meant(raw, known[name].choices) if isinstance(raw, str) else ""
+            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed{near}")
     return replace(settings, **found)
 
 

@@ -7,9 +7,14 @@ import pytest
 
 from tests.frame_models import class_network, picture_network
 from tests.live_stage import Script, Stage, Theatre
-from texelflow.app.frame.effects import MASK_EFFECTS
+from texelflow.app.frame.effects import MASK_EFFECTS, Effect
 
 pytestmark = pytest.mark.gl
+
+
+def effect(stage: Stage) -> Effect:
+    """What is drawn."""
+    return stage.canvas.look.effect
 
 
 def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_path: Path) -> None:
@@ -26,7 +31,7 @@ def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_pat
         yield from stage.frames(2)
         assert stage.canvas.effects == MASK_EFFECTS
         yield from changed_to(stage, style)
-        assert stage.canvas.look.effect == "picture"
+        assert effect(stage) == "picture"
         assert stage.settings.effect == "blur", "it comes back with a model that has it"
         assert (stage.parts.outputs.active, stage.settings.masks) == ((), "")
         assert not stage.parts.workload.has_small_model
@@ -39,11 +44,11 @@ def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_pat
         stage.session.controller.change(masks="others")
         yield from stage.until(lambda: "no masks are recorded" in stage.words)
         yield from changed_to(stage, classes)
-        assert stage.canvas.look.effect == "tint"
-        yield from stage.pressed("9", lambda: stage.canvas.look.effect == "classes")
+        assert effect(stage) == "tint"
+        yield from stage.pressed("9", lambda: effect(stage) == "classes")
         assert stage.parts.workload.has_small_model
         yield from changed_to(stage, "selfie-landscape")
-        assert stage.canvas.look.effect == "tint"
+        assert effect(stage) == "tint"
 
     theatre.run(script, camera=str(people), effect="blur", masks="masks")
     assert list((tmp_path / "masks").glob("*.png"))

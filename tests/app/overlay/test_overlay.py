@@ -24,8 +24,8 @@ from texelflow.app.overlay.controls import SETTINGS_TITLE, controls
 from texelflow.app.overlay.gui import Gui, free_area
 from texelflow.app.overlay.inputs import Button, Input, Left, Moved
 from texelflow.app.overlay.performance import Facts, FigureLook, performance
-from texelflow.app.overlay.placement import Area
-from texelflow.app.overlay.timeline import TIMELINE_EM, Pointing, Timeline, timeline
+from texelflow.app.overlay.placement import ScreenArea
+from texelflow.app.overlay.timeline import TIMELINE_EM, BarState, Pointing, timeline
 from texelflow.app.picture.preprocess import ImageSize
 from texelflow.app.settings.settings import Corner, Settings
 from texelflow.gpu_delegate import opengl
@@ -82,7 +82,7 @@ def figures_of(frames: int, has_gpu: bool, camera: CameraFigures | None = None) 
 
 
 FULL, COMPACT = FigureLook(full=True), FigureLook()
-TIMELINE = Timeline(0.4, "{:.2f}".format, "0:01.234 / 0:04.000", ("frame 37 of 120   0.5x",), 0.2, 0.9, (0.3, 0.5))
+TIMELINE = BarState(0.4, "{:.2f}".format, "0:01.234 / 0:04.000", ("frame 37 of 120   0.5x",), 0.2, 0.9, (0.3, 0.5))
 FACTS = Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "the timer tells nothing")
 
 
@@ -234,7 +234,7 @@ def test_figures_grow_with_their_scale_and_go_where_there_is_no_room(context: Co
     large = covered(context, (640, 480), lambda: compact(look=FigureLook(scale=1.5))).mean()
     assert large == pytest.approx(2.25 * usual, rel=0.2)
     assert not covered(
-        context, (640, 480), lambda: performance(figures_of(9, True), FACTS, FULL, Area(9, 9, 30, 300))
+        context, (640, 480), lambda: performance(figures_of(9, True), FACTS, FULL, ScreenArea(9, 9, 30, 300))
     ).any()
 
 
@@ -244,7 +244,7 @@ class TestTimeline:
     SIZE = (640, 480)
 
     def pointings(
-        self, context: Context, *inputs: Sequence[Input], shown: Timeline = TIMELINE, settings: bool = False
+        self, context: Context, *inputs: Sequence[Input], shown: BarState = TIMELINE, settings: bool = False
     ) -> list[Pointing]:
         """What it says of each picture, before which some inputs came."""
         found: list[Pointing] = []

@@ -30,7 +30,7 @@ from ..picture.size import parse_size
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
 
-    from ..picture.preprocess import Fit
+    from ..picture.preprocess import Fit, Preprocessing
 
 SettingValue = bool | int | float | str
 SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
@@ -87,7 +87,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
-            "background": "an image, a video, or a colour such as #3366cc",
+            "background": "an image, a video, or a colour such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
         }
         return others.get(self.kind, "text on one line")
@@ -157,6 +157,10 @@ class Settings:
     fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
+    preprocessing: "Preprocessing" = _model(
+        "auto", "Of frames for the network; auto averages pixels and lightens dark frames, plain does neither.",
+        choices=("auto", "plain"), changes=_once,
+    )  # fmt: skip
     input_range: str = _model("", "What black and white are for a model that does not say it: LO,HI.", "range")
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
@@ -173,7 +177,7 @@ class Settings:
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
         "",
-        "Behind the person: image, video, colour, or dusk, room, studio, lights.",
+        "Behind the person: image, video, colour (red, #rrggbb), or dusk, room, studio, lights.",
         "background",
         choices=(*BUILT_IN_BACKGROUNDS,),
     )
@@ -195,8 +199,9 @@ class Settings:
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
     smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", label="smoothing", **_share)
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
-    softness: float = _mask(1.0, "Width of the mask's edge; 0 is hard.", **_share)
     gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=LEAST_GAMMA, high=MOST_GAMMA)
+    grow: float = _mask(0.0, "Pixels of the frame by which the person grows; below 0 it shrinks.", low=-20, high=20)
+    feather: float = _mask(0.0, "Pixels of the frame over which the person's edge fades; 0: as it is.", low=0, high=50)
     delay_video: bool = _mask(False, "Look one frame ahead: in live the picture comes a frame later.", in_replay=True)
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60, label="frames per mask")
@@ -242,13 +247,15 @@ class Settings:
     )
     overlay_corner: Corner = _window("top-left", "The corner of the figures.", choices=get_args(Corner))
     overlay_scale: float = _window(1.0, "How large the text of the figures is, times the usual.", low=0.5, high=4)
-    start_hint: bool = _window(True, "A line at start that names the keys for help and for settings.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.", label="full screen")
     backgrounds: str = _window(
         "", "Folder of pictures and videos for the panel; else texelflow in Pictures.", "path",
         label="backgrounds folder",
     )  # fmt: skip
+    start_hint: bool = _window(
+        True, "A line at start that names the keys for help and for settings.", label="hint at start"
+    )
 
 
 @lru_cache(maxsize=4)
@@ -292,7 +299,8 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
             raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
-            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed")
+            near = meant(raw, known[name].choices) if isinstance(raw, str) else ""
+            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed{near}")
     return replace(settings, **found)
 
 

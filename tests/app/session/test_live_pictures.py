@@ -28,7 +28,7 @@ class TestNothingIsReadBack:
                 mirror, beside, wraps, shaped = map(bool, some.integers(0, 2, 4))
                 stage.session.controller.change(
                     effect=effect, edges=edges, smooth=smooth, delay_video=delay, mirror=mirror, side_by_side=beside,
-                    light_wrap=0.7 * wraps, threshold=0.4 if shaped else 0.5, softness=1 - 0.8 * shaped,
+                    light_wrap=0.7 * wraps, threshold=0.4 if shaped else 0.5, grow=2 * shaped, feather=6 * shaped,
                 )  # fmt: skip
                 yield from stage.frames(1)
             stage.press("n", "p", "question")

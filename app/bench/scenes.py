@@ -22,7 +22,7 @@ from ..media.sources import VideoFrame
 from ..models.catalogue import model_path
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.picture import rgba_format, rgba_picture
-from ..picture.preprocess import ImageSize
+from ..picture.preprocess import ImageSize, Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE
 from .mask_ways import STEPS, MaskWay
 from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
@@ -53,15 +53,18 @@ class ScenesBench:
     force: bool = False
     backend: str = "gl"
     precision: Precision = "fp32"
+    preprocessing: Preprocessing = "auto"
 
 
-def choose_scenes(given: Mapping[str, Any], model: str, backend: str, precision: Precision) -> ScenesBench:
+def choose_scenes(
+    given: Mapping[str, Any], model: str, backend: str, precision: Precision, preprocessing: Preprocessing
+) -> ScenesBench:
     """The options as they are written, None for those that are not; names are separated by commas."""
     values = {name: value for name, value in given.items() if value is not None}
     for name in ("conditions", "only", "steps"):
         if name in values:
             values[name] = tuple(each.strip() for each in values[name].split(",") if each.strip())
-    return ScenesBench(model, backend=backend, precision=precision, **values)
+    return ScenesBench(model, backend=backend, precision=precision, preprocessing=preprocessing, **values)
 
 
 def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
@@ -163,8 +166,9 @@ def _ways(
     assert compute.context is not None, "a picture is needed"
     with contextlib.ExitStack() as stack:
         segmenter = make_segmenter(
-            compute, model, rgba_format(size), "stretch", console, options.precision, MOST_DELAY + 1
-        )
+            compute, model, rgba_format(size), "stretch", console, options.precision, MOST_DELAY + 1,
+            preprocessing=options.preprocessing,
+        )  # fmt: skip
         stack.callback(segmenter.release)
         ways = {}
         for step in options.steps:
@@ -183,6 +187,7 @@ def _judge(
 ) -> Judged:
     """One row through all ways, side by side, and its middle frame onto the sheet."""
     scorers = {name: SceneScorer() for name in ways}
+    segmenter.begin_anew()
     for way in ways.values():
         way.restart()
     latest: list[SceneFrame] = []

@@ -96,9 +96,7 @@ def test_a_wrong_checksum_stores_nothing(index: Path) -> None:
 
 
 def test_a_source_archive_is_downloaded_by_its_checksum_and_nothing_of_it_runs(index: Path, tmp_path: Path) -> None:
-    code = (
-        f"open({str(tmp_path / 'ran')!r}, 'w'); from setuptools import setup; setup(name='old-photos', version='1.0')"
-    )
+    code = f"open({str(tmp_path / 'ran')!r}, 'w')"
     archive, work = index / "old_photos-1.0.tar.gz", tmp_path / "work"
     work.mkdir()
     with tarfile.open(archive, "w:gz") as file:
@@ -109,11 +107,6 @@ def test_a_source_archive_is_downloaded_by_its_checksum_and_nothing_of_it_runs(i
     found = download_source("old_photos", "1.0", sha256, archive.stat().st_size, work)
     assert found.read_bytes() == archive.read_bytes()
     assert not (tmp_path / "ran").exists()
-    other = tmp_path / "other"
-    other.mkdir()
-    assert "old_photos==1.0 cannot be fetched" in failure(
-        lambda: download_source("old_photos", "1.0", "0" * 64, 1, other)
-    )
 
 
 def test_a_damaged_neighbour_is_left_out(index: Path) -> None:

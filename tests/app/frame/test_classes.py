@@ -43,7 +43,7 @@ def test_colours_are_those_of_pascal_voc() -> None:
 def classes_of(scores: Floats, fit: Fit) -> tuple[Doubles, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """The docstring of app/frame/classes.py: the lead of the best score, the class, and whether it is seen: (h, w)."""
     back = sampling(SIZE, GRID, fit).inverse()
-    (x, near_x, part_x), (y, near_y, part_y) = back.taps()
+    ((x, near_x), (_, part_x)), ((y, near_y), (_, part_y)) = back.taps()
     rows = scores[y] * (1 - part_y)[:, None, None] + scores[near_y] * part_y[:, None, None]
     values = (rows[:, x] * (1 - part_x)[:, None] + rows[:, near_x] * part_x[:, None]).astype(np.float64)
     best = np.sort(values, -1)

@@ -53,7 +53,7 @@ def defined(look: Look, rgba: Image, output: Floats, layout: PictureLayout, fit:
         made[..., 3] = 1
     size = (rgba.shape[1], rgba.shape[0])
     back = sampling(size, layout.size, fit).inverse()
-    (x, near_x, part_x), (y, near_y, part_y) = back.taps()
+    ((x, near_x), (_, part_x)), ((y, near_y), (_, part_y)) = back.taps()
     rows = made[y] * (1 - part_y)[:, None, None] + made[near_y] * part_y[:, None, None]
     made = rows[:, x] * (1 - part_x)[:, None] + rows[:, near_x] * part_x[:, None]
     made[~(back.y.inside()[:, None] & back.x.inside())] = 0
@@ -139,11 +139,11 @@ def test_is_what_tensorflow_lite_makes_of_the_frame(
     assert model.spec.output_range == pytest.approx((-1, 1))
     frame = np.ascontiguousarray(frame_rgba[100:301, 150:420])
     expected = CpuPath(model, rgba_format((270, 201))).run(rgba_picture(frame))
-    job = frame_job(context, model, rgba_format((270, 201)))
+    job = frame_job(context, model, rgba_format((270, 201)), preprocessing="auto")
     assert job.backend == "gl"
     found = job.run(rgba_picture(frame))
     assert found.shape == (201, 270, 4)
-    assert np.abs(found - expected).max() < 1e-3
+    assert np.abs(found - expected).max() < 1e-3, "and its frames stay as they are"
     assert np.ptp(expected[..., :3]) > 0.5, "the network puts out something"
     other = rgba_format((64, 48))
     job.take(other)

@@ -135,11 +135,11 @@ def test_is_what_tensorflow_lite_makes_of_the_frame(
     assert model.spec.output_range == pytest.approx((-1, 1))
     frame = np.ascontiguousarray(frame_rgba[100:301, 150:420])
     expected = CpuPath(model, rgba_format((270, 201))).run(rgba_picture(frame))
-    job = frame_job(context, model, rgba_format((270, 201)))
+    job = frame_job(context, model, rgba_format((270, 201)), preprocessing="auto")
     assert job.backend == "gl"
     found = job.run(rgba_picture(frame))
     assert found.shape == (201, 270, 4)
-    assert np.abs(found - expected).max() < 1e-3
+    assert np.abs(found - expected).max() < 1e-3, "and its frames stay as they are"
     assert np.ptp(expected[..., :3]) > 0.5, "the network puts out something"
     other = rgba_format((64, 48))
     job.take(other)

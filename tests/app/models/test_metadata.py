@@ -95,6 +95,15 @@ def test_the_range_of_a_picture(says: dict[str, Any], expected: tuple[float, flo
     assert isinstance(decide_spec(None, metadata, replace(options, activation="none", channel=2), shape), ModelSpec)
 
 
+@pytest.mark.parametrize(
+    "says", [{"output": ((1e30,), (1e-3,))}, {"output": ((0.0,), (1e-30,))}, {"extent": (-3e38, 3e38)}]
+)
+def test_a_picture_without_black_and_white(says: dict[str, Any]) -> None:
+    metadata = read_metadata(model(metadata_of(is_picture=True, **says)))
+    with pytest.raises(UsageError, match=r"^black is .* in the model's picture; give another --output-range LO,HI$"):
+        decide_spec(None, metadata, SpecOptions(), (1, 7, 5, 3))
+
+
 @pytest.mark.parametrize("shape", [(1, 8, 8, 2), (1, 8, 8, 5), (2, 8, 8, 3), (1, 8, 3), (1, 5000, 5000, 3)])
 def test_outputs_that_are_no_picture(shape: tuple[int, ...]) -> None:
     options = SpecOptions((0.0, 1.0), task="picture", output_range=(0.0, 1.0))

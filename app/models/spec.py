@@ -22,6 +22,7 @@ ACTIVATIONS = ("none", "sigmoid", "softmax")
 
 _PERSON = "person"
 _COLOURS = (3, 4)  # channels of a picture: RGB, RGBA
+_LEAST_RANGE, _MOST_RANGE = 1e-6, 1e6  # from black to white in a picture
 _MOST_PICTURE_PIXELS = 1 << 24  # 256 MiB of float32 RGBA
 
 
@@ -147,6 +148,11 @@ def _picture(
             "drawn"
         )
     output_range = options.output_range or metadata.output_range
+    if output_range and not _LEAST_RANGE <= output_range[1] - output_range[0] <= _MOST_RANGE:
+        low, high = output_range
+        raise UsageError(
+            f"black is {low:g} and white {high:g} in the model's picture; give another --output-range LO,HI"
+        )
     if input_range is None or output_range is None:
         missing = [
             *(["--input-range LO,HI"] if input_range is None else []),

@@ -13,6 +13,7 @@ from .options import (
     LastOption,
     ModelOption,
     PrecisionOption,
+    PreprocessingOption,
     output_option,
     refuse_given,
 )
@@ -28,8 +29,10 @@ def bench_frame_verb(
     size: Annotated[
         str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
     ] = None,
-    frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
-    masks: Annotated[Path | None, output_option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
+    frames: Annotated[Path | None, typer.Option(metavar="FILE", help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
+    masks: Annotated[
+        Path | None, output_option(metavar="FILE", help="Write the masks here: .npy, float32, (N, H, W).")
+    ] = None,
     force: ForceOption = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
@@ -239,6 +242,7 @@ def bench_quality_verb(
     model: ModelOption = "selfie",
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     precision: PrecisionOption = "fp32",
+    preprocessing: PreprocessingOption = "auto",
     json: JsonOption = False,
 ) -> int:
     """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag.
@@ -249,10 +253,10 @@ def bench_quality_verb(
     from .bench.scenes import bench_scenes, choose_scenes
     from .console import Console
     from .media.sources import parse_position
-    from .verbs.precision import parse_precision
+    from .verbs.precision import parse_precision, parse_preprocessing
 
     console = Console(quiet=json)
-    arithmetic = parse_precision(precision)
+    arithmetic, way_in = parse_precision(precision), parse_preprocessing(preprocessing)
     of_clips = {"CLIP": clip, "--seed": seed, "--mattes": mattes, "--to": last}
     of_scenes = {
         "part": part, "conditions": conditions, "only": only, "steps": steps, "frames": frames, "sheet": sheet,
@@ -260,11 +264,12 @@ def bench_quality_verb(
     }  # fmt: skip
     if scenes:
         refuse_given(of_clips, "is for a clip; --scenes has frames of its own")
-        figures = bench_scenes(choose_scenes(of_scenes, model, backend, arithmetic), console)
+        figures = bench_scenes(choose_scenes(of_scenes, model, backend, arithmetic, way_in), console)
     else:
         refuse_given({f"--{name}": value for name, value in of_scenes.items()}, "is for --scenes")
         end = None if last is None else parse_position(last)
-        figures = bench_quality(QualityBench(model, clip, seed or 0, mattes, end, backend, arithmetic), console)
+        options = QualityBench(model, clip, seed or 0, mattes, end, backend, arithmetic, way_in)
+        figures = bench_quality(options, console)
         show_quality(figures, console)
     if json:
         console.json(figures)

@@ -16,8 +16,12 @@ output_option, window_option, meaning_option = (
     for panel in ("Output", "Window", "What the model's numbers mean, where neither it nor the catalogue says so")
 )
 
+shell_option = partial(typer.Option, metavar="bash|zsh|fish", is_eager=True)
+COMPLETION_ASKED = "_TEXELFLOW_COMPLETE"  # in the environment: by a shell, for candidates in place of work
+
 ModelOption = Annotated[str, as_in_settings("model")]
 PrecisionOption = Annotated[str, as_in_settings("precision")]
+PreprocessingOption = Annotated[str, as_in_settings("preprocessing")]
 CompileBudgetOption = Annotated[float, as_in_settings("compile_budget")]
 FirstOption = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
 LastOption = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]

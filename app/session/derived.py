@@ -41,12 +41,13 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         radius=settings.blur or None,
         light_wrap=settings.light_wrap,
         threshold=settings.threshold,
-        softness=settings.softness,
         gamma=settings.gamma,
+        grow=settings.grow,
+        feather=settings.feather,
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
         strength=settings.strength,
-        legend=settings.legend,
+        legend="none" if not settings.legend else "left" if "right" in settings.overlay_corner else "right",
     )
     return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
 

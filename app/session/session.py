@@ -305,10 +305,19 @@ class Session:
         """Show the current frame by a new model; it may have to be drawn again before the next one comes."""
         self.controller.set_look()
         self._motion.forget()
+        self._end_masks()
         if self._drawn is not None:
             self.parts.stages.prepare(self._drawn, age=0)
             self.controller.stale = True
         self._begin_anew()
+
+    def _end_masks(self) -> None:
+        """End recordings of masks where the new model has none."""
+        outputs, without = self.parts.outputs, not self.parts.stages.has_mask
+        for kind in [kind for kind in outputs.active if without and kind in ("masks", "cutouts")]:
+            outputs.end(kind)
+            self.controller.complain(f"{self.parts.stages.name} puts out a picture and has no mask: {kind} end here")
+        self.controller.forget_ended()
 
     def _news_of_background(self) -> str:
         """What is wrong with it, once; '' if there is nothing new to say."""

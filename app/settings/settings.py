@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
+from ..frame.effects import (
+    BUILT_IN_BACKGROUNDS,
+    COLOUR,
+    EFFECTS,
+    LEAST_GAMMA,
+    LEAST_RADIUS,
+    MOST_GAMMA,
+    MOST_RADIUS,
+    Effect,
+)
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.entries import SEGMENTERS
 from ..picture.size import parse_size
@@ -21,7 +30,7 @@ from ..picture.size import parse_size
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
 
-    from ..picture.preprocess import Fit
+    from ..picture.preprocess import Fit, Preprocessing
 
 SettingValue = bool | int | float | str
 SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
@@ -78,7 +87,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
-            "background": "an image, a video, or a colour such as #3366cc",
+            "background": "an image, a video, or a colour such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
         }
         return others.get(self.kind, "text on one line")
@@ -148,6 +157,12 @@ class Settings:
     fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
+    preprocessing: "Preprocessing" = _model(
+        "auto",
+        "How frames become its input; auto averages noise and lightens dark frames.",
+        choices=("auto", "plain"),
+        changes=_once,
+    )
     input_range: str = _model("", "What black and white are for a model that does not say it: LO,HI.", "range")
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
@@ -163,7 +178,10 @@ class Settings:
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
-        "", "Image, video, colour, or dusk, room, studio or lights, which are built in.", "background"
+        "",
+        "Behind the person: image, video, colour (red, #rrggbb), or dusk, room, studio, lights.",
+        "background",
+        choices=(*BUILT_IN_BACKGROUNDS,),
     )
     blur: float = _picture(
         0.0,
@@ -183,8 +201,9 @@ class Settings:
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
     smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", label="smoothing", **_share)
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
-    softness: float = _mask(1.0, "Width of the mask's edge; 0 is hard.", **_share)
     gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=LEAST_GAMMA, high=MOST_GAMMA)
+    grow: float = _mask(0.0, "Pixels of the frame by which the person grows; below 0 it shrinks.", low=-20, high=20)
+    feather: float = _mask(0.0, "Pixels of the frame over which the person's edge fades; 0: as it is.", low=0, high=50)
     delay_video: bool = _mask(False, "Look one frame ahead: in live the picture comes a frame later.", in_replay=True)
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60, label="frames per mask")
@@ -282,7 +301,8 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
             raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
-            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed")
+            near = meant(raw, known[name].choices) if isinstance(raw, str) else ""
+            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed{near}")
     return replace(settings, **found)
 
 

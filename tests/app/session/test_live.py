@@ -30,11 +30,11 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("key", "name", "words", "in_force"),
         [
-            ("m", "mirror", "mirror", lambda stage: stage.canvas.look.mirror),
+            ("m", "mirror", "flip horizontally", lambda stage: stage.canvas.look.mirror),
             ("v", "side_by_side", "side by side", lambda stage: stage.canvas.shown().size == (2 * SIZE[0], SIZE[1])),
             ("g", "edges", "edges", lambda stage: stage.refinement.edges),
             ("d", "delay_video", "delay video", lambda stage: stage.refinement.delay == 1),
-            ("a", "auto", "auto", lambda stage: stage.parts.workload.work.auto),
+            ("a", "auto", "keep frame rate", lambda stage: stage.parts.workload.work.auto),
         ],
     )
     def test_what_is_on_or_off(
@@ -173,7 +173,7 @@ class TestFileOfSettings:
             yield from stage.frames(1)
             stage.save('[picture]\neffect = "none"\nmirror = true\n')
             yield from stage.until(lambda: stage.settings.mirror, "reading it again")
-            assert stage.words == "mirror on"
+            assert stage.words == "flip horizontally on"
             assert stage.canvas.look.effect == "tint", "flags are stronger"
             yield from stage.pressed("m", lambda: not stage.settings.mirror)
             for wrong, complaint in (
@@ -186,7 +186,7 @@ class TestFileOfSettings:
                 assert stage.settings == before, "they stay as they are"
             stage.save('[mask]\nsmooth = 0.25\n[model]\nfit = "crop"\n')
             yield from stage.until(lambda: stage.refinement.smooth == 0.25)
-            assert "settings read again; what changes only with the next start: fit" in stage.words
+            assert "settings read again; what takes effect after restart: fit" in stage.words
             assert stage.settings.fit == "stretch"
 
         theatre.run(script)

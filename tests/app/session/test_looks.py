@@ -45,6 +45,7 @@ def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:
         ("cutout", None, None, Look("cutout")),
         (None, "#3366ff", None, Look("color", (0.2, 0.4, 1.0))),
         ("replace", "#3366ff", None, Look("color", (0.2, 0.4, 1.0))),
+        (None, "Crimson", None, Look("color", (220 / 255, 20 / 255, 60 / 255))),
         ("replace", None, None, Look("replace")),
     ],
 )
@@ -105,9 +106,9 @@ def test_the_keys_of_the_first_effects_stay() -> None:
 
 def test_a_look_has_all_that_was_said() -> None:
     settings = Settings(
-        effect="replace", light_wrap=0.3, threshold=0.4, softness=0.5, gamma=0.6, mirror=True, side_by_side=True
+        effect="replace", light_wrap=0.3, threshold=0.4, gamma=0.5, grow=-3, feather=6, mirror=True, side_by_side=True
     )
-    assert chosen_look_of(settings) == ChosenLook(Look("replace", Look.color, None, 0.3, 0.4, 0.5, 0.6, True, True))
+    assert chosen_look_of(settings) == ChosenLook(Look("replace", Look.color, None, 0.3, 0.4, 0.5, -3, 6, True, True))
 
 
 @pytest.mark.parametrize(
@@ -115,11 +116,12 @@ def test_a_look_has_all_that_was_said() -> None:
     [
         ({"light_wrap": 1.01}, "--light-wrap 1.01: a number from 0 to 1"),
         ({"threshold": -0.1}, "--threshold -0.1: a number from 0 to 1"),
-        ({"softness": float("nan")}, "--softness nan: a number from 0 to 1"),
+        ({"feather": float("nan")}, "--feather nan: a number from 0 to 50"),
+        ({"grow": 21.0}, "--grow 21: a number from -20 to 20"),
         ({"gamma": 0.0}, "--gamma 0: a number from 0.1 to 10"),
         (
             {"background": "https://example.org/beach.jpg"},
-            "or a colour such as #3366cc is needed",
+            "or a colour such as red or #3366cc is needed",
         ),
     ],
 )

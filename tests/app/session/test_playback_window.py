@@ -158,7 +158,7 @@ class TestKeys:
             yield from stage.until(lambda: pacer.speed == 0.75)
             stage.press("bracketright", "bracketright")
             yield from stage.until(lambda: pacer.speed == 1.5)
-            assert stage.words == "speed 1.5"
+            assert stage.words == "playback speed 1.5"
             stage.press("BackSpace")
             yield from stage.until(lambda: pacer.speed == 1)
 

@@ -41,7 +41,7 @@ class Controller:
     """Keeps the settings, and has the parts of one session follow them. Belongs to the context's thread.
 
     `left`: the user has quit; `reopens`: there are settings for which the session has to begin anew; `touched`: a key
-    has done something; uses_small_model: the user wants the small model for now.
+    or the seek bar has done something; uses_small_model: the user wants the small model for now.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ import typer
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
+from texelflow.gpu_delegate.wording import meant
 
 from .bench_cli import bench
 from .options import (
@@ -37,7 +38,6 @@ from .options import (
     window_option,
 )  # fmt: skip
 from .settings.flags import with_settings
-from .settings.settings import meant
 from .signals import EndedBySignal, StopFlag, exit_code, raising
 from .streams import guarded
 

@@ -16,10 +16,11 @@ from typing import Any, Literal
 import platformdirs
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from .models.entries import CATALOGUE, SEGMENTERS
 from .options import COMPLETION_ASKED
-from .settings.settings import as_text, meant
+from .settings.settings import as_text
 
 SHELLS = ("bash", "zsh", "fish")
 

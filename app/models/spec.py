@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from .entries import ModelEntry
 from .metadata import ModelMetadata
@@ -58,11 +59,19 @@ def decide_spec(
     channel = next((c for c in _channel_choices(entry, metadata, options, channels) if c is not None), None)
     if input_range is None or activation is None or channel is None:
         missing = [
-            *(["--input-range LO,HI"] if input_range is None else []),
-            *([f"--activation {'|'.join(ACTIVATIONS)}"] if activation is None else []),
-            *([f"--channel 0..{channels - 1}"] if channel is None else []),
+            *(
+                ["what black and white are for it: give --input-range, 0,1 or -1,1 mostly"]
+                if input_range is None
+                else []
+            ),
+            *(
+                [f"what its output still needs: give --activation {'|'.join(ACTIVATIONS)}"]
+                if activation is None
+                else []
+            ),
+            *([f"which class is the person: give --channel 0..{channels - 1}"] if channel is None else []),
         ]
-        raise UsageError(f"neither the model's metadata nor the catalogue says it: give {' and '.join(missing)}")
+        raise UsageError(f"the model's file does not say {'; nor '.join(missing)}")
     return ModelSpec(input_range, activation, channel)
 
 
@@ -93,7 +102,8 @@ def _check_options(options: SpecOptions, channels: int) -> None:
     if options.input_range is not None:
         _check_range(options.input_range)
     if options.activation is not None and options.activation not in ACTIVATIONS:
-        raise UsageError(f"--activation {options.activation}: one of {', '.join(ACTIVATIONS)} is needed")
+        near = meant(options.activation, ACTIVATIONS)
+        raise UsageError(f"--activation {options.activation}: one of {', '.join(ACTIVATIONS)} is needed{near}")
     if options.channel is not None and not 0 <= options.channel < channels:
         raise UsageError(f"--channel {options.channel}: the model's output has the classes 0 to {channels - 1}")
 

@@ -1,5 +1,6 @@
 """Arguments of `texelflow bench` go in; what was measured comes out, as a table and as JSON."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,13 @@ from .options import (
     LastOption,
     ModelOption,
     PrecisionOption,
+    PreprocessingOption,
     output_option,
+    refuse_given,
 )
 from .settings.flags import as_in_settings, with_options
 
+scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
 
@@ -205,26 +209,68 @@ def bench_quality_verb(
     clip: Annotated[
         Path | None, typer.Argument(metavar="CLIP", help="One of assets/make_clip.py; by default the demo's.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="The seed of such a clip, which its mattes follow from.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="The seed of such a clip, which its mattes follow from; 0.")
+    ] = None,
     mattes: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The mattes of any other clip: 000.png and on, grey.")
     ] = None,
     last: LastOption = None,
+    scenes: Annotated[
+        bool, scenes_option("--scenes", help="Photographs in rooms and before other backgrounds, not a clip.")
+    ] = False,
+    part: Annotated[
+        str | None,
+        scenes_option(metavar="tuned|judged|all", help="Those that filters are tuned on, or the others; judged."),
+    ] = None,
+    conditions: Annotated[
+        str | None, scenes_option(metavar="NAMES", help="Some conditions alone, by commas: still,motion,noise 10.")
+    ] = None,
+    only: Annotated[
+        str | None, scenes_option(metavar="WORDS", help="Scenes whose names hold one of these words, by commas.")
+    ] = None,
+    steps: Annotated[
+        str | None,
+        scenes_option(metavar="STEPS", help="Of raw, smooth, edges, both and delayed, by commas; raw,both."),
+    ] = None,
+    frames: Annotated[int | None, scenes_option(metavar="N", help="Of each row, at most; 12 to 24.")] = None,
+    sheet: Annotated[
+        Path | None,
+        scenes_option(metavar="FILE", help="A picture, .png, for your eyes alone: some photographs may not be shown."),
+    ] = None,
+    force: ForceOption = False,
     model: ModelOption = "selfie",
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     precision: PrecisionOption = "fp32",
+    preprocessing: PreprocessingOption = "auto",
     json: JsonOption = False,
 ) -> int:
-    """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag."""
+    """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag.
+
+    With --scenes: islands, holes, lengths of outlines, colours over a new background, and the targets that are reached.
+    """
     from .bench.quality import QualityBench, bench_quality, show_quality
+    from .bench.scenes import bench_scenes, choose_scenes
     from .console import Console
     from .media.sources import parse_position
-    from .verbs.precision import parse_precision
+    from .verbs.precision import parse_precision, parse_preprocessing
 
     console = Console(quiet=json)
-    end = None if last is None else parse_position(last)
-    figures = bench_quality(QualityBench(model, clip, seed, mattes, end, backend, parse_precision(precision)), console)
-    show_quality(figures, console)
+    arithmetic, way_in = parse_precision(precision), parse_preprocessing(preprocessing)
+    of_clips = {"CLIP": clip, "--seed": seed, "--mattes": mattes, "--to": last}
+    of_scenes = {
+        "part": part, "conditions": conditions, "only": only, "steps": steps, "frames": frames, "sheet": sheet,
+        "force": force or None,
+    }  # fmt: skip
+    if scenes:
+        refuse_given(of_clips, "is for a clip; --scenes has frames of its own")
+        figures = bench_scenes(choose_scenes(of_scenes, model, backend, arithmetic, way_in), console)
+    else:
+        refuse_given({f"--{name}": value for name, value in of_scenes.items()}, "is for --scenes")
+        end = None if last is None else parse_position(last)
+        options = QualityBench(model, clip, seed or 0, mattes, end, backend, arithmetic, way_in)
+        figures = bench_quality(options, console)
+        show_quality(figures, console)
     if json:
         console.json(figures)
     return 0

@@ -32,7 +32,9 @@ from .options import (
     JsonOption,
     LastOption,
     ModelOption,
+    OutputRangeOption,
     PrecisionOption,
+    TaskOption,
     output_option,
     shell_option,
     window_option,
@@ -132,7 +134,7 @@ def replay_verb(
     ] = False,
     force: ForceOption = False,
     window: Annotated[bool, window_option("--window", help="Play it in a window; ? there lists the keys.")] = False,
-    speed: Annotated[float | None, window_option(metavar="FACTOR", help="Of a window's playback: 0.5, 2.")] = None,
+    speed: Annotated[float | None, window_option(metavar="FACTOR", help="Playback speed in a window: 0.5, 2.")] = None,
     loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
     json: JsonOption = False,
@@ -294,19 +296,28 @@ def check_verb(
     input_range: InputRangeOption = None,
     activation: ActivationOption = None,
     channel: ChannelOption = None,
+    task: TaskOption = None,
+    output_range: OutputRangeOption = None,
     precision: PrecisionOption = "fp32",
     compile_budget: CompileBudgetOption = 10.0,
+    preprocessing: Annotated[
+        str,
+        typer.Option(
+            metavar="plain|auto",
+            help="A recording: plain, as other programs do it, or auto, as replay and live do it; plain by default.",
+        ),
+    ] = "plain",
     json: JsonOption = False,
 ) -> int:
-    """Compare GPU and CPU: the masks of a recording's frames, or the tensors of a model.
+    """Compare GPU and CPU: the masks, or the network's pictures, of a recording's frames, or the tensors of a model.
 
     Exit code 1 if they differ, naming the first op that does.
     """
     from .console import Console
     from .verbs.check import CheckOptions, run_check
-    from .verbs.precision import checked_budget, parse_precision
+    from .verbs.precision import checked_budget, parse_precision, parse_preprocessing
 
-    spec = _spec(input_range, activation, channel)
+    spec = _spec(input_range, activation, channel, task, output_range)
     options = CheckOptions(
         model,
         unfused,
@@ -319,6 +330,7 @@ def check_verb(
         json,
         parse_precision(precision),
         checked_budget(compile_budget),
+        parse_preprocessing(preprocessing),
         force,
     )
     return run_check(target, options, Console(quiet=json))
@@ -369,10 +381,18 @@ def doctor_verb(
     return doctor(Console(quiet=json), json, developer)
 
 
-def _spec(input_range: str | None, activation: str | None, channel: int | None) -> "SpecOptions":
-    from .models.spec import SpecOptions, parse_range
+def _spec(
+    input_range: str | None, activation: str | None, channel: str | None, task: str | None, output_range: str | None
+) -> "SpecOptions":
+    from .models.spec import SpecOptions, parse_range, parse_task
 
-    return SpecOptions(None if input_range is None else parse_range(input_range), activation, channel)
+    return SpecOptions(
+        None if input_range is None else parse_range(input_range),
+        activation,
+        channel,
+        None if task is None else parse_task(task),
+        None if output_range is None else parse_range(output_range, "--output-range"),
+    )
 
 
 def _range(first: str, last: str | None) -> "tuple[Position, Position | None]":

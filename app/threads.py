@@ -8,6 +8,7 @@ from time import perf_counter_ns
 from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
 Observer = Callable[[int, float], None]  # gets when work began, in ns of perf_counter_ns, and how many ms it took
 
 _END = object()
@@ -107,6 +108,39 @@ class Worker(Generic[_Item]):
                 self._close()
         except BaseException as error:
             self._error = self._error or error
+
+
+class ThreadCall(Generic[_Answer]):
+    """One call of a function, on a thread of its own that nobody has to wait for."""
+
+    def __init__(self, function: Callable[[], _Answer]) -> None:
+        self._function = function
+        self._answers: list[_Answer] = []
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the function has returned, or raised."""
+        return not self._thread.is_alive()
+
+    def wait(self, timeout_s: float) -> None:
+        """Until it has ended, but not longer."""
+        self._thread.join(timeout_s)
+
+    def answer(self) -> _Answer:
+        """What it returned; waits for that. Raises what it raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._answers[0]
+
+    def _run(self) -> None:
+        try:
+            self._answers.append(self._function())
+        except BaseException as error:
+            self._error = error
 
 
 def ahead(items: Iterator[_Item], depth: int = 2) -> Generator[_Item, None, None]:

@@ -1,4 +1,4 @@
-"""Numbers and names go in, what lines of text say of them comes out: how many, which ones, how large, what was meant."""
+"""Numbers and names go in, what a line says of them comes out: how many, which ones, how large, what was meant."""
 
 import difflib
 from collections.abc import Iterable

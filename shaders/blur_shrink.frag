@@ -6,8 +6,7 @@
 // The most pixels that are read along a side of a cell.
 #define MOST_TAPS 4
 #include "frame.glsl"
-#include "mask_over.glsl"
-#include "look.glsl"
+#include "person.glsl"
 
 uniform sampler2D background;  // of the frame's size
 uniform vec4 color;
@@ -23,7 +22,7 @@ void main() {
             ivec2 within = (2 * ivec2(i, j) + 1) * factor / (2 * taps);
             ivec2 at = min(corner + within, ivec2(FRAME_W, FRAME_H) - 1);
             vec3 pixel = frame_at(at);
-            float unmasked = 1.0 - shaped(mask_over(at, pixel, false));
+            float unmasked = 1.0 - person_at(at, pixel, false);
             float weight = unmasked * unmasked * unmasked;  // hardly any of pixels where the network is uncertain
 #if BEHIND == 1
             pixel = texelFetch(background, mirrored(at), 0).rgb;

@@ -6,10 +6,11 @@
 #define EFFECT 0
 // Light wrap: whether light of the background spills over the person's edge.
 #define WRAPS 0
-#define CHECKER_SIDE 16
+// Whether pixels that show person and background get the person's own colour (app/frame/foreground.py).
+#define UNMIXED 0
 #include "frame.glsl"
-#include "mask_over.glsl"
-#include "look.glsl"
+#include "person.glsl"
+#include "checker.glsl"
 
 uniform sampler2D background;  // of the frame's size
 uniform sampler2D blurred;  // premultiplied, one pixel per cell of the frame
@@ -17,6 +18,8 @@ uniform int factor;  // pixels of the frame along a side of a cell
 uniform sampler2D light;  // the same for the new background
 uniform int light_factor;
 uniform float light_wrap;  // strength of the light wrap
+uniform sampler2D apart;  // the person's colour less that of what is behind, in steps of some pixels
+uniform float steps_per_pixel;
 uniform vec4 color;  // a is the strength of a tint
 uniform int height;  // of the target, counted from the bottom: with origin_upper_left some drivers are off by one row
 out vec4 picture;
@@ -50,7 +53,7 @@ void main() {
     ivec2 drawn = ivec2(gl_FragCoord.xy);
     ivec2 place = min(ivec2(drawn.x, height - 1 - drawn.y), ivec2(FRAME_W, FRAME_H) - 1), at = mirrored(place);
     vec3 pixel = frame_at(at);
-    float person = shaped(mask_over(at, pixel, true)), alpha = 1.0;
+    float person = person_at(at, pixel, true), alpha = 1.0;
 #if EFFECT == 3
     vec3 behind = blurred_at(at, pixel);
 #elif EFFECT == 1
@@ -58,8 +61,15 @@ void main() {
 #elif EFFECT == 2
     vec3 behind = color.rgb;
 #elif EFFECT == 7
-    ivec2 square = place / CHECKER_SIDE;
-    vec3 behind = vec3((square.x + square.y) % 2 == 0 ? 0.8 : 0.6);
+    vec3 behind = checkered(place);
+#endif
+#if UNMIXED
+    float own = person;
+#if EDGED
+    own = max(own, shaped(mask_over(at, pixel, true)));
+#endif
+    vec3 difference = texelFetch(apart, ivec2((vec2(at) + 0.5) * steps_per_pixel), 0).rgb;
+    pixel = clamp(pixel + (1.0 - own) * difference, 0.0, 1.0);
 #endif
 #if WRAPS
     vec4 near = spread(light, light_factor, at);

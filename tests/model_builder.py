@@ -86,6 +86,7 @@ class ModelBuilder:
     ops: list[_Op] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    metadata: bytes | None = None  # TFLITE_METADATA
     further: list["ModelBuilder"] = field(default_factory=list)  # further subgraphs, from 1 on
 
     def tensor(
@@ -145,7 +146,8 @@ class ModelBuilder:
         """The .tflite file."""
         builder, parts = flatbuffers.Builder(1024), (self, *self.further)
         datas = [tensor.data for part in parts for tensor in part.tensors if tensor.data is not None]
-        buffers = tables(builder, [_buffer(builder, data) for data in (b"", *datas)])
+        buffers = tables(builder, [_buffer(builder, data) for data in (b"", *datas, *filter(None, [self.metadata]))])
+        about = tables(builder, [_metadata(builder, 1 + len(datas))]) if self.metadata else None
         numbers = iter(range(1, len(datas) + 1))
         names = list(dict.fromkeys(op.name for part in parts for op in part.ops))
         subgraphs = tables(builder, [part.subgraph(builder, numbers, names) for part in parts])
@@ -155,6 +157,8 @@ class ModelBuilder:
         tflite.ModelAddOperatorCodes(builder, codes)
         tflite.ModelAddSubgraphs(builder, subgraphs)
         tflite.ModelAddBuffers(builder, buffers)
+        if about is not None:
+            tflite.ModelAddMetadata(builder, about)
         builder.Finish(tflite.ModelEnd(builder), b"TFL3")
         return bytes(builder.Output())
 
@@ -172,6 +176,15 @@ class ModelBuilder:
         tflite.SubGraphAddOutputs(builder, outputs)
         tflite.SubGraphAddOperators(builder, operators)
         return int(tflite.SubGraphEnd(builder))
+
+
+def _metadata(builder: Any, buffer: int) -> int:
+    """An entry that names a buffer."""
+    name = builder.CreateString("TFLITE_METADATA")
+    tflite.MetadataStart(builder)
+    tflite.MetadataAddName(builder, name)
+    tflite.MetadataAddBuffer(builder, buffer)
+    return int(tflite.MetadataEnd(builder))
 
 
 def tables(builder: Any, offsets: Sequence[int]) -> int:

@@ -7,6 +7,8 @@ from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import cover
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.looks import ChosenLook
+from texelflow.app.frame.mask_edge import edged
+from texelflow.app.frame.network_output import ClassScores, PictureOutput
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.resample import MaskLayout
@@ -56,7 +58,7 @@ def smooth_rows(cells: Doubles, weights: Doubles) -> Doubles:
     return sum((weight * padded[i : i + len(cells)] for i, weight in enumerate(weights)), np.zeros_like(cells))
 
 
-def interpolate_rows(cells: Doubles, factor: int, count: int) -> Doubles:
+def interpolate_rows(cells: Doubles, factor: float, count: int) -> Doubles:
     at = (np.arange(count) + 0.5) / factor - 0.5
     first = np.floor(at).astype(int)
     part = (at - first)[:, None, None]
@@ -87,6 +89,31 @@ def blurred(frame: Doubles, person: Doubles, radius: float) -> Doubles:
     return np.asarray((sums[..., :3] + tiny * frame) / (sums[..., 3:] + tiny))
 
 
+def own_colours(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
+    """The person's own colours in a frame (H, W, 3), as app/frame/foreground.py defines them; masks are (H, W, 1)."""
+    height, width, _ = frame.shape
+    side, step = (max(1, round(height / count)) for count in (60, 120))
+    middle = [np.minimum(np.arange(-(-extent // side)) * side + side // 2, extent - 1) for extent in (height, width)]
+    colours, shares = (np.rint(values[np.ix_(*middle)]) for values in (frame, 255 * person))
+
+    def around(weights: Doubles) -> tuple[Doubles, Doubles]:
+        """The weighted mean colour of 3 x 3 cells, and the mean weight."""
+        padded = np.pad(np.concatenate([weights * colours, weights], -1), ((1, 1), (1, 1), (0, 0)), "edge")
+        rows, columns = weights.shape[:2]
+        sums = sum(
+            (2 - abs(y - 1)) * (2 - abs(x - 1)) / 16 * padded[y : y + rows, x : x + columns]
+            for y, x in np.ndindex(3, 3)
+        )
+        return sums[..., :3] / (sums[..., 3:] + 1e-9), sums[..., 3:]
+
+    (front, most), (back, rest) = around((shares / 255) ** 2), around((1 - shares / 255) ** 2)
+    apart = (front - back) * most * rest / (most * rest + 0.0004)
+    counts = [-(-extent // step) for extent in (height, width)]
+    steps = interpolate_rows(interpolate_rows(apart, side / step, counts[0]).swapaxes(0, 1), side / step, counts[1])
+    places = np.ix_(*(np.arange(extent) // step for extent in (height, width)))
+    return np.clip(frame + (1 - np.maximum(person, drawn)) * steps.swapaxes(0, 1)[places], 0, 255)
+
+
 def checkered(size: ImageSize) -> Doubles:
     """Squares of two greys."""
     squares = np.add.outer(np.arange(size[1]) // 16, np.arange(size[0]) // 16) % 2
@@ -96,8 +123,8 @@ def checkered(size: ImageSize) -> Doubles:
 def picture_of(look: Look, rgba: Image, mask: Floats) -> Doubles:
     """What a look makes of a frame (H, W, 4) with a mask of its size: (H, W, 4) from 0 to 255."""
     frame, height, width = rgba[..., :3].astype(np.float64), *mask.shape
-    curved = (mask[..., None].astype(np.float64) - look.threshold) / max(look.softness, 1 / 256) + 0.5
-    person = np.clip(curved, 0, 1) ** look.gamma
+    curved = np.clip(mask[..., None].astype(np.float64) - look.threshold + 0.5, 0, 1) ** look.gamma
+    person = edged(curved[..., 0], look.grow, look.feather)[..., None].astype(np.float64) if look.edges_mask else curved
     turn = slice(None, None, -1 if look.mirror else 1)
     color: Doubles = np.broadcast_to(np.array(look.color, np.float64) * 255, frame.shape)
     behind = {
@@ -107,14 +134,15 @@ def picture_of(look: Look, rgba: Image, mask: Floats) -> Doubles:
     }
     if look.effect == "blur":
         behind["blur"] = blurred(frame, person, look.radius or max(4, 0.05 * height))
-    lit = frame
+    own = own_colours(frame, curved, person)
+    lit = own
     if look.light_wrap and look.effect in ("replace", "color", "blur"):
         seen = frame if look.effect == "blur" else behind[look.effect]
         light = spread(seen, person, max(4, 0.04 * height), most_taps=2)
-        lit = frame + look.light_wrap * np.maximum(light[..., :3] - light[..., 3:] * frame, 0)
+        lit = own + look.light_wrap * np.maximum(light[..., :3] - light[..., 3:] * own, 0)
     colours = {
         "tint": frame + person * 0.5 * (color - frame),
-        "cutout": frame,
+        "cutout": own,
         "none": frame,
         "mask": 255 * np.repeat(person, 3, -1),
     }
@@ -136,6 +164,8 @@ class Bench:
         self.layout = MaskLayout((mask.shape[1], mask.shape[0]), stride=1)
         self._buffer = context.mgl.buffer(mask.tobytes())
         self.mask = BufferRange(self._buffer.glo, 0, mask.nbytes)
+        self.picture: PictureOutput | None = None
+        self.classes: ClassScores | None = None
 
     def read(self, target: OffscreenTarget) -> Image:
         """The picture in a target, (H, W, 4), its top row first."""

@@ -22,7 +22,7 @@ from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.stats import summarize
 from ..media.frames import clip_frames, parse_frame_size, read_frames
 from ..models.catalogue import model_path
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.loading import FrameModel, load_frame_model
 from ..picture.convert import Rgba
 from ..picture.picture import rgba_format, rgba_picture
 from ..picture.preprocess import ImageSize
@@ -54,7 +54,7 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
     frames = _frames(options)
     size = (frames[0].shape[1], frames[0].shape[0])
     with console.download() as progress:
-        model = load_segmentation(options.model, progress=progress)
+        model = load_frame_model(options.model, progress=progress)
     with _job(options, model, size, console) as make:
         start = perf_counter()
         job = make()
@@ -107,7 +107,7 @@ def _files_of(options: FrameBench) -> Files:
 
 
 @contextlib.contextmanager
-def _job(options: FrameBench, model: SegmentationModel, size: ImageSize, console: Console) -> Iterator[Any]:
+def _job(options: FrameBench, model: FrameModel, size: ImageSize, console: Console) -> Iterator[Any]:
     """What makes the job, called when the context is open and the clock runs."""
     if options.backend == "cpu":
         yield lambda: CpuFrameJob(model, rgba_format(size))
@@ -153,7 +153,7 @@ def _means(job: FrameJob, frames: Sequence[Rgba], masks: Path | None) -> list[fl
     return means
 
 
-def _mean_error(model: SegmentationModel, size: ImageSize, frames: Sequence[Rgba], means: Sequence[float]) -> float:
+def _mean_error(model: FrameModel, size: ImageSize, frames: Sequence[Rgba], means: Sequence[float]) -> float:
     """How far the mean of any frame's mask is from the CPU path's."""
     path = CpuPath(model, rgba_format(size))
     expected = [float(path.run(rgba_picture(np.array(frame))).mean(dtype=np.float64)) for frame in frames]

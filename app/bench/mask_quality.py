@@ -9,12 +9,14 @@
                   mean square difference, of whole frames from -2 to 4, and between them of the parabola through the
                   least one and its neighbours, on pictures of a quarter of the side; 0 where nothing moves
 
-All frames count, those without a person as well: a network is right there if it sees nothing.
+All frames count, those without a person as well: a network is right there if it sees nothing. A truth may say where
+nothing is judged (what a person holds, others in the background): pixels and outlines there do not count.
 """
 
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import cv2
 import numpy as np
@@ -29,16 +31,32 @@ _SHRUNK = 4
 _EARLIEST, _LATEST = -2, 4  # lags that are tried
 _STILL = 1e-6  # of the squares: a smaller difference is not significant
 _Bits = npt.NDArray[np.uint8]
+_Bools = npt.NDArray[np.bool_]
 
 
 class Truth:
-    """One frame's true matte (h, w), and what is derived from it."""
+    """One frame's true matte (h, w), where it is judged, and what is derived from both."""
 
-    def __init__(self, matte: Floats) -> None:
+    def __init__(self, matte: Floats, ignored: _Bools | None = None) -> None:
         self.matte = matte
-        self.outline = outline(matte)
-        self.near = _dilated(self.outline, TOLERANCE)
-        self.band = _dilated(self.outline, BAND).astype(bool)
+        self.ignored = ignored if ignored is not None and ignored.any() else None
+        whole = outline(matte)
+        self.outline = self.only_judged(whole)
+        self.near = _dilated(whole, TOLERANCE)
+        self.band = self.only_judged(_dilated(whole, BAND)).astype(bool)
+
+    def only_judged(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The same (h, w), 0 where nothing is judged."""
+        return values if self.ignored is None else np.where(self.ignored, values.dtype.type(0), values)
+
+    def completed(self, mask: Floats) -> Floats:
+        """A mask that is right where nothing is judged."""
+        return mask if self.ignored is None else np.where(self.ignored, self.matte, mask)
+
+    @cached_property
+    def judged_pixels(self) -> int:
+        """How many are judged."""
+        return self.matte.size - (0 if self.ignored is None else int(np.count_nonzero(self.ignored)))
 
     @cached_property
     def small(self) -> Floats:
@@ -71,13 +89,13 @@ class MaskScorer:
 
     def add(self, mask: Floats, truth: Truth) -> None:
         """The mask (h, w) of the next frame."""
-        error = mask - truth.matte
-        apart = np.abs(error)
-        change = 0.0 if self._error is None else float(np.abs(error - self._error).mean())
+        error = truth.only_judged(mask - truth.matte)
+        apart, judged = np.abs(error), max(truth.judged_pixels, 1)
+        change = 0.0 if self._error is None else float(np.abs(truth.only_judged(error - self._error)).sum()) / judged
         in_band = apart[truth.band]
-        self._sums += (f_score(mask, truth), apart.mean(), in_band.sum(), in_band.size, change)
+        self._sums += (f_score(mask, truth), apart.sum() / judged, in_band.sum(), in_band.size, change)
         self._frames, self._error = self._frames + 1, error
-        self._masks.append(_shrunk(mask))
+        self._masks.append(_shrunk(truth.completed(mask)))
         self._mattes.append(truth.small)
         if len(self._mattes) == self._mattes.maxlen:
             self._squares += [float(np.square(self._masks[0] - matte).mean()) for matte in reversed(self._mattes)]
@@ -102,12 +120,13 @@ def outline(mask: Floats) -> _Bits:
 
 def f_score(mask: Floats, truth: Truth) -> float:
     """Of the mask's outline against the true one."""
-    found = outline(mask)
+    whole = outline(mask)
+    found = truth.only_judged(whole)
     count, wanted = int(found.sum()), int(truth.outline.sum())
     if not count or not wanted:
         return float(count == wanted)
     precision = int((found & truth.near).sum()) / count
-    recall = int((truth.outline & _dilated(found, TOLERANCE)).sum()) / wanted
+    recall = int((truth.outline & _dilated(whole, TOLERANCE)).sum()) / wanted
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 

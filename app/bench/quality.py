@@ -10,44 +10,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from statistics import median
-from time import perf_counter
-from types import MappingProxyType
 from typing import Any
 
 import cv2
 import numpy as np
 
 from texelflow.assets import make_clip
-from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 from texelflow.gpu_delegate.layout import Precision
 
 from ..console import Console
 from ..files import Files, Read, settle
-from ..frame.canvas import Canvas
 from ..frame.compute import open_compute
-from ..frame.looks import ChosenLook
-from ..frame.readback import ReadbackRing
-from ..frame.refine import MOST_DELAY, Refinement, Refiner
-from ..frame.render import Look
+from ..frame.refine import MOST_DELAY
 from ..frame.segmenter import FrameSegmenter, make_segmenter
-from ..frame.targets import OffscreenTarget
-from ..media.sources import FileSource, Position, VideoFrame
+from ..media.sources import FileSource, Position
 from ..models.catalogue import model_path
 from ..models.loading import load_segmentation
-from ..picture.preprocess import Floats, ImageSize
+from ..picture.preprocess import Floats, ImageSize, Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE, MaskScorer, Truth
+from .mask_ways import STEPS, MaskWay
 
-STEPS: Mapping[str, Refinement | None] = MappingProxyType(
-    {
-        "raw, bilinear": None,
-        "smooth": Refinement(edges=False),
-        "edges": Refinement(smooth=0),
-        "both": Refinement(),
-        "both, delayed": Refinement(delay=MOST_DELAY),
-    }
-)
 PERFECT = "true mattes on the grid"
 
 
@@ -62,6 +45,7 @@ class QualityBench:
     last: Position | None = None
     backend: str = "gl"
     precision: Precision = "fp32"
+    preprocessing: Preprocessing = "auto"
 
 
 def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
@@ -77,90 +61,51 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         matte_of(0)  # raises before anything is compiled
         compute = stack.enter_context(open_compute(options.backend, True, console))
         kept = MOST_DELAY + 1
-        segmenter = make_segmenter(compute, model, source.format, "stretch", console, options.precision, kept)
+        segmenter = make_segmenter(
+            compute, model, source.format, "stretch", console, options.precision, kept, options.preprocessing
+        )
         stack.callback(segmenter.release)
         assert compute.context is not None, "a picture is needed"
-        ways = [_Way(compute.context, segmenter, refinement) for refinement in STEPS.values()]
+        ways = [MaskWay(compute.context, segmenter, refinement) for refinement in STEPS.values()]
         for way in ways:
             stack.callback(way.release)
-        perfect = _run(source, segmenter, ways, matte_of, console)
+        scorers = [MaskScorer() for _ in (*ways, PERFECT)]
+        _run(source, segmenter, list(zip(ways, scorers[:-1], strict=True)), scorers[-1], matte_of, console)
         return {
             "model": model.name,
             "renderer": compute.renderer,
             "precision": options.precision,
+            "preprocessing": options.preprocessing,
             "clip": source.info.path,
             "size": list(size),
             "threshold": THRESHOLD,
             "tolerance_pixels": TOLERANCE,
             "band_pixels": BAND,
-            "steps": _steps(ways, perfect),
+            "steps": _steps(scorers, [*(way.refine_ms for way in ways), 0.0]),
         }
-
-
-class _Way:
-    """One way from the network's output to masks of the frame, and their scorer."""
-
-    def __init__(self, context: Context, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
-        self._context = context
-        self.target = OffscreenTarget(context, segmenter.frame.format.upright_size)
-        self._refiner = None if refinement is None else Refiner(context, segmenter, "stretch", refinement)
-        self._canvas = Canvas(
-            context, segmenter, self.target, "stretch", ChosenLook(Look("mask")), refiner=self._refiner
-        )
-        width, height = self.target.size
-        self._ring = ReadbackRing[int](context, width * height * 4)
-        self._judged = -1
-        self.scorer, self.times_ms = MaskScorer(), list[float]()
-
-    def run(self, frame: VideoFrame, number: int, truths: Sequence[Truth]) -> None:
-        """Judge the mask of frame `number` or, delayed, of one before it; truths are the newest first."""
-        age = 0
-        if self._refiner:
-            self._context.gl.glFinish()
-            start = perf_counter()
-            self._refiner.run()
-            self._context.gl.glFinish()
-            self.times_ms.append((perf_counter() - start) * 1e3)
-            age = self._refiner.age
-        if number - age > self._judged:
-            self._judged = number - age
-            self.scorer.add(self._mask(frame), truths[age])
-
-    def _mask(self, frame: VideoFrame) -> Floats:
-        self._canvas.stage.run(frame)
-        width, height = self.target.size
-        self._ring.request_picture(0, self.target.framebuffer, self.target.size)
-        ((_, data),) = self._ring.drain()
-        return np.asarray(data.reshape(height, width, 4)[..., 0] / np.float32(255), np.float32)
-
-    def release(self) -> None:
-        self._ring.release()
-        self._canvas.release()
-        if self._refiner:
-            self._refiner.release()
-        self.target.release()
 
 
 def _run(
     source: FileSource,
     segmenter: FrameSegmenter,
-    ways: Sequence[_Way],
+    ways: Sequence[tuple[MaskWay, MaskScorer]],
+    perfect: MaskScorer,
     matte_of: Callable[[int], Floats],
     console: Console,
-) -> MaskScorer:
-    """All frames through all ways, side by side, and true mattes on the network's grid, with a scorer of their own."""
+) -> None:
+    """All frames through all ways, side by side, each with its scorer, and true mattes on the network's grid."""
     truths: list[Truth] = []
-    perfect = MaskScorer()
     with console.frames("judging") as report:
         for number, frame in enumerate(source):
             truths = [Truth(matte_of(frame.index)), *truths[:MOST_DELAY]]
             perfect.add(_on_grid(truths[0].matte, segmenter.layout.size), truths[0])
             for stage in segmenter.stages:
                 stage.run(frame)
-            for way in ways:
-                way.run(frame, number, truths)
+            for way, scorer in ways:
+                age = way.refine()
+                if age is not None:
+                    scorer.add(way.mask(frame), truths[age])
             report(number + 1, source.info.frame_count or 0)
-    return perfect
 
 
 def _on_grid(matte: Floats, grid: ImageSize) -> Floats:
@@ -170,13 +115,12 @@ def _on_grid(matte: Floats, grid: ImageSize) -> Floats:
     return np.asarray(cv2.resize(reduced, size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
-def _steps(ways: Sequence[_Way], perfect: MaskScorer) -> list[dict[str, Any]]:
+def _steps(scorers: Sequence[MaskScorer], times_ms: Sequence[float]) -> list[dict[str, Any]]:
     """The figures of each way, by name. Raises MediaError for a clip that is too short."""
     try:
-        found = [scorer.quality() for scorer in (*(way.scorer for way in ways), perfect)]
+        found = [scorer.quality() for scorer in scorers]
     except ValueError as error:
         raise MediaError(f"{error}; give a longer clip") from None
-    times_ms = [median(way.times_ms) if way.times_ms else 0.0 for way in ways]
     return [
         {
             "name": name,
@@ -184,7 +128,7 @@ def _steps(ways: Sequence[_Way], perfect: MaskScorer) -> list[dict[str, Any]]:
             "flicker_of_raw": round(quality.flicker / found[0].flicker, 3) if found[0].flicker else None,
             "refine_ms": round(time_ms, 3),
         }
-        for name, quality, time_ms in zip((*STEPS, PERFECT), found, (*times_ms, 0.0), strict=True)
+        for name, quality, time_ms in zip((*STEPS, PERFECT), found, times_ms, strict=True)
     ]
 
 

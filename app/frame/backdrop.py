@@ -4,8 +4,6 @@ A recording plays at its own pace, by the time that passes between frames: where
 pictures are the same in every run.
 """
 
-from contextlib import ExitStack
-from importlib import resources
 from pathlib import Path
 
 from texelflow.gpu_delegate import opengl
@@ -14,13 +12,12 @@ from texelflow.gpu_delegate.errors import TexelflowError
 
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import ImageSize, sampling
+from .background import background_file
 from .drawing import FRAME_SAMPLERS, Drawing
 from .moving_background import BackgroundFeed
 from .resample import axis_defines
 from .targets import OffscreenTarget
 from .upload import FrameTextures
-
-DEFAULT_BACKGROUND = "background.jpg"  # among the assets
 
 _MOST_STEP_MS = 1000.0  # by which a background advances in one frame
 _MOST_TAPS = 4
@@ -41,7 +38,6 @@ class Backdrop:
         self._target: OffscreenTarget | None = None
         self._cover: _Cover | None = None
         self._chosen = background
-        self._files = ExitStack()  # the assets, where they had to be unpacked
         self._feed: BackgroundFeed | None = None
         self._coming: BackgroundFeed | None = None
         self._time_ms = 0.0  # since the background began
@@ -59,7 +55,7 @@ class Backdrop:
         if self._coming:
             self._coming.close()
         self.message, self._chosen = "", background
-        self._coming = BackgroundFeed(background or self._default(), self.size)
+        self._coming = BackgroundFeed(background or background_file(""), self.size)
 
     def update(self, time_ms: float) -> None:
         """Show what is due in the frame of a time. By default it is a picture of the package."""
@@ -71,7 +67,7 @@ class Backdrop:
         if self._feed:
             self._go_on(self._feed)
         if self._target is None:
-            self._show_at_once(self._default())
+            self._show_at_once(background_file(""))
 
     def show(self, picture: Picture) -> None:
         """Put a picture there, cut to cover the frame. Raises DeviceError if it is too large."""
@@ -98,10 +94,6 @@ class Backdrop:
         for part in (self._cover, self._target):
             if part:
                 part.release()
-        self._files.close()
-
-    def _default(self) -> Path:
-        return self._files.enter_context(resources.as_file(resources.files("texelflow.assets") / DEFAULT_BACKGROUND))
 
     def _show_at_once(self, background: Path) -> None:
         self._feed = BackgroundFeed(background, self.size)

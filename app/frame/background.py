@@ -1,5 +1,6 @@
 """An image file goes in, RGBA bytes of the frame's size come out: the background that is put behind the person."""
 
+from importlib import resources
 from pathlib import Path
 
 import cv2
@@ -11,8 +12,16 @@ from texelflow.gpu_delegate.errors import MediaError
 from ..media.image_file import image_kind, read_image_file
 from ..picture.convert import ToRgba
 from ..picture.preprocess import ImageSize
+from .colour_names import meant_colour
+from .effects import BUILT_IN_BACKGROUNDS, DEFAULT_BACKGROUND
 
 Image = npt.NDArray[np.uint8]
+
+
+def background_file(setting: str) -> Path:
+    """The file of a background as a setting names it: by a built-in picture's name, '' for the default, or a path."""
+    file = BUILT_IN_BACKGROUNDS.get(setting or DEFAULT_BACKGROUND)
+    return Path(str(resources.files("texelflow.assets") / file)) if file else Path(setting)
 
 
 def is_image(path: Path) -> bool:
@@ -21,6 +30,8 @@ def is_image(path: Path) -> bool:
         if path.exists() and not path.is_file():  # a pipe or a device may never end
             raise MediaError(f"cannot read background {path}: not a regular file; use an image or a recording")
         return image_kind(path) == "picture"
+    except FileNotFoundError as error:
+        raise MediaError(f"cannot read background {path}: {error.strerror}{meant_colour(str(path))}") from None
     except OSError as error:
         raise MediaError(f"cannot read background {path}: {error.strerror}") from None
 

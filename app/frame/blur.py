@@ -31,9 +31,9 @@ from texelflow.gpu_delegate.context import Context
 from ..picture.preprocess import ImageSize
 from .drawing import Drawing
 from .effects import LEAST_RADIUS, MOST_RADIUS
-from .targets import OffscreenTarget
+from .targets import OffscreenTarget, SampleKind
 
-_LEAST_FACTOR = 3
+_LEAST_FACTOR = 3  # of pictures
 _CELLS = 2.0  # the least standard deviation in cells: below, interpolating between cells shows
 _MOST_REACH = 8  # cells to either side: three standard deviations, of which none is 8 / 3 cells
 _ROWS, _COLUMNS = (1, 0), (0, 1)
@@ -51,8 +51,17 @@ class Gaussian:
 def gaussian(radius: float) -> Gaussian:
     """For a radius in pixels, at least LEAST_RADIUS and at most MOST_RADIUS."""
     deviation = min(max(radius, LEAST_RADIUS), MOST_RADIUS) / 2
-    factor = max(_LEAST_FACTOR, int(deviation / _CELLS))
-    variance = (deviation / factor) ** 2 - 0.25  # less the blur by shrinking and interpolating
+    return _planned(deviation, max(_LEAST_FACTOR, int(deviation / _CELLS)))
+
+
+@lru_cache(maxsize=8)
+def feathering(width: float) -> Gaussian:
+    """For an edge of a mask, of so many pixels, more than 0: 4 standard deviations; in pixels as they are if it can."""
+    return _planned(width / 4, ceil(3 * width / 4 / _MOST_REACH))
+
+
+def _planned(deviation: float, factor: int) -> Gaussian:
+    variance = (deviation / factor) ** 2 - 0.25 * (factor > 1)  # less the blur by shrinking and interpolating
     reach = ceil(3 * variance**0.5)
     powers = [exp(-(distance**2) / (2 * variance)) for distance in range(reach + 1)]
     total = 2 * sum(powers) - powers[0]
@@ -62,17 +71,23 @@ def gaussian(radius: float) -> Gaussian:
 class Blur:
     """Blurs frames of one size; another radius takes no time and no memory."""
 
-    def __init__(self, context: Context, frame_size: ImageSize, unit: int) -> None:
+    def __init__(
+        self,
+        context: Context,
+        frame_size: ImageSize,
+        unit: int,
+        kind: SampleKind = "halves",
+        least_factor: int = _LEAST_FACTOR,
+    ) -> None:
         """`unit` is the texture unit of the result, and of what is on its way to it. Raises DeviceError."""
         self._gl, self._frame_size, self._unit = context.gl, frame_size, unit
-        largest = _cells(frame_size, _LEAST_FACTOR)
-        self._shrunk, self._smoothed = (OffscreenTarget(context, largest, "halves") for _ in range(2))
+        largest = cell_counts(frame_size, least_factor)
+        self._shrunk, self._smoothed = (OffscreenTarget(context, largest, kind) for _ in range(2))
         self._smooth = Drawing(context, "blur_smooth.frag", {"MOST_REACH": _MOST_REACH}, {"cells": unit}, "blur smooth")
 
-    def run(self, radius: float, shrink: Drawing) -> int:
-        """Blur what is bound and bind the result; the factor. `shrink` is blur_shrink.frag, in use, but for that."""
-        plan = gaussian(radius)
-        size = _cells(self._frame_size, plan.factor)
+    def run(self, plan: Gaussian, shrink: Drawing) -> int:
+        """Blur what is bound and bind the result; the factor. `shrink` makes the cells, in use, but for that."""
+        size = cell_counts(self._frame_size, plan.factor)
         shrink.set_ints("factor", plan.factor)
         shrink.draw(self._shrunk.framebuffer, size)
         self._smooth.use()
@@ -98,7 +113,7 @@ class Blur:
             part.release()
 
 
-def _cells(frame_size: ImageSize, factor: int) -> ImageSize:
-    """Columns and rows of cells."""
+def cell_counts(frame_size: ImageSize, factor: int) -> ImageSize:
+    """Columns and rows of cells of factor x factor pixels."""
     width, height = (-(-side // factor) for side in frame_size)
     return width, height

@@ -10,10 +10,11 @@ from ..picture.preprocess import Fit
 from .backdrop import Backdrop
 from .effects import Effect
 from .looks import ChosenLook
+from .output_drawing import OutputDrawing
 from .pipeline import Stage
 from .refine import Refiner
-from .render import Compositor, Look
-from .segmenter import DrawableMask
+from .render import Look
+from .segmenter import DrawableOutput
 from .targets import OffscreenTarget
 
 
@@ -23,7 +24,7 @@ class Canvas:
     def __init__(
         self,
         context: Context,
-        segmenter: DrawableMask,
+        segmenter: DrawableOutput,
         target: OffscreenTarget,
         fit: Fit,
         choice: ChosenLook,
@@ -36,11 +37,11 @@ class Canvas:
         Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
         """
         self.target = target
-        self._context, self._segmenter = context, segmenter
+        self._context = context
         frame = segmenter.frame
         self._backdrop = backdrop or Backdrop(context, frame.format.upright_size, choice.background)
         self._own_backdrop = None if backdrop else self._backdrop
-        self._compositor = Compositor(context, frame, segmenter.layout, fit, choice.look, self._backdrop, refiner)
+        self._drawing = OutputDrawing(context, segmenter, fit, choice.look, self._backdrop, refiner)
         self._drawn: dict[Effect, OffscreenTarget] = {}
         self._wide: OffscreenTarget | None = None
 
@@ -51,12 +52,17 @@ class Canvas:
 
     @property
     def look(self) -> Look:
-        """What the next pictures look like."""
-        return self._compositor.look
+        """What the next pictures look like; its effect is one that the network is able to have."""
+        return self._drawing.look
 
     @look.setter
     def look(self, look: Look) -> None:
-        self._compositor.look = look
+        self._drawing.look = look
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """Those that the network is able to have, its usual one first."""
+        return self._drawing.effects
 
     @property
     def message(self) -> str:
@@ -82,7 +88,7 @@ class Canvas:
         """
         if effect not in self._drawn:
             self._drawn[effect] = OffscreenTarget(self._context, self.target.size)
-        self._compositor.draw(self._segmenter.mask, self._drawn[effect], effect)
+        self._drawing.draw(self._drawn[effect], effect)
         return self._drawn[effect]
 
     def shown(self) -> OffscreenTarget:
@@ -97,7 +103,7 @@ class Canvas:
         width, height = result.size
         if self._wide is None:
             self._wide = OffscreenTarget(self._context, (2 * width, height))
-        self._compositor.draw(self._segmenter.mask, self._wide, "none", result.size)
+        self._drawing.draw(self._wide, "none", result.size)
         gl = self._context.gl
         gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, result.framebuffer)
         gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, self._wide.framebuffer)
@@ -109,10 +115,10 @@ class Canvas:
     def _draw(self, frame: VideoFrame) -> None:
         if self.look.effect == "replace":
             self._backdrop.update(frame.time_ms)
-        self._compositor.draw(self._segmenter.mask, self.target)
+        self._drawing.draw(self.target)
 
     def release(self) -> None:
         """Free all but the target, and a backdrop that was passed in."""
-        for part in (self._compositor, *self._drawn.values(), self._wide, self._own_backdrop):
+        for part in (self._drawing, *self._drawn.values(), self._wide, self._own_backdrop):
             if part:
                 part.release()

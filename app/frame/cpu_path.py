@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, its mask in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
+"""A frame in RAM goes in, its mask or picture in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
 
 The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a
 delegate that runs parts of a network on the GPU where that cannot run the whole.
@@ -18,10 +18,10 @@ from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.quantization import dequantized, quantized
 
-from ..models.loading import SegmentationModel
-from ..models.spec import ModelSpec
+from ..models.loading import FrameModel
+from ..models.spec import ModelSpec, PictureSpec
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats, Preprocessor
+from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor
 
 _REDIRECTION = threading.Lock()  # of the process's stderr, which there is one of
 
@@ -31,16 +31,17 @@ class CpuPath:
 
     def __init__(
         self,
-        model: SegmentationModel,
+        model: FrameModel,
         frame: PictureFormat,
         fit: Fit = "stretch",
         threads: int | None = None,
         delegate: Mapping[str, Any] | None = None,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """`delegate` is Reference's. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is
         not installed.
         """
-        self.model, self.fit = model, fit
+        self.model, self.fit, self._preprocessing = model, fit, preprocessing
         self.take(frame)
         with contextlib.nullcontext() if is_apart(model.graph) else _silence():
             self._reference = Reference(model.graph, threads, delegate=delegate)
@@ -52,25 +53,35 @@ class CpuPath:
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""
-        self._preprocessor = Preprocessor(frame, self.model.input_size, self.fit, self.model.spec.input_range)
+        self._preprocessor = Preprocessor(
+            frame, self.model.input_size, self.fit, self.model.spec.input_range, self._preprocessing
+        )
+
+    def begin_anew(self) -> None:
+        """The next picture has nothing to do with those before."""
+        self._preprocessor.begin_anew()
 
     def image_to_tensor(self, picture: Picture) -> Floats:
-        """The network's input (1, H, W, 3) for a picture."""
+        """The network's input (1, H, W, 3) for a picture, which comes after the one before it."""
         return self._preprocessor.image_to_tensor(picture)
 
     def network(self, tensor: Floats) -> Floats:
-        """The mask (H, W) on the network's own grid, 0 to 1, for its input tensor."""
+        """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
+        return meaning_of(self.output(tensor), self.model.spec)
+
+    def output(self, tensor: Floats) -> Floats:
+        """The network's output (1, H, W, C) for its input tensor."""
         graph = self.model.graph
         source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
         (output, *_) = self._reference.run(quantized(tensor, source))
-        return mask_of(dequantized(output, result), self.model.spec)
+        return dequantized(output, result)
 
     def mask_to_frame(self, mask: Floats) -> Floats:
-        """The mask (h, w) of the frame's size."""
+        """The mask (h, w), or the picture (h, w, 4), of the frame's size."""
         return self._preprocessor.mask_to_frame(mask)
 
     def run(self, picture: Picture) -> Floats:
-        """The frame job: a picture to the mask (h, w) of its upright size."""
+        """The frame job: a picture to the mask (h, w), or to the network's picture (h, w, 4), of its upright size."""
         return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
 
     def close(self) -> None:
@@ -95,6 +106,19 @@ def _silence() -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def meaning_of(output_bhwc: Float32Array, spec: ModelSpec | PictureSpec) -> Floats:
+    """The mask (H, W) or the picture (H, W, 4), 0 to 1, that a network's output (1, H, W, C) means."""
+    return picture_of_output(output_bhwc, spec) if isinstance(spec, PictureSpec) else mask_of(output_bhwc, spec)
+
+
+def picture_of_output(output_bhwc: Float32Array, spec: PictureSpec) -> Floats:
+    """The picture (H, W, 4), 0 to 1, of three channels or four (network_picture.py has the definition)."""
+    (low, high), values = spec.output_range, output_bhwc[0]
+    picture = np.ones((*values.shape[:2], 4), np.float32)
+    np.clip((values - np.float32(low)) * np.float32(1 / (high - low)), 0, 1, out=picture[..., : values.shape[2]])
+    return picture
 
 
 def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:

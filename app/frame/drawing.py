@@ -44,7 +44,7 @@ class Drawing:
             self._set(f"glUniform{len(values)}i", uniform, values)
 
     def set_floats(self, uniform: str, *values: float) -> None:
-        """The same for one, three or four floats."""
+        """The same for one to four floats."""
         if self._is_new(uniform, values):
             self._set(f"glUniform{len(values)}f", uniform, values)
 

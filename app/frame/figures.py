@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .pipeline import FrameRecord
+from .pipeline import DECODE, FrameRecord
 from .stats import TimeSummary, summarize, summarize_columns
 
 WINDOW = 120  # frames: some seconds of video, enough for a 99th percentile
 _REFRESH_NS = 300_000_000  # figures that change more often cannot be read
 _PAUSE_MS = 1000.0  # no frame for that long: playback was paused, which is not a frame time
 OVERLAY = "overlay"  # the stage whose time is the overlay's own cost
+SWAP = "swap"  # the stage that waits for the screen
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class FigureSummary:
     """The numbers of one moment. Rates are 0 and times empty until there is something to tell."""
 
     stages: tuple[StageFigures, ...] = ()
+    work: TimeSummary | None = None  # ms of all stages of a frame but decoding and the swap: on CPU or GPU, the longer
     frames_per_s: float = 0.0
     frame_ms: float = 0.0  # mean interval between frames
     dropped: int = 0
@@ -125,10 +127,11 @@ class Figures:
 
     def _renew(self, record: FrameRecord) -> None:
         frame_ms = sum(self.intervals_ms) / len(self.intervals_ms) if self.intervals_ms else 0.0
-        stages = self._stage_figures()
+        stages, work = self._stage_figures()
         overlay = next((stage.cpu.median_ms for stage in stages if stage.name == OVERLAY), None)
         self._summary = FigureSummary(
             stages,
+            work,
             1000 / frame_ms if frame_ms else 0.0,
             frame_ms,
             self._dropped,
@@ -143,10 +146,14 @@ class Figures:
         )
         self._renewed_ns, self._is_due = record.start_ns, False
 
-    def _stage_figures(self) -> tuple[StageFigures, ...]:
+    def _stage_figures(self) -> tuple[tuple[StageFigures, ...], TimeSummary]:
+        """Of each stage, and of the work of all together."""
         times_ms = self._times_ms[: self._count]
-        cpu, gpu = summarize_columns(times_ms[:, :, 0]), _summaries_of_known(times_ms[:, :, 1])
-        return tuple(StageFigures(*figures) for figures in zip(self._names, cpu, gpu, strict=True))
+        works = [name not in (DECODE, SWAP) for name in self._names]
+        work_ms = np.fmax(*times_ms[:, works].sum(axis=1).T)  # ignores what the GPU has not told
+        *cpu, work = summarize_columns(np.column_stack([times_ms[:, :, 0], work_ms]))
+        gpu = _summaries_of_known(times_ms[:, :, 1])
+        return tuple(StageFigures(*figures) for figures in zip(self._names, cpu, gpu, strict=True)), work
 
     def _process_percent(self, now_ns: int) -> float:
         used_s, before_s = self._cpu_s(), self._used_s

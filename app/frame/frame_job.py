@@ -1,4 +1,7 @@
-"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared."""
+"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared.
+
+Of a network that puts out a picture that comes out, with four channels.
+"""
 
 import contextlib
 from collections.abc import Mapping
@@ -11,13 +14,14 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import CompileProgress
 
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats, ImageSize
+from ..picture.preprocess import Fit, Floats, ImageSize, Preprocessing
 from .buffers import mask_buffer
 from .compute import Backend, delegate_options
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
+from .picture_job import GlPictureJob
 from .readback import frame_mask, read_buffer
 from .resample import MaskToFrame
 
@@ -31,7 +35,10 @@ class FrameJob(Protocol):
     note: str  # what of the network runs on the GPU, if only a part was to; else ""
 
     def run(self, picture: Picture) -> Floats:
-        """The mask (h, w) of a picture, of its upright size."""
+        """The mask (h, w), or the network's picture (h, w, 4), of a picture, of its upright size."""
+
+    def begin_anew(self) -> None:
+        """The next picture has nothing to do with those before."""
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on. Raises DeviceError; then everything is as it was."""
@@ -48,14 +55,16 @@ class CpuFrameJob:
 
     def __init__(
         self,
-        model: SegmentationModel,
+        model: FrameModel,
         frame: PictureFormat,
         fit: Fit = "stretch",
         delegate: Mapping[str, Any] | None = None,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """`delegate` is Reference's."""
-        path = CpuPath(model, frame, fit, delegate=delegate)
+        path = CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing)
         self.run, self.take, self.network, self.release = path.run, path.take, path.network, path.close
+        self.begin_anew = path.begin_anew
         found = path.delegation
         self.dispatches = found.dispatches if found else 0
         self.note = f"{model.name}: {found.line}" if found else ""
@@ -79,9 +88,14 @@ class GlFrameJob:
         precision: Precision = "fp32",
         fit: Fit = "stretch",
         compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
-        self._context = context
-        self._path = GlPath(context, model, frame, fit, progress, precision, compile_budget_s=compile_budget_s)
+        self._context, self._spec = context, model.spec
+        self._path = GlPath(
+            context, model, frame, fit, progress, precision,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+        )  # fmt: skip
+        self.begin_anew = self._path.begin_anew
         self._output = self._path.mask
         with contextlib.ExitStack() as stack:
             self._size, self._to_frame, self._mask = self._way_out(frame, stack)
@@ -99,7 +113,7 @@ class GlFrameJob:
         return size, to_frame, mask
 
     def take(self, frame: PictureFormat) -> None:
-        """The same network for pictures of another format: two shaders are compiled."""
+        """The same network for pictures of another format: two or three shaders are compiled."""
         with contextlib.ExitStack() as stack:
             made = self._way_out(frame, stack)
             self._path.take(frame)
@@ -121,7 +135,7 @@ class GlFrameJob:
         program, graph = self._path.program, self._path.model.graph
         program.write(graph.inputs[0], tensor)
         program.run()
-        return mask_of(program.read(graph.outputs[0]), self._path.model.spec)
+        return mask_of(program.read(graph.outputs[0]), self._spec)
 
     def release(self) -> None:
         self._to_frame.release()
@@ -131,15 +145,19 @@ class GlFrameJob:
 
 def frame_job(
     context: Context,
-    model: SegmentationModel,
+    model: FrameModel,
     frame: PictureFormat,
     progress: CompileProgress | None = None,
     precision: Precision = "fp32",
     fit: Fit = "stretch",
     compile_budget_s: float = COMPILE_BUDGET_S,
-) -> GlFrameJob | CpuFrameJob:
+    preprocessing: Preprocessing = "plain",
+) -> GlFrameJob | GlPictureJob | CpuFrameJob:
     """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
+    options = progress, precision, fit, compile_budget_s, preprocessing
     try:
-        return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s)
+        if isinstance(model, PictureModel):
+            return GlPictureJob(context, model, frame, *options)
+        return GlFrameJob(context, model, frame, *options)
     except UnsupportedError:
-        return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s))
+        return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s), preprocessing)

@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, its mask on the GPU comes out: upload, image_to_tensor and the network, nothing read back."""
+"""A frame in RAM goes in, its mask or picture on the GPU comes out: upload, image_to_tensor, network, nothing read."""
 
 import contextlib
 from collections.abc import Generator, Iterator
@@ -10,10 +10,11 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange, device_of
 
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel, PictureModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit
+from ..picture.preprocess import Fit, Preprocessing
 from .compute import Backend
+from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage
 from .resample import ImageToTensor, MaskLayout
 from .upload import FrameTextures
@@ -29,13 +30,14 @@ class GlPath:
     def __init__(
         self,
         context: Context,
-        model: SegmentationModel,
+        model: FrameModel,
         frame_format: PictureFormat,
         fit: Fit = "stretch",
         progress: CompileProgress | None = None,
         precision: Precision = "fp32",
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """Compiles the model; `progress` gets (shaders ready, shaders in all). `precision` is its tensors'.
 
@@ -43,7 +45,7 @@ class GlPath:
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
-        for done in self._made(context, model, frame_format, fit, precision, kept, compile_budget_s):
+        for done in self._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing):
             if progress:
                 progress(*done)
 
@@ -51,30 +53,32 @@ class GlPath:
     def in_steps(
         cls,
         context: Context,
-        model: SegmentationModel,
+        model: FrameModel,
         frame_format: PictureFormat,
         fit: Fit = "stretch",
         precision: Precision = "fp32",
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
     ) -> "Generator[tuple[int, int], None, GlPath]":
         """The same shader by shader, as Program.in_steps has it; `kept` is FrameTextures'."""
         path = cls.__new__(cls)
-        yield from path._made(context, model, frame_format, fit, precision, kept, compile_budget_s)
+        yield from path._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing)
         return path
 
     def _made(
         self,
         context: Context,
-        model: SegmentationModel,
+        model: FrameModel,
         frame_format: PictureFormat,
         fit: Fit,
         precision: Precision,
         kept: int,
         compile_budget_s: float,
+        preprocessing: Preprocessing,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
-        self.model, self.fit, self.precision = model, fit, precision
+        self.model, self.fit, self.precision, self._preprocessing = model, fit, precision, preprocessing
         compiled = compile_graph(  # may refuse, so it comes first
             model.graph, device_of(context), precision=precision, compile_budget_s=compile_budget_s
         )
@@ -90,12 +94,14 @@ class GlPath:
         """What lies ahead of the network, and is freed by the stack."""
         frame = FrameTextures(context, frame_format, choose_path(context, frame_format), kept)
         stack.callback(frame.release)
-        to_tensor = ImageToTensor(context, frame, self.model.input_size, self.fit, self.model.spec.input_range)
+        to_tensor = ImageToTensor(
+            context, frame, self.model.input_size, self.fit, self.model.spec.input_range, self._preprocessing
+        )
         stack.callback(to_tensor.release)
         return frame, to_tensor
 
     def take(self, frame_format: PictureFormat) -> None:
-        """Take pictures of another format from now on, with the same network: one shader is compiled.
+        """Take pictures of another format from now on, with the same network: a shader or two are compiled.
 
         Raises DeviceError as the constructor does; then everything is as it was.
         """
@@ -108,16 +114,34 @@ class GlPath:
 
     @property
     def mask(self) -> TensorRange:
-        """The network's output tensor, which holds the mask on the network's own grid."""
+        """The network's output tensor, which holds the mask, or its picture, on the network's own grid."""
         return self.program.output
 
     @property
     def layout(self) -> MaskLayout:
-        """How the mask lies in that tensor."""
+        """How the mask lies in that tensor. Raises ValueError for a network that puts out a picture."""
+        if isinstance(self.model, PictureModel):
+            raise ValueError(f"{self.model.name} puts out a picture")
         spec = self.model.spec
         activation: Any = spec.activation
         channels = self.program.output.shape.channels
         return MaskLayout(self.model.output_size, channels, spec.channel, self.program.output.stride, activation)
+
+    @property
+    def picture(self) -> PictureOutput | None:
+        """The picture in that tensor; None for a segmentation."""
+        if not isinstance(self.model, PictureModel):
+            return None
+        layout = PictureLayout(self.model.output_size, 4 if self.model.has_alpha else 3, self.model.spec.output_range)
+        return PictureOutput(layout, lambda: self.mask)
+
+    @property
+    def classes(self) -> ClassScores | None:
+        """The scores in that tensor; None where they are not for being shown."""
+        model = self.model
+        if isinstance(model, PictureModel) or not shows_classes(model.output_size, model.classes):
+            return None
+        return ClassScores(model.output_size, model.classes, model.spec.labels, lambda: self.mask)
 
     @property
     def dispatches(self) -> int:
@@ -137,6 +161,10 @@ class GlPath:
             Stage("image_to_tensor", lambda frame: self.image_to_tensor()),
             Stage("network", lambda frame: self.network()),
         )
+
+    def begin_anew(self) -> None:
+        """The next frame has nothing to do with those before."""
+        self._to_tensor.begin_anew()
 
     def upload(self, picture: Picture) -> None:
         """The picture into its textures."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from .colour_names import CSS_COLOURS
 from .effects import COLOUR
 from .render import Color, Look
 
@@ -16,9 +17,13 @@ class ChosenLook:
 
 
 def parse_color(text: str) -> Color | None:
-    """The colour that #rrggbb names, each part from 0 to 1; None for everything else."""
+    """The colour that #rrggbb or a name of CSS means, each part from 0 to 1; None for everything else.
+
+    A file that is called as a colour is is meant by ./red.
+    """
     found = COLOUR.fullmatch(text)
-    if found is None:
+    digits = found[1] if found else CSS_COLOURS.get(text.lower())
+    if digits is None:
         return None
-    red, green, blue = bytes.fromhex(found[1])
+    red, green, blue = bytes.fromhex(digits)
     return red / 255, green / 255, blue / 255

@@ -10,9 +10,11 @@ from texelflow.gpu_delegate.shader import ParameterValue
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop
-from .blur import Blur
+from .blur import Blur, gaussian
 from .drawing import FRAME_SAMPLERS, Drawing
 from .effects import EFFECTS, Effect
+from .foreground import Foreground
+from .mask_edge import MaskEdge
 from .refine import Refiner
 from .resample import BufferTexture, MaskLayout, all_inside, axis_defines
 from .targets import OffscreenTarget
@@ -24,8 +26,9 @@ _TINT_STRENGTH = 0.5
 _BLUR_RADIUS, _WRAP_RADIUS = 0.05, 0.04  # of the frame's height
 _BLUR_TAPS, _LIGHT_TAPS = 4, 2  # along a side of a cell
 _BEHIND: dict[Effect, int] = {"blur": 0, "replace": 1, "color": 2}  # blur_shrink.frag's numbers
-_LEAST_SOFTNESS = 1 / 256
+_PARTS_PERSON: tuple[Effect, ...] = ("replace", "color", "blur", "cutout", "checker")  # from what was behind
 _MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT, _COEFFICIENTS_UNIT = 3, 4, 5, 6, 7
+_EDGE_UNIT, _APART_UNIT = 8, 9
 _SAMPLERS = {
     **FRAME_SAMPLERS,
     "mask_tensor": _MASK_UNIT,
@@ -33,6 +36,8 @@ _SAMPLERS = {
     "blurred": _BLUR_UNIT,
     "light": _LIGHT_UNIT,
     "coefficients": _COEFFICIENTS_UNIT,
+    "edged": _EDGE_UNIT,
+    "apart": _APART_UNIT,
 }
 
 
@@ -40,8 +45,10 @@ _SAMPLERS = {
 class Look:
     """What the picture looks like.
 
-    The mask m is clamp((m - threshold) / softness + 0.5) ** gamma wherever it is used. mirror mirrors the frame,
-    not the background. side_by_side is for windows: the frame as it is, and beside it the result.
+    The mask m is clamp(m - threshold + 0.5) ** gamma wherever it is used, grown and feathered by pixels of the frame
+    (mask_edge.py). mirror mirrors the frame, not the background. side_by_side is for windows: the frame as it is, and
+    beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend whether
+    the names of classes stand beside them.
     """
 
     effect: Effect = "tint"
@@ -49,20 +56,33 @@ class Look:
     radius: float | None = None  # of blur, in pixels of the frame; None goes by its height
     light_wrap: float = 0.0  # from 0 to 1: strength of light of the new background on the person's edge
     threshold: float = 0.5
-    softness: float = 1.0
     gamma: float = 1.0
+    grow: float = 0.0
+    feather: float = 0.0
     mirror: bool = False
     side_by_side: bool = False
+    strength: float = 1.0
+    legend: bool = True
 
     @property
-    def shapes_mask(self) -> bool:
-        """Whether the mask becomes another one."""
-        return (self.threshold, self.softness, self.gamma) != (0.5, 1.0, 1.0)
+    def curves_mask(self) -> bool:
+        """Whether values of the mask become others."""
+        return (self.threshold, self.gamma) != (0.5, 1.0)
+
+    @property
+    def edges_mask(self) -> bool:
+        """Whether the mask gets another edge."""
+        return self.needs_mask and (self.grow != 0 or self.feather > 0)
 
     @property
     def wraps(self) -> bool:
         """Whether there is a light wrap: only from a new background."""
         return self.light_wrap > 0 and self.effect in _BEHIND
+
+    @property
+    def parts_person(self) -> bool:
+        """Whether something else is seen behind the person, so that pixels of the edge must not show the old one."""
+        return self.effect in _PARTS_PERSON
 
     @property
     def needs_mask(self) -> bool:
@@ -108,6 +128,9 @@ class Compositor:
         self._drawings: dict[tuple[object, ...], Drawing] = {}
         self._mask = BufferTexture(context, layout.stride)
         self._blurs: dict[int, Blur] = {}  # by texture unit
+        self._edge: MaskEdge | None = None
+        self._foreground: Foreground | None = None
+        self._edge_factor = 1  # pixels along a side of a cell of the mask with its edge
         self._picture(look)
 
     def draw(
@@ -120,11 +143,14 @@ class Compositor:
         look = replace(self.look, effect=effect or self.look.effect)
         size = size or target.size
         self._bind(tensor, look)
+        self._edge_factor = self._edged(look) if look.edges_mask else 1
+        steps_per_pixel = self._compared(look) if look.parts_person else 1.0
         factor = self._blurred(look) if look.effect == "blur" else 1
         light_factor = self._light(look) if look.wraps else 1
         drawing = self._picture(look)
         drawing.set_ints("factor", factor)
         drawing.set_ints("light_factor", light_factor)
+        drawing.set_floats("steps_per_pixel", steps_per_pixel)
         drawing.set_floats("light_wrap", look.light_wrap)
         drawing.set_ints("height", size[1])
         drawing.draw(target.framebuffer, size)
@@ -142,6 +168,18 @@ class Compositor:
         if self._context.can_compute:
             self._context.gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
 
+    def _edged(self, look: Look) -> int:
+        """Give the mask its edge; the pixels along a side of a cell of it."""
+        self._edge = self._edge or MaskEdge(self._context, self.frame_size, _EDGE_UNIT)
+        return self._edge.run(
+            look.grow, look.feather, self._prepared("edge_mask.frag", replace(look, effect="mask", grow=0, feather=0))
+        )
+
+    def _compared(self, look: Look) -> float:
+        """See how far the colours of person and background are apart; the texels of that per pixel of the frame."""
+        self._foreground = self._foreground or Foreground(self._context, self.frame_size, _APART_UNIT)
+        return self._foreground.run(self._prepared("foreground_cells.frag", replace(look, grow=0, feather=0)))
+
     def _blurred(self, look: Look) -> int:
         """Blur the frame's background; the factor by which it is smaller than the frame."""
         return self._blur(_BLUR_UNIT, look.radius or _BLUR_RADIUS * self.frame_size[1], look, behind=0, taps=_BLUR_TAPS)
@@ -153,22 +191,25 @@ class Compositor:
     def _blur(self, unit: int, radius: float, look: Look, behind: int, taps: int) -> int:
         if unit not in self._blurs:
             self._blurs[unit] = Blur(self._context, self.frame_size, unit)
-        return self._blurs[unit].run(radius, self._prepared("blur_shrink.frag", look, BEHIND=behind, MOST_TAPS=taps))
+        return self._blurs[unit].run(
+            gaussian(radius), self._prepared("blur_shrink.frag", look, BEHIND=behind, MOST_TAPS=taps)
+        )
 
     def _picture(self, look: Look) -> Drawing:
-        return self._prepared("composite.frag", look, EFFECT=EFFECTS.index(look.effect), WRAPS=int(look.wraps))
+        number, parts = EFFECTS.index(look.effect), int(look.parts_person)
+        return self._prepared("composite.frag", look, EFFECT=number, WRAPS=int(look.wraps), UNMIXED=parts)
 
     def _prepared(self, shader: str, look: Look, **variant: int) -> Drawing:
         """A shader, compiled when it is first seen, in use and with the look in its uniforms, but for its own."""
-        variant["SHAPED"] = int(look.shapes_mask)
+        variant |= {"SHAPED": int(look.curves_mask), "EDGED": int(look.edges_mask)}
         key = (shader, *variant.items())
         if key not in self._drawings:
             label = " ".join(map(str, (shader.removesuffix(".frag"), *variant.values())))
             self._drawings[key] = Drawing(self._context, shader, {**self._defines, **variant}, _SAMPLERS, label)
         drawing = self._drawings[key]
         drawing.use()
-        softness = max(look.softness, _LEAST_SOFTNESS)
-        drawing.set_floats("curve", 1 / softness, 0.5 - look.threshold / softness, look.gamma)
+        drawing.set_floats("curve", 0.5 - look.threshold, look.gamma)
+        drawing.set_ints("edge_factor", self._edge_factor)
         drawing.set_ints("mirror", *((-1, self.frame_size[0]) if look.mirror else (0, 0)))
         drawing.set_floats("color", *look.color, _TINT_STRENGTH)
         return drawing
@@ -177,9 +218,9 @@ class Compositor:
         """Delete what was made here; frames, tensors, targets and the backdrop stay."""
         for drawing in self._drawings.values():
             drawing.release()
-        for blur in self._blurs.values():
-            blur.release()
-        self._mask.release()
+        for part in (*self._blurs.values(), self._edge, self._foreground, self._mask):
+            if part:
+                part.release()
 
     def __enter__(self) -> "Compositor":
         return self

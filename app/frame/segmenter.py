@@ -1,4 +1,4 @@
-"""A machine and a model go in; what makes masks of frames on it comes out, as stages.
+"""A machine and a model go in; what makes masks, or pictures, of frames on it comes out, as stages.
 
 GlPath keeps all on the GPU; CpuSegmenter has TensorFlow Lite run the network, on the CPU or, with a delegate, in parts
 on the GPU, and uploads frame and mask if there is OpenGL to draw with.
@@ -19,15 +19,17 @@ from texelflow.gpu_delegate.opengl import BufferRange, BufferSpan
 
 from ..console import Console
 from ..media.sources import VideoFrame
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel, PictureModel
 from ..picture.picture import PictureFormat
-from ..picture.preprocess import Fit, Floats
+from ..picture.preprocess import Fit, Floats, Preprocessing
 from .buffers import mask_buffer
 from .compute import Backend, ComputeBackend, delegate_options
-from .cpu_path import CpuPath
+from .cpu_path import CpuPath, meaning_of
 from .gl_path import GlPath
+from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage
 from .resample import MaskLayout
+from .scores import ScoresUpload
 from .upload import FrameTextures
 from .upload_path import choose_path
 
@@ -36,7 +38,7 @@ _WAIT_S = 0.001  # for a delegate, between two looks at what else there is to do
 
 
 class DrawableMask(Protocol):
-    """What a compositor needs: the frame's textures, and the mask in a buffer."""
+    """What a compositor of masks needs: the frame's textures, and the mask in a buffer."""
 
     @property
     def frame(self) -> FrameTextures: ...
@@ -46,8 +48,17 @@ class DrawableMask(Protocol):
     def layout(self) -> MaskLayout: ...
 
 
-class FrameSegmenter(DrawableMask, Protocol):
-    """What makes masks; the first four are there to be shown."""
+class DrawableOutput(DrawableMask, Protocol):
+    """What else there may be: a network's picture, in place of the mask, or the scores of several classes."""
+
+    @property
+    def picture(self) -> PictureOutput | None: ...
+    @property
+    def classes(self) -> ClassScores | None: ...
+
+
+class FrameSegmenter(DrawableOutput, Protocol):
+    """What makes masks or pictures; the first four are there to be shown."""
 
     @property
     def backend(self) -> Backend: ...
@@ -59,6 +70,7 @@ class FrameSegmenter(DrawableMask, Protocol):
     def uploaded_bytes(self) -> int: ...
     @property
     def stages(self) -> tuple[Stage, ...]: ...
+    def begin_anew(self) -> None: ...
     def release(self) -> None: ...
 
 
@@ -71,12 +83,16 @@ class CpuSegmenter:
         """`path` takes frames of that format; `precision` is the delegate's, if the path has one."""
         self._path, self._context = path, context
         self._textures = FrameTextures(context, frame, choose_path(context, frame), kept) if context else None
-        width, height = path.model.output_size
-        size_bytes = width * height * 4
+        model, (width, height) = path.model, path.model.output_size
+        shape = (height, width, 4) if isinstance(model, PictureModel) else (height, width)
+        self.mask_in_ram: Floats = np.zeros(shape, np.float32)  # or the network's picture
+        size_bytes = self.mask_in_ram.nbytes
         self._buffer = mask_buffer(context, (width, height), size_bytes, computed=False) if context else _NO_BUFFER
-        self.layout = MaskLayout(path.model.output_size, stride=1)
+        self.layout = MaskLayout(model.output_size, stride=1)
+        self.picture = _picture_of(model, self._buffer)
+        self._scores = ScoresUpload(context, model.output_size) if context else None
         self._tensor: Floats = np.zeros(0, np.float32)
-        self.mask_in_ram: Floats = np.zeros((height, width), np.float32)
+        self._output: Floats = np.zeros(0, np.float32)
         self._mask_bytes = 0
         delegation = path.delegation
         self.dispatches = delegation.dispatches if delegation else 0
@@ -93,18 +109,31 @@ class CpuSegmenter:
 
     @property
     def uploaded_bytes(self) -> int:
-        """Of frames and masks, so far."""
-        return self._mask_bytes + (self._textures.uploaded_bytes if self._textures else 0)
+        """Of frames, masks, pictures and scores, so far."""
+        scores = self._scores.uploaded_bytes if self._scores else 0
+        return scores + self._mask_bytes + (self._textures.uploaded_bytes if self._textures else 0)
 
     @property
     def mask(self) -> BufferSpan:
         return self._buffer
 
     @property
+    def classes(self) -> ClassScores | None:
+        """The scores of all classes, which go up when they are drawn; None where they are not for being shown."""
+        model, scores = self._path.model, self._scores
+        if scores is None or isinstance(model, PictureModel) or not shows_classes(model.output_size, model.classes):
+            return None
+        return ClassScores(model.output_size, model.classes, model.spec.labels, lambda: scores.shown(self._output))
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """The way of a frame to its mask, in RAM and, with a context, on the device."""
         way = (Stage("image_to_tensor", self._prepare), Stage("network", self._run))
         return (*way, Stage("upload", self._upload)) if self._context else way
+
+    def begin_anew(self) -> None:
+        """The next frame has nothing to do with those before."""
+        self._path.begin_anew()
 
     def frame_mask(self) -> Floats:
         """The last mask in the frame's size (h, w)."""
@@ -114,7 +143,8 @@ class CpuSegmenter:
         self._tensor = self._path.image_to_tensor(frame.picture)
 
     def _run(self, frame: VideoFrame) -> None:
-        self.mask_in_ram = np.ascontiguousarray(self._path.network(self._tensor))
+        self._output = self._path.output(self._tensor)
+        self.mask_in_ram = np.ascontiguousarray(meaning_of(self._output, self._path.model.spec))
 
     def _upload(self, frame: VideoFrame) -> None:
         assert self._context is not None
@@ -130,16 +160,27 @@ class CpuSegmenter:
         if self._context:
             self.frame.release()
             self._context.gl.delete("Buffers", self._buffer.buffer)
+        if self._scores:
+            self._scores.release()
+
+
+def _picture_of(model: FrameModel, buffer: BufferRange) -> PictureOutput | None:
+    """The network's picture, as it goes up: 0 to 1, with transparency in any case."""
+    if not isinstance(model, PictureModel):
+        return None
+    layout = PictureLayout(model.output_size, 4 if model.has_alpha else 3, (0.0, 1.0))
+    return PictureOutput(layout, lambda: buffer)
 
 
 def segmenter_in_steps(
     compute: ComputeBackend,
-    model: SegmentationModel,
+    model: FrameModel,
     frame: PictureFormat,
     fit: Fit,
     precision: Precision = "fp32",
     kept: int = 1,
     compile_budget_s: float = COMPILE_BUDGET_S,
+    preprocessing: Preprocessing = "auto",
 ) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
     """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
 
@@ -149,24 +190,31 @@ def segmenter_in_steps(
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        return CpuSegmenter(context, CpuPath(model, frame, fit), frame, kept=kept)
+        return CpuSegmenter(context, CpuPath(model, frame, fit, preprocessing=preprocessing), frame, kept=kept)
     try:
-        path: GlPath = yield from GlPath.in_steps(context, model, frame, fit, precision, kept, compile_budget_s)
+        path: GlPath = yield from GlPath.in_steps(
+            context, model, frame, fit, precision, kept, compile_budget_s, preprocessing
+        )
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
-    parts = yield from _in_parts(model, frame, fit, precision, compile_budget_s)
+    parts = yield from _in_parts(model, frame, fit, precision, compile_budget_s, preprocessing)
     return CpuSegmenter(context, parts, frame, precision, kept)
 
 
 def _in_parts(
-    model: SegmentationModel, frame: PictureFormat, fit: Fit, precision: Precision, compile_budget_s: float
+    model: FrameModel,
+    frame: PictureFormat,
+    fit: Fit,
+    precision: Precision,
+    compile_budget_s: float,
+    preprocessing: Preprocessing,
 ) -> Generator[tuple[int, int], None, CpuPath]:
     """The network in an interpreter with a delegate, which is made on a thread: frames may be drawn meanwhile."""
     options = delegate_options(precision, compile_budget_s)
     thread = ThreadPoolExecutor(1, "delegate")
     try:
-        made = thread.submit(CpuPath, model, frame, fit, delegate=options)
+        made = thread.submit(CpuPath, model, frame, fit, delegate=options, preprocessing=preprocessing)
         while not made.done():
             yield 0, 1
             wait([made], _WAIT_S)
@@ -177,15 +225,16 @@ def _in_parts(
 
 def make_segmenter(
     compute: ComputeBackend,
-    model: SegmentationModel,
+    model: FrameModel,
     frame: PictureFormat,
     fit: Fit,
     console: Console,
     precision: Precision = "fp32",
     kept: int = 1,
+    preprocessing: Preprocessing = "auto",
 ) -> GlPath | CpuSegmenter:
     """The same at once, with progress on the console, and the note."""
-    steps = segmenter_in_steps(compute, model, frame, fit, precision, kept)
+    steps = segmenter_in_steps(compute, model, frame, fit, precision, kept, preprocessing=preprocessing)
     with console.compilation() as progress:
         while True:
             try:

@@ -12,13 +12,18 @@ from texelflow.gpu_delegate.errors import DeviceError
 
 from ..picture.preprocess import ImageSize
 
-SampleKind = Literal["bytes", "halves", "floats", "codes"]
+SampleKind = Literal["bytes", "halves", "floats", "codes", "mask"]
 
-_SAMPLES: Mapping[SampleKind, str] = MappingProxyType({"bytes": "f1", "halves": "f2", "floats": "f4", "codes": "f1"})
+_SAMPLES: Mapping[SampleKind, str] = MappingProxyType(
+    {"bytes": "f1", "halves": "f2", "floats": "f4", "codes": "f1", "mask": "f2"}
+)
+_SINGLE: tuple[SampleKind, ...] = ("codes", "mask")  # of one channel
 
 
 class OffscreenTarget:
-    """A picture in the device's memory, RGBA8, 16F, 32F or codes, R8; row 0 is the bottom row, as in all framebuffers.
+    """A picture in the device's memory, RGBA8, 16F, 32F, or codes, R8, or a mask, R16F.
+
+    Row 0 is the bottom row, as in all framebuffers.
 
     It may be larger than the frame, for even sizes.
     """
@@ -32,7 +37,7 @@ class OffscreenTarget:
             raise DeviceError(f"{size[0]}x{size[1]} pixels are too many for {context.renderer}: {most}")
         self.size = size
         try:
-            self._texture = context.mgl.texture(size, 1 if kind == "codes" else 4, dtype=_SAMPLES[kind])
+            self._texture = context.mgl.texture(size, 1 if kind in _SINGLE else 4, dtype=_SAMPLES[kind])
             self._texture.repeat_x = self._texture.repeat_y = False
             self._framebuffer = context.mgl.framebuffer([self._texture])
         except moderngl.Error as error:

@@ -5,6 +5,7 @@ what is transparent has the colour that the file gives it. Deeper samples are re
 """
 
 import errno
+import math
 import os
 import stat
 from typing import Literal, cast
@@ -37,7 +38,7 @@ def image_kind(path: str | os.PathLike[str]) -> Literal["picture", "animation"] 
     return "animation" if is_animated_png(head) else "picture"
 
 
-def read_image_file(path: str | os.PathLike[str]) -> av.VideoFrame:
+def read_image_file(path: str | os.PathLike[str], most_pixels: int = MAX_PIXELS) -> av.VideoFrame:
     """The picture of a file: YUV as decoded where that is upright and opaque, else RGBA with alpha 255.
 
     Raises MediaError if the file is missing, no such picture, animated, damaged or too large.
@@ -51,15 +52,17 @@ def read_image_file(path: str | os.PathLike[str]) -> av.VideoFrame:
         raise MediaError(f"cannot read image '{name}': not a regular file; use a PNG, JPEG or WebP file")
     if len(data) > MOST_BYTES:
         raise MediaError(f"image '{name}' is too large: more than {MOST_BYTES >> 20} MB")
-    return decode_image(name, data)
+    return decode_image(name, data, most_pixels)
 
 
-def decode_image(name: str, data: bytes) -> av.VideoFrame:
+def decode_image(name: str, data: bytes, most_pixels: int = MAX_PIXELS) -> av.VideoFrame:
     """The picture of a file's bytes, as of read_image_file; `name` is for what is said. Raises MediaError."""
     header = read_header(data)
     if header is None:
         raise MediaError(f"'{name}' is not an image that can be read; use a PNG, JPEG or WebP file")
     check_picture_size(name, *header.size)
+    if math.prod(header.size) > most_pixels:
+        raise MediaError(f"image '{name}' is larger than {most_pixels >> 20} Mpx")
     if header.animated and header.kind == "webp":
         raise MediaError(f"'{name}' is an animated WebP, which is not supported; convert it to .webm")
     try:

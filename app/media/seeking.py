@@ -348,6 +348,11 @@ class SeekableSource:
             return None
         return max(0, bisect_right(known, pts) - 1)
 
+    def time_ms_of(self, index: int) -> float | None:
+        """When a frame of the file is to be shown; None while unknown, and where there is no such frame."""
+        known = self._pts()
+        return float((known[index] - self._first_pts) * self.info.time_base * 1000) if 0 <= index < len(known) else None
+
     def keyframe_before(self, index: int) -> int | None:
         """The last key frame up to a frame; None while unknown."""
         known, packet_times = self._pts(), self._index.packet_times

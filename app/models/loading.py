@@ -10,7 +10,7 @@ from ..picture.preprocess import ImageSize
 from .catalogue import CATALOGUE, Progress, resolve
 from .entries import SEGMENTATION, SEGMENTERS, ModelEntry
 from .metadata import read_metadata
-from .spec import ModelSpec, SpecOptions, decide_spec, input_size
+from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,47 @@ class SegmentationModel:
     input_size: ImageSize
     output_size: ImageSize
 
+    @property
+    def classes(self) -> int:
+        """How many its output has, a mask of each."""
+        return self.graph.tensors[self.graph.outputs[0]].shape[3]
+
+
+@dataclass(frozen=True)
+class PictureModel:
+    """A network from one picture to another one, of three channels or, with transparency, of four."""
+
+    name: str
+    graph: Graph = field(repr=False)
+    spec: PictureSpec
+    input_size: ImageSize
+    output_size: ImageSize
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether the picture has transparency."""
+        return self.graph.tensors[self.graph.outputs[0]].shape[3] == 4
+
+
+FrameModel = SegmentationModel | PictureModel  # what frames can be drawn with
+
 
 def load_segmentation(
     name_or_path: str, options: SpecOptions | None = None, progress: Progress | None = None
 ) -> SegmentationModel:
+    """As load_frame_model, for those who need masks: UsageError also for a network that puts out a picture."""
+    model = load_frame_model(name_or_path, options, progress)
+    if isinstance(model, PictureModel):
+        raise UsageError(
+            f"{model.name}: its output is a picture, not a mask; live, replay and check show it, "
+            "texelflow.Program runs it in Python"
+        )
+    return model
+
+
+def load_frame_model(
+    name_or_path: str, options: SpecOptions | None = None, progress: Progress | None = None
+) -> FrameModel:
     """The model behind a name of the catalogue (fetched if need be) or a path.
 
     `progress` gets (bytes, bytes in all) of a download.
@@ -66,13 +103,14 @@ def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, Mod
         raise CatalogueError(f"{shown}: cannot be read ({error.strerror}); check the file and its disk") from error
 
 
-def _interpret(
-    name: str, data: bytes, graph: Graph, options: SpecOptions, entry: ModelEntry | None
-) -> SegmentationModel:
+def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry: ModelEntry | None) -> FrameModel:
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise UnsupportedError(
-            f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs; a segmentation has one of each"
+            f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs; a network for frames has one of each"
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     spec = decide_spec(entry, read_metadata(data, name), options, result.shape)
-    return SegmentationModel(name, graph, spec, input_size(source.shape), (result.shape[2], result.shape[1]))
+    sizes = input_size(source.shape), (result.shape[2], result.shape[1])
+    if isinstance(spec, PictureSpec):
+        return PictureModel(name, graph, spec, *sizes)
+    return SegmentationModel(name, graph, spec, *sizes)

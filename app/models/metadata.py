@@ -1,4 +1,4 @@
-"""The bytes of a .tflite file go in; what its metadata says about input range, activation and classes comes out."""
+"""The bytes of a .tflite file go in; what its metadata says about its numbers, its classes and pictures comes out."""
 
 import io
 import math
@@ -24,6 +24,7 @@ _UNREADABLE_ARCHIVE = (
     *(KeyError, OSError, ValueError, RuntimeError, OverflowError),
 )
 _NORMALIZATION = 1  # of the union ProcessUnitOptions
+_IMAGE, _RGB = 2, 1  # of the union ContentProperties; of ColorSpaceType
 _AXIS_LABELS = (2, 4)  # of AssociatedFileType: labels of an axis' entries, or of values
 
 
@@ -36,6 +37,8 @@ class ModelMetadata:
     input_range: tuple[float, float] | None = None  # what 0 and 255 become
     activation: str | None = None  # what the output still needs: none, sigmoid or softmax
     labels: tuple[str, ...] = ()  # of the output's channels
+    is_picture: bool = False  # whether the output is an image of colours
+    output_range: tuple[float, float] | None = None  # what black and white are in the output
 
 
 def read_metadata(data: bytes, name: str = "model") -> ModelMetadata:
@@ -157,11 +160,43 @@ def _parse(metadata: _Table, data: bytes) -> ModelMetadata:
         None if first_input is None else _input_range(first_input),
         _activation(subgraph),
         () if first_output is None else _labels(first_output, data),
+        first_output is not None and _is_picture(first_output),
+        None if first_output is None else _output_range(first_output),
     )
+
+
+def _is_picture(tensor: _Table) -> bool:
+    """Whether the content is an image in RGB; masks call themselves grey ones (Content, ImageProperties)."""
+    content = tensor.table(3)
+    image = content.table(1) if content is not None and content.small(0) == _IMAGE else None
+    return image is not None and image.small(0) == _RGB
 
 
 def _input_range(tensor: _Table) -> tuple[float, float] | None:
     """What 0 and 255 become by (value - mean) / std; None if that is not said, or differs from channel to channel."""
+    found = _normalization(tensor)
+    return None if found is None else ((0 - found[0]) / found[1], (255 - found[0]) / found[1])
+
+
+def _output_range(tensor: _Table) -> tuple[float, float] | None:
+    """What becomes 0 and 255; None if neither a normalization nor the least and the most value say it.
+
+    By the schema (value - mean) / std is a byte, so that std is below 1. With a larger one it is what an input's is.
+    """
+    found, stats = _normalization(tensor), tensor.table(5)
+    if found is not None and found[1] < 1:
+        return found[0], found[0] + 255 * found[1]
+    if found is not None:
+        return _input_range(tensor)
+    highest, lowest = (set(stats.floats(field)) for field in (0, 1)) if stats is not None else (set(), set())
+    if len(highest) != 1 or len(lowest) != 1:
+        return None
+    low, high = lowest.pop(), highest.pop()
+    return (low, high) if math.isfinite(low) and math.isfinite(high) and low < high else None
+
+
+def _normalization(tensor: _Table) -> tuple[float, float] | None:
+    """(mean, std) of a tensor; None if there is none, or it differs from channel to channel."""
     for unit in tensor.tables(4):
         options = unit.table(1)
         if unit.small(0) == _NORMALIZATION and options is not None:
@@ -170,7 +205,7 @@ def _input_range(tensor: _Table) -> tuple[float, float] | None:
                 return None
             mean, std = means.pop(), stds.pop()
             if math.isfinite(mean) and math.isfinite(std) and std > 0:
-                return (0 - mean) / std, (255 - mean) / std
+                return mean, std
     return None
 
 

@@ -3,17 +3,27 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.wording import meant
 
+from .class_names import find_class
 from .entries import ModelEntry
 from .metadata import ModelMetadata
 
-__all__ = ["ACTIVATIONS", "ModelSpec", "SpecOptions", "decide_spec", "input_size", "parse_range"]
+__all__ = [
+    "ACTIVATIONS", "TASKS", "ModelSpec", "PictureSpec", "SpecOptions", "Task", "decide_spec", "input_size",
+    "parse_range", "parse_task",
+]  # fmt: skip
 
+Task = Literal["segmentation", "picture"]
+TASKS: tuple[Task, ...] = get_args(Task)
 ACTIVATIONS = ("none", "sigmoid", "softmax")
+
 _PERSON = "person"
+_COLOURS = (3, 4)  # channels of a picture: RGB, RGBA
+_MOST_PICTURE_PIXELS = 1 << 24  # 256 MiB of float32 RGBA
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,15 @@ class ModelSpec:
     input_range: tuple[float, float]  # what black and white are for the network
     activation: str  # what the output still needs: none, sigmoid or softmax
     channel: int  # of the output: the class to show
+    labels: tuple[str, ...] = ()  # of the first classes; may be fewer than there are, or none
+
+
+@dataclass(frozen=True)
+class PictureSpec:
+    """The same for a network that puts out a picture."""
+
+    input_range: tuple[float, float]
+    output_range: tuple[float, float]  # what black and white, or transparent and opaque, are in the output
 
 
 @dataclass(frozen=True)
@@ -31,48 +50,53 @@ class SpecOptions:
 
     input_range: tuple[float, float] | None = None
     activation: str | None = None
-    channel: int | None = None
+    channel: int | str | None = None  # a number, or a name of the model's labels
+    task: Task | None = None
+    output_range: tuple[float, float] | None = None
 
 
-def parse_range(text: str) -> tuple[float, float]:
+def parse_range(text: str, flag: str = "--input-range") -> tuple[float, float]:
     """The two numbers of `--input-range LO,HI`. Raises UsageError."""
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(f"--input-range {text}: two numbers with a comma are needed, such as 0,1 or -1,1") from None
-    _check_range((low, high))
+        raise UsageError(f"{flag} {text}: two numbers with a comma are needed, such as 0,1 or -1,1") from None
+    _check_range((low, high), flag)
     return low, high
+
+
+def parse_task(text: str) -> Task:
+    """The task that `--task` names. Raises UsageError."""
+    for task in TASKS:
+        if text == task:
+            return task
+    raise UsageError(f"--task {text[:40]}: {' or '.join(TASKS)} is needed{meant(text, TASKS)}")
 
 
 def decide_spec(
     entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, output_shape: Sequence[int]
-) -> ModelSpec:
+) -> ModelSpec | PictureSpec:
     """The first that is given: by the options, the metadata, the catalogue.
 
-    `output_shape` is (B, H, W, C). Raises UnsupportedError for an output that is no segmentation, UsageError for an
-    invalid option or, naming the options that would help, if something needed is unknown.
+    `output_shape` is (B, H, W, C). Raises UnsupportedError for an output that is neither a segmentation nor a picture,
+    UsageError for an invalid option or, naming the options that would help, if something needed is unknown.
     """
-    channels = _channels(output_shape)
-    _check_options(options, channels)
+    _check_options(options)
     input_range = options.input_range or metadata.input_range or (entry.input_range if entry else None)
+    if _task(entry, metadata, options, output_shape) == "picture":
+        return _picture(input_range, metadata, options, output_shape)
+    channels = _channels(output_shape)
     activation = options.activation or metadata.activation or (entry.activation if entry else None)
     channel = next((c for c in _channel_choices(entry, metadata, options, channels) if c is not None), None)
     if input_range is None or activation is None or channel is None:
-        missing = [
-            *(
-                ["what black and white are for it: give --input-range, 0,1 or -1,1 mostly"]
-                if input_range is None
-                else []
-            ),
-            *(
-                [f"what its output still needs: give --activation {'|'.join(ACTIVATIONS)}"]
-                if activation is None
-                else []
-            ),
-            *([f"which class is the person: give --channel 0..{channels - 1}"] if channel is None else []),
-        ]
+        asked = (
+            (input_range, "what black and white are: give --input-range, mostly 0,1 or -1,1"),
+            (activation, f"what its output still needs: give --activation {'|'.join(ACTIVATIONS)}"),
+            (channel, f"which class to show: give --channel 0..{channels - 1}"),
+        )
+        missing = (advice for value, advice in asked if value is None)
         raise UsageError(f"the model's file does not say {'; nor '.join(missing)}")
-    return ModelSpec(input_range, activation, channel)
+    return ModelSpec(input_range, activation, channel, metadata.labels[:channels])
 
 
 def input_size(input_shape: Sequence[int]) -> tuple[int, int]:
@@ -80,6 +104,58 @@ def input_size(input_shape: Sequence[int]) -> tuple[int, int]:
     if len(input_shape) != 4 or input_shape[0] != 1 or input_shape[3] != 3:
         raise UnsupportedError(f"the model's input has the shape {list(input_shape)}; a picture is [1, H, W, 3]")
     return input_shape[2], input_shape[1]
+
+
+def _task(entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, output_shape: Sequence[int]) -> Task:
+    """What the output is. Raises UsageError for one that may be either, and for options that exclude each other."""
+    of_masks = [
+        *(["--activation"] if options.activation is not None else []),
+        *(["--channel"] if options.channel is not None else []),
+    ]
+    of_pictures = ["--output-range"] if options.output_range is not None else []
+    asked: Task | None = options.task or ("segmentation" if of_masks else "picture" if of_pictures else None)
+    wrong = of_masks if asked == "picture" else of_pictures if asked == "segmentation" else []
+    if wrong:
+        others = "a segmentation" if asked == "picture" else "a picture"
+        raise UsageError(f"{wrong[0]} is for models whose output is {others}; leave it out or change --task")
+    known: Task | None = "picture" if metadata.is_picture else None
+    if entry or metadata.activation or metadata.labels:
+        known = known or "segmentation"
+    found = asked or known
+    if found is None and len(output_shape) == 4 and output_shape[3] in _COLOURS:
+        first = "" if options.input_range or metadata.input_range else "--input-range LO,HI and "
+        raise UsageError(
+            f"its output {list(output_shape)} may be a picture or the scores of {output_shape[3]} classes: "
+            f"give {first}--output-range LO,HI for a picture, or --activation {'|'.join(ACTIVATIONS)} and "
+            f"--channel 0..{output_shape[3] - 1} for classes"
+        )
+    return found or "segmentation"
+
+
+def _picture(
+    input_range: tuple[float, float] | None,
+    metadata: ModelMetadata,
+    options: SpecOptions,
+    output_shape: Sequence[int],
+) -> PictureSpec:
+    shape = list(output_shape)
+    if len(shape) != 4 or shape[0] != 1 or min(shape) < 1 or shape[3] not in _COLOURS:
+        raise UnsupportedError(
+            f"the model's output has the shape {shape}; a picture is [1, H, W, 3] or, with transparency, [1, H, W, 4]"
+        )
+    if shape[1] * shape[2] > _MOST_PICTURE_PIXELS:
+        raise UnsupportedError(
+            f"the model's picture has {shape[2]}x{shape[1]} pixels; at most {_MOST_PICTURE_PIXELS >> 20} million are "
+            "drawn"
+        )
+    output_range = options.output_range or metadata.output_range
+    if input_range is None or output_range is None:
+        missing = [
+            *(["--input-range LO,HI"] if input_range is None else []),
+            *(["--output-range LO,HI"] if output_range is None else []),
+        ]
+        raise UsageError(f"the model's metadata does not say what black and white are: give {' and '.join(missing)}")
+    return PictureSpec(input_range, output_range)
 
 
 def _channels(shape: Sequence[int]) -> int:
@@ -92,22 +168,23 @@ def _channel_choices(
     entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, channels: int
 ) -> tuple[int | None, ...]:
     """The class to show, from each of its sources in order of precedence. Two classes: the first is background."""
-    labelled = metadata.labels.index(_PERSON) if _PERSON in metadata.labels[:channels] else None
+    labels = metadata.labels[:channels]
+    asked = None if options.channel is None else find_class(options.channel, labels, channels)
+    labelled = labels.index(_PERSON) if _PERSON in labels else None
     known = entry.channel if entry else None
     listed = known if known is not None and known < channels else None
-    return options.channel, labelled, listed, channels - 1 if channels <= 2 else None
+    return asked, labelled, listed, channels - 1 if channels <= 2 else None
 
 
-def _check_options(options: SpecOptions, channels: int) -> None:
-    if options.input_range is not None:
-        _check_range(options.input_range)
+def _check_options(options: SpecOptions) -> None:
+    for bounds, flag in ((options.input_range, "--input-range"), (options.output_range, "--output-range")):
+        if bounds is not None:
+            _check_range(bounds, flag)
     if options.activation is not None and options.activation not in ACTIVATIONS:
         near = meant(options.activation, ACTIVATIONS)
         raise UsageError(f"--activation {options.activation}: one of {', '.join(ACTIVATIONS)} is needed{near}")
-    if options.channel is not None and not 0 <= options.channel < channels:
-        raise UsageError(f"--channel {options.channel}: the model's output has the classes 0 to {channels - 1}")
 
 
-def _check_range(bounds: tuple[float, float]) -> None:
+def _check_range(bounds: tuple[float, float], flag: str) -> None:
     if not all(map(math.isfinite, bounds)) or bounds[0] >= bounds[1]:
-        raise UsageError(f"--input-range {bounds[0]:g},{bounds[1]:g}: the first number must be below the second")
+        raise UsageError(f"{flag} {bounds[0]:g},{bounds[1]:g}: the first number must be below the second")

@@ -12,6 +12,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
 
 from ..frame.effects import Effect
+from ..frame.mask_edge import edged
 from ..frame.readback import ReadbackRing, ReadBytes
 from ..frame.render import Look
 from ..frame.targets import OffscreenTarget
@@ -20,7 +21,6 @@ from ..picture.picture import PictureFormat
 from ..picture.preprocess import Floats, ImageSize
 
 RING = 3  # frames on their way from the device
-_LEAST_SOFTNESS = 1 / 256
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ class RamMaskReader:
 
 
 def look_at_mask(mask: Floats, look: Look) -> npt.NDArray[np.float32]:
-    """A mask (H, W) as the effect `mask` draws it: with the look's curve, and mirrored if the look is."""
-    if look.shapes_mask:
-        softness = max(look.softness, _LEAST_SOFTNESS)
-        mask = np.clip((mask - look.threshold) / softness + 0.5, 0, 1, dtype=np.float32) ** np.float32(look.gamma)
+    """A mask (H, W) as the effect `mask` draws it: with the look's curve and edge, and mirrored if the look is."""
+    if look.curves_mask:
+        mask = np.clip(mask - look.threshold + 0.5, 0, 1, dtype=np.float32) ** np.float32(look.gamma)
+    mask = edged(mask, look.grow, look.feather)
     return mask[:, ::-1] if look.mirror else mask

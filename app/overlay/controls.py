@@ -1,153 +1,71 @@
 """Settings go in; a panel to change them is drawn, and the settings come out as the user changed them.
 
-Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's memory until Enter is pressed.
+Called within Gui.draw. What is used most is at the top and unfolded; the rest waits in sections below.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from ..settings.settings import Settings, SettingValue, Spec, Verb, as_text, meaning, specs, value_of
+from ..settings.settings import Settings, Verb, specs
+from .gallery import Gallery
 from .gui import load_imgui
+from .setting_rows import setting_rows
 
+SETTINGS_TITLE = "Settings"  # of the panel, by which others find where it is
 _WIDE, _GAP = 29.0, 0.6  # em: the panel's width, and its distance from the edges of the picture
-_LABELS = 0.36  # of its width
-_WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
-_WRONG = 0xFF5C6BFF  # alpha, blue, green, red
-_FILL = -1e-6  # a width: all of the available one
-_UNFOLDED = ("picture", "mask")  # the sections that are seen at once
-_SIZES = ("320x240", "640x360", "640x480", "1280x720", "1920x1080", "3840x2160")
+_TITLES: Mapping[str, str] = MappingProxyType(  # of sections, in the panel's order; others come behind them
+    {
+        "picture": "Picture",
+        "mask": "Mask",
+        "camera": "Camera",
+        "output": "Recording",
+        "work": "Performance",
+        "model": "Model",
+        "window": "Window",
+    }
+)
+_UNFOLDED = ("picture",)
 
 
-def controls(settings: Settings, verb: Verb = "live") -> Settings:
-    """A verb's settings with what was changed in this picture of the panel, whose own cross is the setting panel."""
+def controls(
+    settings: Settings, verb: Verb = "live", gallery: Gallery | None = None, frame_height: int = 480
+) -> Settings:
+    """A verb's settings with what was changed in this picture of the panel, whose own cross is the setting panel.
+
+    Frames have that height, in pixels.
+    """
     imgui = load_imgui()
-    em = imgui.get_font_size()
-    screen = imgui.get_io().display_size
-    gap, wide = _GAP * em, min(_WIDE * em, screen.x)
-    imgui.set_next_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap), imgui.Cond_.appearing)
-    imgui.set_next_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)), imgui.Cond_.appearing)
     imgui.set_next_window_bg_alpha(0.85)
-    unfolded, is_open = imgui.begin("Settings", True, imgui.WindowFlags_.no_saved_settings)
-    _keep_inside(imgui, screen)
+    unfolded, is_open = imgui.begin(SETTINGS_TITLE, True, imgui.WindowFlags_.no_saved_settings)
+    _place(imgui)
     if unfolded:
-        rows = [spec for spec in specs(verb) if verb == "live" or spec.section != "output"]
-        for section in dict.fromkeys(spec.section for spec in rows):
-            unfolds = imgui.TreeNodeFlags_.default_open if section in _UNFOLDED else 0
-            if imgui.collapsing_header(section.capitalize(), unfolds):
-                settings = _section(imgui, settings, [spec for spec in rows if spec.section == section])
+        if gallery and imgui.collapsing_header("Background", imgui.TreeNodeFlags_.default_open):
+            settings = gallery.draw(settings, frame_height)
+        settings = _sections(imgui, settings, verb)
     imgui.end()
     return settings if is_open else replace(settings, panel=False)
 
 
-def _keep_inside(imgui: Any, screen: Any) -> None:
-    """Move the panel into a picture that has become smaller."""
-    place, size = imgui.get_window_pos(), imgui.get_window_size()
-    x, y = (max(0.0, min(pair)) for pair in ((place.x, screen.x - size.x), (place.y, screen.y - size.y)))
-    if (x, y) != (place.x, place.y):
-        imgui.set_window_pos(imgui.ImVec2(x, y))
-    if size.x > screen.x or size.y > screen.y:
-        imgui.set_window_size(imgui.ImVec2(min(size.x, screen.x), min(size.y, screen.y)))
-
-
-def _section(imgui: Any, settings: Settings, rows: Sequence[Spec]) -> Settings:
-    """The settings of one section, a row each: the name, what changes it, and the way back to its default."""
-    columns = imgui.TableColumnFlags_
-    if imgui.begin_table(rows[0].section, 3, imgui.TableFlags_.sizing_stretch_prop):
-        imgui.table_setup_column("name", columns.width_stretch, _LABELS)
-        imgui.table_setup_column("value", columns.width_stretch, 1 - _LABELS)
-        imgui.table_setup_column("default", columns.width_fixed, imgui.get_frame_height())
-        for spec in rows:
-            imgui.push_id(spec.name)
-            settings = _row(imgui, settings, spec)
-            imgui.pop_id()
-        imgui.end_table()
+def _sections(imgui: Any, settings: Settings, verb: Verb) -> Settings:
+    """All settings of a verb, by section."""
+    rows = [spec for spec in specs(verb) if verb == "live" or spec.section != "output"]
+    there = dict.fromkeys(spec.section for spec in rows)
+    for section in dict.fromkeys([*(section for section in _TITLES if section in there), *there]):
+        unfolds = imgui.TreeNodeFlags_.default_open if section in _UNFOLDED else 0
+        if imgui.collapsing_header(_TITLES.get(section, section.capitalize()), unfolds):
+            settings = setting_rows(imgui, settings, [spec for spec in rows if spec.section == section])
     return settings
 
 
-def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
-    """One setting; an invalid value is ignored."""
-    before = getattr(settings, spec.name)
-    imgui.begin_disabled(spec.changes == "restart")
-    imgui.table_next_column()
-    imgui.align_text_to_frame_padding()
-    imgui.text(spec.name.replace("_", " "))
-    _explain(imgui, spec)
-    imgui.table_next_column()
-    imgui.set_next_item_width(_FILL)
-    value = _widget(imgui, spec, before)
-    _explain(imgui, spec)
-    imgui.table_next_column()
-    if before != spec.default:
-        value = spec.default if imgui.arrow_button("default", imgui.Dir.left) else value
-        imgui.set_item_tooltip(f"Back to {as_text(spec.default) or 'none'}.")
-    imgui.end_disabled()
-    valid: Any = value_of(spec, value)
-    return settings if valid is None or valid == before else replace(settings, **{spec.name: valid})
-
-
-def _widget(imgui: Any, spec: Spec, value: Any) -> SettingValue:
-    """What changes a setting of that kind."""
-    if spec.kind == "bool":
-        return bool(imgui.checkbox("##value", value)[1])
-    if spec.kind == "choice":
-        return _chosen(imgui, spec.choices, value)
-    if spec.kind in ("int", "float"):
-        return _number(imgui, spec, value)
-    return _text(imgui, spec, value)
-
-
-def _number(imgui: Any, spec: Spec, value: Any) -> SettingValue:
-    """A slider; or a field where each value costs a while. Dear ImGui rounds floats: only what was changed counts."""
-    if spec.changes != "running":
-        entered, found = imgui.input_float(
-            "##value", value, format="%g", flags=imgui.InputTextFlags_.enter_returns_true
-        )
-        return round(float(found), 3) if entered else value
-    flags = imgui.SliderFlags_.always_clamp
-    if spec.kind == "int":
-        return int(imgui.slider_int("##value", value, int(spec.low), int(spec.high), flags=flags)[1])
-    words = spec.zero if spec.zero and not value else "%.2f" if spec.high <= 10 else "%.1f"
-    flags |= imgui.SliderFlags_.logarithmic if spec.high >= _WIDE_RANGE * spec.low > 0 else 0
-    moved, found = imgui.slider_float("##value", value, 0.0 if spec.zero else spec.low, spec.high, words, flags)
-    if moved and spec.zero and found < spec.low:
-        return 0.0 if found < value else spec.low
-    return round(float(found), 3) if moved else value
-
-
-def _text(imgui: Any, spec: Spec, value: str) -> str:
-    """A field whose text counts once Enter is pressed, and what is proposed."""
-    proposed = _SIZES if spec.kind == "size" else spec.choices
-    room = imgui.calc_item_width()
-    if proposed:
-        imgui.set_next_item_width(room - imgui.get_frame_height())
-    entered, typed = imgui.input_text_with_hint("##value", "none", value, imgui.InputTextFlags_.enter_returns_true)
-    text = str(typed) if entered else value
-    if value_of(spec, typed) is None:  # while it is being typed
-        low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
-        imgui.get_window_draw_list().add_rect(low, high, _WRONG)
-    if proposed:
-        _explain(imgui, spec)
-        imgui.same_line(0, 0)
-        text = _chosen(imgui, proposed, text, imgui.ComboFlags_.no_preview)
-    return text
-
-
-def _chosen(imgui: Any, choices: tuple[str, ...], value: str, flags: int = 0) -> str:
-    """One of several."""
-    picked = value
-    if imgui.begin_combo("##choice", value, flags):
-        if imgui.is_key_pressed(imgui.Key.escape):
-            imgui.close_current_popup()
-        for choice in choices:
-            if imgui.selectable(choice, choice == value)[0]:
-                picked = choice
-        imgui.end_combo()
-    return picked
-
-
-def _explain(imgui: Any, spec: Spec) -> None:
-    """What the setting is for, where the mouse rests on it."""
-    takes = f"\n{spec.takes.capitalize()}." if spec.takes else ""
-    if imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip | imgui.HoveredFlags_.allow_when_disabled):
-        imgui.set_tooltip(f"{spec.help}\n{spec.flag}: {meaning(spec)}{takes}")
+def _place(imgui: Any) -> None:
+    """Put the panel at the right of the picture when it opens, and when the picture has another size."""
+    em, screen = imgui.get_font_size(), imgui.get_io().display_size
+    storage, names = imgui.get_state_storage(), [imgui.get_id(side) for side in ("width", "height")]
+    if imgui.is_window_appearing() or [storage.get_float(name) for name in names] != [screen.x, screen.y]:
+        gap, wide = _GAP * em, min(_WIDE * em, screen.x)
+        imgui.set_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap))
+        imgui.set_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)))
+        for name, side in zip(names, (screen.x, screen.y), strict=True):
+            storage.set_float(name, side)

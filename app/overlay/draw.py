@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from .gui import load_imgui
+from .gui import SMALLEST_FONT_PX, letter_px, load_imgui
 
-BACK, OPAQUE, RULE = 0xCC1A1512, 0xF41A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
+BACK, OPAQUE, RULE = 0xDC1A1512, 0xF41A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
 BRIGHT, PLAIN, DIM = 0xFFFFFFFF, 0xFFE2DBD5, 0xFFA69C92
 CPU, GPU, LATE = 0xFFF2C879, 0xFF8FD98A, 0xFF5C6BFF
 PADDING = 0.7  # em
@@ -31,13 +31,19 @@ def scale_top_ms(intervals_ms: Sequence[float], budget_ms: float) -> float:
 class Painter:
     """Dear ImGui's list of what to draw behind all its windows; x and y are pixels from the upper left corner."""
 
-    def __init__(self, in_front: bool = False) -> None:
-        """`in_front` of its windows instead."""
+    def __init__(self, in_front: bool = False, scale: float = 1.0, alpha: float = 1.0, drawn_in: Any = None) -> None:
+        """`in_front` of its windows instead, or into the list `drawn_in`; text is `scale` times as large as usual.
+
+        alpha: from 0, not to be seen, to 1.
+        """
         self._imgui: Any = load_imgui()
         imgui = self._imgui
-        self._list = imgui.get_foreground_draw_list() if in_front else imgui.get_background_draw_list()
-        self.em = self._imgui.get_font_size()
-        self.letter = self._imgui.calc_text_size("m").x
+        behind = imgui.get_foreground_draw_list if in_front else imgui.get_background_draw_list
+        self._list, self._alpha = drawn_in or behind(), min(1.0, max(0.0, alpha))
+        usual = imgui.get_font_size()
+        self._is_usual = scale == 1
+        self.em = usual if self._is_usual else max(SMALLEST_FONT_PX, round(usual * scale))
+        self.letter = letter_px(self.em)
         self.large_letter = max(self.letter, self.em / 2) * LARGE  # versions round widths differently
         size = self._imgui.get_io().display_size
         self.width, self.height = size.x, size.y
@@ -48,7 +54,7 @@ class Painter:
         """A dark box around content of wide x high em; pixels of where that content begins."""
         x, y, em = round(left * self.em), round(top * self.em), self.em
         right, bottom = x + (wide + 2 * PADDING) * em, y + (high + 2 * padding) * em
-        self._rectangle(x, y, right, bottom, color, 0.45 * em)
+        self.fill(x, y, right, bottom, color, 0.45 * em)
         return round(x + PADDING * em), round(y + padding * em)
 
     def centred(self, columns: int, lines: int) -> tuple[float, float]:
@@ -60,7 +66,8 @@ class Painter:
     def text(self, x: float, y: float, color: int, text: str, scale: float = 1.0) -> None:
         """Lines of text, from their upper left corner; `scale` times as large as usual."""
         at = self._imgui.ImVec2(x, y)
-        if scale == 1:
+        color = self._faded(color)
+        if scale == 1 and self._is_usual:
             self._list.add_text(at, color, text)
         else:
             self._list.add_text(self._imgui.get_font(), self.em * scale, at, color, text)
@@ -68,34 +75,38 @@ class Painter:
     def dot(self, x: float, y: float, color: int) -> None:
         """A dot as wide as a letter, in a line of text that begins there."""
         top, wide = y + (self.em - self.letter) / 2, self.letter * 1.3
-        self._rectangle(x, top, x + wide, top + wide, color, wide / 2)
+        self.fill(x, top, x + wide, top + wide, color, wide / 2)
 
     def bar(self, x: float, y: float, wide: float, high: float, share: float) -> None:
         """A horizontal bar, filled from the left."""
-        self._rectangle(x, y, x + wide, y + high, RULE, high / 2)
+        self.fill(x, y, x + wide, y + high, RULE, high / 2)
         if share:
-            self._rectangle(x, y, x + max(high, wide * share), y + high, CPU, high / 2)
+            self.fill(x, y, x + max(high, wide * share), y + high, CPU, high / 2)
 
     def graph(
         self, x: float, y: float, wide: float, high: float, times_ms: Sequence[float], places: int, budget_ms: float
     ) -> None:
         """Times as bars from the left to the right, the last at the right edge; the budget as a labelled line."""
         top_ms = scale_top_ms(times_ms, budget_ms)
-        self._rectangle(x, y, x + wide, y + high, 0x18FFFFFF, 0.2 * self.em)
+        self.fill(x, y, x + wide, y + high, 0x18FFFFFF, 0.2 * self.em)
         step = wide / max(1, places)
         left, gap = x + wide - step * len(times_ms), 1 if step >= 3 else 0
         for place, time_ms in enumerate(times_ms):
             start = left + step * place
             top = y + high * (1 - min(1.0, time_ms / top_ms))
             late = 0 < LATE_SHARE * budget_ms < time_ms
-            self._rectangle(start, top, start + step - gap, y + high, LATE if late else CPU, 0)
+            self.fill(start, top, start + step - gap, y + high, LATE if late else CPU, 0)
         if budget_ms:
             level = round(y + high * (1 - budget_ms / top_ms))
-            self._rectangle(x, level, x + wide, level + 1, BRIGHT, 0)
+            self.fill(x, level, x + wide, level + 1, BRIGHT, 0)
             label, top = f"{budget_ms:.1f} ms budget", label_top(level, y + high, self.em)
-            self._rectangle(x, top, x + (len(label) + 1) * self.letter, top + self.em, BACK, 0)
+            self.fill(x, top, x + (len(label) + 1) * self.letter, top + self.em, BACK, 0)
             self.text(x + self.letter / 2, top, BRIGHT, label)
 
-    def _rectangle(self, left: float, top: float, right: float, bottom: float, color: int, rounding: float) -> None:
+    def fill(self, left: float, top: float, right: float, bottom: float, color: int, rounding: float) -> None:
+        """A rectangle, with round corners of that radius."""
         vector = self._imgui.ImVec2
-        self._list.add_rect_filled(vector(left, top), vector(right, bottom), color, rounding)
+        self._list.add_rect_filled(vector(left, top), vector(right, bottom), self._faded(color), rounding)
+
+    def _faded(self, color: int) -> int:
+        return round((color >> 24) * self._alpha) << 24 | color & 0xFFFFFF

@@ -17,9 +17,11 @@ from ..glfw_library import library_named
 from ..picture.preprocess import ImageSize
 from ..signals import postponed
 from .inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from .placement import Area, largest_beside
 
 FONT_PX = 13.0  # at scale 1
 SMALLEST_FONT_PX = 9.0
+_MARGIN = 0.6  # em, between what is drawn and the edges of the picture
 _SHORTEST_S, _LONGEST_S = 1e-3, 0.1  # between two pictures, as Dear ImGui is told
 _LINES = 36  # of text that fit into a frame at least, unless that would be too small to read
 _GLSL = "#version 330"
@@ -63,6 +65,8 @@ class Gui:
         """
         if min(size) < 1 or not parts:
             self.takes_mouse = self.takes_keys = False
+            places = [done for done in self._inputs if isinstance(done, Moved)]
+            self._inputs = [Left(), *places[-1:]] if self._inputs else []  # nobody was there to see what was done
             return
         self._prepare(font_px(size, scale))
         imgui = self._imgui
@@ -169,6 +173,37 @@ def load_imgui() -> Any:
     except (ImportError, OSError) as error:
         raise DeviceError(f"no overlay: Dear ImGui cannot be loaded: {one_line(str(error))}; {_ADVICE}") from error
     return imgui
+
+
+def free_area(taken_by: str = "", footer_em: float = 0.0, row_em: float = 0.0) -> Area:
+    """What a window of Dear ImGui, drawn before in this picture, leaves of the picture: the largest part beside it.
+
+    Without a footer and margins; or of the lowest row alone, if one is asked for.
+    """
+    imgui = load_imgui()
+    em, size = imgui.get_font_size(), imgui.get_io().display_size
+    whole, margin = Area(0, 0, size.x, size.y), 0.0 if row_em else _MARGIN * em
+    if row_em:
+        whole = Area(0, max(0.0, size.y - row_em * em), size.x, size.y)
+    taken = None
+    if taken_by:
+        imgui.begin(taken_by)  # once more: it is the same window
+        place, extent = imgui.get_window_pos(), imgui.get_window_size()
+        imgui.end()
+        taken = Area(place.x, place.y, place.x + extent.x, place.y + extent.y)
+    return largest_beside(whole, taken).within(margin, footer_em * em)
+
+
+def letter_px(em_px: float) -> float:
+    """How wide a letter of that height is, within Gui.draw. Dear ImGui before 1.92 stretches those of its one size."""
+    imgui = load_imgui()
+    usual = imgui.get_font_size()
+    if em_px == usual or sys.version_info < (3, 11):
+        return float(imgui.calc_text_size("m").x * em_px / usual)
+    imgui.push_font(None, em_px)
+    wide = float(imgui.calc_text_size("m").x)
+    imgui.pop_font()
+    return wide
 
 
 def imgui_folder() -> Path:

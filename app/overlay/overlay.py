@@ -9,7 +9,8 @@ from ..frame.pipeline import Stage
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from . import panel
-from .gui import Gui
+from .gui import Gui, free_area
+from .performance import Facts, FigureLook, performance
 
 _USUAL_HEIGHT = 720  # of pictures; in larger ones text grows with them, since people see them as large as these
 
@@ -18,9 +19,10 @@ class Overlay:
     """Draws the performance panel into a target. `stage` comes after the one that draws the picture."""
 
     def __init__(
-        self, context: Context, target: OffscreenTarget, figures: Figures, facts: Callable[[], panel.Facts]
+        self, context: Context, target: OffscreenTarget, figures: Figures, facts: Callable[[], Facts], look: FigureLook
     ) -> None:
         """`facts` is asked for each picture. Raises DeviceError if Dear ImGui cannot be loaded."""
+        self.look = look
         self.stage = Stage(OVERLAY, self._draw)
         self._gui, self._target, self._figures, self._facts = Gui(context), target, figures, facts
 
@@ -32,5 +34,8 @@ class Overlay:
         target, facts = self._target, self._facts()
         where = f"frame {frame.index}   {frame.time_ms / 1e3:.3f} s"
         scale = max(1.0, target.size[1] / _USUAL_HEIGHT)
-        parts = (lambda: panel.performance(self._figures, facts), lambda: panel.status(where))
+        parts = (
+            lambda: performance(self._figures, facts, self.look, free_area(footer_em=panel.STATUS_EM)),
+            lambda: panel.status(where),
+        )
         self._gui.draw(target.framebuffer, target.size, scale, parts)

@@ -26,7 +26,7 @@ from .replay import CUT_OFF, replay
 from .targets import OutputFormat, Target, targets_of
 
 BAD_INPUT = 2  # exit code
-_OF_OUTPUT = {"out", "masks", "cutouts", "panel", "fullscreen"}  # settings that do not change a picture
+_OF_OUTPUT = {"out", "masks", "cutouts", "panel", "fullscreen", "start_hint"}  # settings that do not change a picture
 _MOST_LEFT = 5  # names that are told of
 
 

@@ -94,5 +94,6 @@ def _check_without_window(options: ReplayOptions, settings: Settings) -> None:
     for name in _OF_WINDOWS:
         if options.flags.get(name):
             raise UsageError(f"--{name.replace('_', '-')} needs --window")
-    if options.flags.get("overlay") and not settings.out:
-        raise UsageError("--overlay needs --out or --window: it is drawn into the picture")
+    for name in ("overlay", "overlay_style", "overlay_corner", "overlay_scale"):
+        if options.flags.get(name) and not settings.out:
+            raise UsageError(f"--{name.replace('_', '-')} needs --out or --window: figures are drawn into the picture")

@@ -14,11 +14,12 @@ from ..media.feed import Feed
 from ..media.media_inputs import open_input
 from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.loading import FrameModel, load_frame_model
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
 from ..outputs.png_files import PIPE
 from ..outputs.trace import TraceWriter
+from ..session.abilities import check_abilities
 from ..session.clock import EveryFrame
 from ..session.derived import lead_of, spec_of, writes_any
 from ..session.opening import (
@@ -68,7 +69,7 @@ class _Opened:
 
     recording: Recording | SeekableSource
     source: SessionSource
-    model: SegmentationModel
+    model: FrameModel
     host: SessionHost
 
     def interrupt(self) -> None:
@@ -81,7 +82,8 @@ def _open(options: ReplayOptions, watch: ConfigWatch, console: Console, stack: c
     settings = watch.settings
     recording, source = (source_to_watch if options.window else source_to_run)(options, settings, stack)
     with console.download() as progress:  # fetched and read before anything is opened to show it
-        model = load_segmentation(settings.model, spec_of(settings, settings.model), progress)
+        model = load_frame_model(settings.model, spec_of(settings, settings.model), progress)
+    check_abilities(model, settings, options.flags)
     if options.window:
         host = open_host_with_window(source, "replay", watch, console)
     else:

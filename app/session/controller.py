@@ -11,14 +11,15 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 
 from ..frame.effects import EFFECTS, effect_by_number
 from ..outputs.outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
-from .derived import chosen_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
+from .abilities import lacks_effect
+from .derived import chosen_look_of, figure_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
 from .hud import Hud
 from .parts import SessionParts
 from .playback import Playback
@@ -29,8 +30,10 @@ _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
     "cutouts": "cutouts",
     "virtual_camera": "virtual camera",
 }
-_SEEN = {"overlay", "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
+_OF_FIGURES = {"overlay", "overlay_style", "overlay_corner", "overlay_scale"}
+_SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
+_LABELS = {spec.name: spec.label for spec in specs()}
 _COMPLAINT_S = 6.0
 
 
@@ -59,7 +62,7 @@ class Controller:
         self._commands: dict[Command, Callable[[Action], None]] = {
             "effect": self._change_effect,
             "toggle": self._toggle,
-            "overlay": self._toggle,
+            "overlay": self._change_overlay,
             "fullscreen": self._toggle,
             "model": self._change_model,
             "record": self._toggle_recording,
@@ -86,6 +89,7 @@ class Controller:
 
     def press(self, key: Key) -> None:
         """Do what a key is for."""
+        self._hud.hint.fade()
         action, playback = action_of(key, self._keys), self._parts.playback
         if action and not (key.repeated and playback and playback.busy):
             self.touched = self.stale = True
@@ -101,7 +105,7 @@ class Controller:
             self._say("settings read again")
             self.adopt(settings)
             if waiting:
-                self.complain(f"settings read again; what changes only with the next start: {', '.join(waiting)}")
+                self.complain(f"settings read again; what takes effect after restart: {', '.join(waiting)}")
 
     def change(self, **values: SettingValue) -> None:
         """Change some settings; values must be valid."""
@@ -121,10 +125,11 @@ class Controller:
         workload = self._parts.workload
         if (work := work_of(settings)) != workload.work:
             workload.work = work
-        workload.has_small_model = bool(settings.small_model)
         writing = self._parts.outputs.writing
         self._parts.outputs.writing = writing_of(settings, writing.made_by, writing.pipes_pictures)
         self._follow_outputs(names)
+        if self._parts.overlay:
+            self._parts.overlay.look = figure_look_of(settings)
         if "fullscreen" in names and settings.fullscreen != self._parts.view.fullscreen:
             self._parts.view.toggle_fullscreen()
         self._tell(names)
@@ -140,14 +145,21 @@ class Controller:
 
     def set_look(self) -> None:
         """Have the stages that run draw as settings say."""
-        self._parts.stages.set_look(chosen_look_of(self.settings), refinement_of(self.settings))
+        stages, settings = self._parts.stages, self.settings
+        stages.set_look(chosen_look_of(settings), refinement_of(settings))
+        if stages.name == settings.model or not settings.small_model:  # masks are no smaller form of a picture
+            has_masks = stages.current.segmenter.picture is None
+            self._parts.workload.has_small_model = has_masks and bool(settings.small_model)
         self._set_clock()
 
     def _set_clock(self) -> None:
         clock, playback = self._parts.clock, self._parts.playback
-        clock.looks_ahead = self._parts.shared.drawn is not None and refinement_of(self.settings).delay > 0
+        current = self._parts.stages.current
+        refined = current.refiner is not None
+        hindsight = refined and current.canvas is not None and current.canvas.look.effect != "classes"
+        clock.looks_ahead = hindsight and refinement_of(self.settings).delay > 0
         if playback:
-            playback.lead = lead_of(self.settings)
+            playback.lead = lead_of(self.settings) if refined else 0
 
     def _change_effect(self, action: Action) -> None:
         effect = effect_by_number(action.value, self.settings.effect)
@@ -155,9 +167,19 @@ class Controller:
             self._say(f"there are effects 1 to {len(EFFECTS)}")
             return
         self.change(effect=effect)
-        outputs = self._parts.outputs
+        stages, outputs = self._parts.stages, self._parts.outputs
+        if stages.canvas.look.effect != chosen_look_of(self.settings).look.effect:
+            self._say(lacks_effect(Path(stages.name).name, stages.canvas.effects))
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
+
+    def _change_overlay(self, _: Action) -> None:
+        """None, a few, all, and none again."""
+        is_on, style = self.settings.overlay, self.settings.overlay_style
+        if is_on and style == "compact":
+            self.change(overlay_style="full")
+        else:
+            self.change(overlay=not is_on, overlay_style="compact")
 
     def _change_model(self, _: Action) -> None:
         if not self.settings.small_model:
@@ -226,6 +248,8 @@ class Controller:
         settings, outputs = self.settings, self._parts.outputs
         self._check_files(replace(settings, **self._idle(besides=name)))
         path, replaces = Path(str(getattr(settings, name))), self._parts.clock.keeps_all
+        if name in ("masks", "cutouts") and not self._parts.stages.has_mask:
+            raise UsageError(f"{self._parts.stages.name} puts out a picture and has no mask: no {name} are recorded")
         if name == "out":
             outputs.begin_recording(
                 path, replaces=replaces, alpha=keeps_alpha(settings, outputs.writing.pipes_pictures)
@@ -252,7 +276,7 @@ class Controller:
         if len(told) == 1 and not self.settings.panel:
             value = getattr(self.settings, told[0])
             shown = ("off", "on")[value] if isinstance(value, bool) else value if value != "" else "none"
-            self._say(f"{told[0].replace('_', ' ')} {shown}")
+            self._say(f"{_LABELS[told[0]]} {shown}")
 
     def _say(self, words: str) -> None:
         if words:

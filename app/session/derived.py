@@ -6,6 +6,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
+from ..frame.background import background_file
 from ..frame.looks import ChosenLook, parse_color
 from ..frame.refine import Refinement
 from ..frame.render import Look
@@ -14,6 +15,7 @@ from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
+from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
 from ..settings.settings import Settings, Verb
 from .workload import Work
@@ -39,12 +41,20 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         radius=settings.blur or None,
         light_wrap=settings.light_wrap,
         threshold=settings.threshold,
-        softness=settings.softness,
         gamma=settings.gamma,
+        grow=settings.grow,
+        feather=settings.feather,
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
+        strength=settings.strength,
+        legend=settings.legend,
     )
-    return ChosenLook(look, None if color or not settings.background else Path(settings.background))
+    return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
+
+
+def figure_look_of(settings: Settings) -> FigureLook:
+    """Of the figures on the picture."""
+    return FigureLook(settings.overlay_style == "full", settings.overlay_corner, settings.overlay_scale)
 
 
 def refinement_of(settings: Settings) -> Refinement:
@@ -66,7 +76,9 @@ def spec_of(settings: Settings, model: str) -> SpecOptions:
     return SpecOptions(
         parse_range(settings.input_range) if settings.input_range else None,
         None if settings.activation == "auto" else settings.activation,
-        None if settings.channel < 0 else settings.channel,
+        settings.channel or None,
+        None if settings.task == "auto" else "picture" if settings.task == "picture" else "segmentation",
+        parse_range(settings.output_range, "--output-range") if settings.output_range else None,
     )
 
 

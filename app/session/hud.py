@@ -1,40 +1,64 @@
 """What a session has to tell goes in; it stands on the screen, over the picture."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..frame.figures import Figures
 from ..overlay import panel
+from ..overlay.controls import SETTINGS_TITLE
+from ..overlay.gui import free_area
+from ..overlay.performance import Facts, FigureLook, performance
+from ..overlay.timeline import TIMELINE_EM
 from ..settings.settings import Verb
+from ..window.fading import Fading
 from ..window.keys import TABLES, help_rows
 from ..window.screen import Part
 from ..window.toast import Toast
+from .seek_bar import SeekBar
+
+_HINT = "? shows the keys, p the settings"
+_HINT_S = 4.0
 
 
 class Hud:
     """Everything that is written over the picture. What is to be seen is set before each picture."""
 
-    def __init__(self, figures: Figures, facts: Callable[[], panel.Facts], verb: Verb) -> None:
-        self.toast = Toast()
+    def __init__(
+        self, figures: Figures, facts: Callable[[], Facts], verb: Verb, seek_bar: SeekBar | None = None
+    ) -> None:
+        self.toast, self.hint, self.seek_bar = Toast(), Fading(_HINT_S), seek_bar
         self.help = False
         self.signal = ""  # what is wrong with the camera
         self.status, self.recording = "", ""  # one line, and what is being recorded
         self._figures, self._facts, self._keys = figures, facts, TABLES[verb]
 
-    def parts(self, overlay: bool, controls: Part | None) -> tuple[Part, ...]:
-        """What to draw now, from the bottom to the top: with figures, and with the panel of settings, if wanted."""
-        parts: list[Part] = []
-        if overlay:
+    def changes_s(self, seen_s: float) -> float | None:
+        """When it looks different by itself from how it looked at a time, both of perf_counter(); None: it does not."""
+        times_s = self.hint.changes_s(seen_s), self.seek_bar.changes_s(seen_s) if self.seek_bar else None
+        return min((at_s for at_s in times_s if at_s is not None), default=None)
+
+    def parts(self, look: FigureLook | None, controls: Part | None) -> tuple[Part, ...]:
+        """What to draw now: with figures, and with the panel of settings, if wanted; beside the help neither."""
+        taken_by = SETTINGS_TITLE if controls else ""
+        bar = self.seek_bar if self.seek_bar and self.seek_bar.alpha and not self.help else None
+        status = self.status if look and not (bar or self.help) else ""
+        parts: list[Part] = [controls] if controls else []  # others make room for it
+        if look and not self.help:
             facts = self._facts()
-            parts.append(lambda: panel.performance(self._figures, facts))
-        if (overlay and self.status) or self.recording:
-            status = self.status if overlay else ""
+            footer_em = TIMELINE_EM if bar or status or self.recording else 0.0
+            parts.append(lambda: performance(self._figures, facts, look, free_area(taken_by, footer_em)))
+        if bar:
+            parts.append(lambda: bar.draw(free_area(taken_by, row_em=TIMELINE_EM)))
+        if status or self.recording:
             parts.append(lambda: panel.status(status, self.recording))
+        return (*parts, *self._messages(bar is not None and bar.pointed))
+
+    def _messages(self, pointed: bool) -> Iterator[Part]:
+        """What is in front of everything; `pointed`: the bar says something where the hint would be."""
         if self.signal:
-            parts.append(lambda: panel.signal(self.signal))
+            yield lambda: panel.signal(self.signal)
         if self.toast.words:
-            parts.append(lambda: panel.message(self.toast.words))
+            yield lambda: panel.message(self.toast.words)
+        elif (alpha := self.hint.alpha) and not (self.help or self.signal or pointed):
+            yield lambda: panel.message(_HINT, alpha)
         if self.help:
-            parts.append(lambda: panel.key_list(help_rows(self._keys)))
-        if controls:
-            parts.append(controls)
-        return tuple(parts)
+            yield lambda: panel.key_list(help_rows(self._keys))

@@ -22,9 +22,9 @@ from ..frame.pipeline import Stage
 from ..frame.refine import Refinement, Refiner
 from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
 from ..frame.targets import OffscreenTarget
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel
 from ..picture.picture import PictureFormat
-from ..picture.preprocess import Fit
+from ..picture.preprocess import Fit, Preprocessing
 from ..picture.video_frame import VideoFrame
 
 KEPT_FRAMES = 3  # on the device: looking ahead shows the one before, which may still be drawn while one goes up
@@ -49,6 +49,7 @@ class SharedParts:
     compute: ComputeBackend
     format: PictureFormat  # of the source's pictures
     fit: Fit
+    preprocessing: Preprocessing
     precision: Precision
     compile_budget_s: float
     drawn: Drawn | None
@@ -59,7 +60,7 @@ class ModelStages:
     """One model and all that is drawn with it. Made by stages_in_steps."""
 
     segmenter: GlPath | CpuSegmenter
-    refiner: Refiner | None  # as the canvas None where nothing is drawn
+    refiner: Refiner | None  # of masks; as the canvas None where nothing is drawn
     canvas: Canvas | None
     stages: tuple[Stage, ...]  # of the segmenter
     compute: ComputeBackend  # where its network runs
@@ -74,7 +75,7 @@ class ModelStages:
 Steps = Generator[tuple[int, int], None, ModelStages]
 
 
-def stages_in_steps(shared: SharedParts, model: SegmentationModel, choice: ChosenLook, refinement: Refinement) -> Steps:
+def stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
     Raises TexelflowError.
@@ -83,15 +84,16 @@ def stages_in_steps(shared: SharedParts, model: SegmentationModel, choice: Chose
     kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
         segmenter = yield from segmenter_in_steps(
-            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s
+            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing
         )
         made.callback(segmenter.release)
         yield _READY
         refiner = canvas = None
         if compute.context and drawn:
-            refiner = Refiner(compute.context, segmenter, fit, refinement)
-            made.callback(refiner.release)
-            yield _READY
+            if segmenter.picture is None:
+                refiner = Refiner(compute.context, segmenter, fit, refinement)
+                made.callback(refiner.release)
+                yield _READY
             canvas = Canvas(
                 compute.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
             )
@@ -131,6 +133,12 @@ class SwitchableStages:
         return self.current.canvas
 
     @property
+    def has_mask(self) -> bool:
+        """Whether the network puts out masks, or a picture with transparency."""
+        picture = self.current.segmenter.picture
+        return picture is None or "mask" in picture.layout.effects
+
+    @property
     def target(self) -> OffscreenTarget:
         """The picture of the last frame."""
         return self.canvas.target
@@ -160,16 +168,18 @@ class SwitchableStages:
             stage.run(frame)
 
     def begin_anew(self) -> None:
-        """The next frame's mask has nothing to do with those before."""
+        """The next frame and its mask have nothing to do with those before."""
+        self.current.segmenter.begin_anew()
         if self.current.refiner:
             self.current.refiner.reset()
 
     def set_look(self, choice: ChosenLook, refinement: Refinement) -> None:
         """Draw like this from now on; stages that were compiled in the meantime were begun with an earlier look."""
         canvas, refiner = self.current.canvas, self.current.refiner
-        if canvas and refiner:
+        if canvas:
             canvas.look = choice.look
             canvas.set_background(choice.background)
+        if refiner:
             refiner.refinement = refinement
 
     @property
@@ -218,10 +228,9 @@ class SwitchableStages:
 
     def _refine(self, frame: VideoFrame) -> None:
         refiner = self.current.refiner
-        assert refiner is not None
-        if self.catches_up:
+        if refiner and self.catches_up:
             refiner.catch_up()
-        else:
+        elif refiner:
             refiner.run(self.fresh, self.age)
 
     def _runner(self, place: int, name: str) -> Callable[[VideoFrame], None]:

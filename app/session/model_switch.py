@@ -1,12 +1,12 @@
 """The name of a model goes in; it is loaded and compiled while another one runs, and then takes over."""
 
-import threading
 from collections.abc import Callable
 
 from texelflow.gpu_delegate.errors import TexelflowError
 
-from ..models.loading import SegmentationModel
+from ..models.loading import FrameModel
 from ..models.spec import SpecOptions
+from ..threads import ThreadCall
 from .model_stages import ModelStages, Steps, SwitchableStages
 
 
@@ -17,13 +17,13 @@ class ModelSwitch:
         self,
         stages: SwitchableStages,
         spec: SpecOptions,
-        load: Callable[[str, SpecOptions], SegmentationModel],
-        steps_of: Callable[[SegmentationModel], Steps],
+        load: Callable[[str, SpecOptions], FrameModel],
+        steps_of: Callable[[FrameModel], Steps],
     ) -> None:
         """`spec` is what was said of the model that runs; `steps_of` makes the stages of one that `load` has read."""
         self._running = self._wanted = stages.name, spec
         self._stages, self._load, self._steps_of = stages, load, steps_of
-        self._loading: _Loading | None = None
+        self._loading: ThreadCall[FrameModel] | None = None
 
     @property
     def wanted(self) -> str:
@@ -42,7 +42,7 @@ class ModelSwitch:
         self._wanted = name, spec
         self._stages.give_up()
         is_there = self._wanted == self._running
-        self._loading = None if is_there else _Loading(lambda: self._load(name, spec))
+        self._loading = None if is_there else ThreadCall(lambda: self._load(name, spec))
 
     def advance(self) -> ModelStages | None:
         """Work on it for some milliseconds; the new stages in the moment when they take over.
@@ -51,8 +51,8 @@ class ModelSwitch:
         another is wanted.
         """
         try:
-            if self._loading and (model := self._loading.model()):
-                self._stages.change(self._steps_of(model), self.wanted)
+            if self._loading and self._loading.ended:
+                self._stages.change(self._steps_of(self._loading.answer()), self.wanted)
                 self._loading = None
             if stages := self._stages.advance():
                 self._running = self._wanted
@@ -60,28 +60,3 @@ class ModelSwitch:
         except TexelflowError:
             self._loading = None
             raise
-
-
-class _Loading:
-    """A model that is read, or fetched, on a thread of its own."""
-
-    def __init__(self, load: Callable[[], SegmentationModel]) -> None:
-        self._load_model = load
-        self._model: SegmentationModel | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._load, name="model", daemon=True)
-        self._thread.start()
-
-    def model(self) -> SegmentationModel | None:
-        """The model if it is there by now. Raises what loading it raised."""
-        if self._thread.is_alive():
-            return None
-        if self._error:
-            raise self._error
-        return self._model
-
-    def _load(self) -> None:
-        try:
-            self._model = self._load_model()
-        except BaseException as error:
-            self._error = error

@@ -6,7 +6,9 @@ from ..frame.figures import Figures
 from ..frame.pipeline import Pipeline
 from ..outputs.outputs import Outputs
 from ..outputs.screenshots import Screenshots
-from ..overlay.panel import Facts
+from ..overlay.gallery import Gallery
+from ..overlay.overlay import Overlay
+from ..overlay.performance import Facts
 from ..settings.settings import Verb
 from .clock import FrameClock
 from .model_stages import SharedParts, SwitchableStages
@@ -29,6 +31,8 @@ class SessionParts:
     screenshots: Screenshots | None  # None without a window
     workload: Workload
     figures: Figures
+    overlay: Overlay | None = None  # in recordings, where there is no window
+    gallery: Gallery | None = None  # None without a window
 
     @property
     def playback(self) -> Playback | None:

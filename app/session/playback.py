@@ -161,10 +161,17 @@ class Playback:
         """To a frame, exactly; those outside the file become its first and last."""
         if self.pacer.keeps_all:
             return _WHILE_RECORDING
-        last = self._source.last_index
-        index = max(self._first or 0, index)
-        self._seek(index if last is None else min(index, last))
+        self._seek(self._within(index), self.lead)
         return ""
+
+    def preview(self, index: int) -> None:
+        """To a frame as soon as it can be had: without those before it, by which masks become steady."""
+        self._seek(self._within(index), lead=0)
+
+    def play_on(self, now_ns: int) -> None:
+        """From the frame on the screen, or the one that was sought."""
+        self.paused = False
+        self.pacer.restart(now_ns)
 
     def seek_by(self, seconds: float) -> str:
         """By some time, to the frame that is on the screen then."""
@@ -197,7 +204,7 @@ class Playback:
         """To the next slower or faster one; 0: to normal."""
         self.pacer.speed = next_speed(self.pacer.speed, direction)
         self.pacer.restart(now_ns)
-        return f"speed {self.pacer.speed:g}"
+        return f"playback speed {self.pacer.speed:g}"
 
     def mark(self, which: int) -> str:
         """Repeat from here (0) or to here (1); once both are set it is repeated. Again: that mark is taken away."""
@@ -231,6 +238,38 @@ class Playback:
         ]
         return " | ".join([*words, "repeating"] if self._feed.loop else words)
 
+    # What is known of the whole ---------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int | None:
+        """How many frames the file has, whatever the range; None while nobody knows."""
+        return self._source.count
+
+    @property
+    def last_ms(self) -> float | None:
+        """When the last frame of the file is to be shown; None while nobody knows."""
+        count = self._source.count
+        return self._source.time_ms_of(count - 1) if count else None
+
+    @property
+    def range(self) -> tuple[int, int | None]:
+        """The numbers of the first frame that is played and of the last one; None while nobody knows."""
+        return self._first or 0, self._source.last_index
+
+    def time_ms_of(self, index: int) -> float | None:
+        """When a frame is to be shown; None while nobody knows."""
+        return self._source.time_ms_of(index)
+
+    def index_at_share(self, share: float) -> int | None:
+        """The frame of the range that is nearest to a place of the whole file, from 0 to 1; None while unknown."""
+        last_ms = self.last_ms
+        index = None if last_ms is None else self._source.index_at(share * last_ms)
+        return None if index is None else self._within(index)
+
+    def key_frame_before(self, index: int) -> int | None:
+        """The last key frame up to a frame; None while nobody knows."""
+        return self._source.keyframe_before(index)
+
     @property
     def _here(self) -> int:
         """The number of the frame that is on the screen, or will be soon."""
@@ -244,14 +283,19 @@ class Playback:
             return self._sought_ms
         return self.frame.time_ms if self.frame else 0.0
 
-    def _seek(self, index: int) -> None:
+    def _within(self, index: int) -> int:
+        """The frame of the range that is nearest, as far as that is known."""
+        begin, end = self.range
+        return max(begin, index if end is None else min(index, end))
+
+    def _seek(self, index: int, lead: int) -> None:
         self._sought, self._sought_ms, self._steps = index, None, 0
-        self._from = self._lead_of(index)
+        self._from = self._lead_of(index, lead)
         self._feed.seek(self._from)
 
-    def _lead_of(self, index: int) -> int:
+    def _lead_of(self, index: int, lead: int) -> int:
         """Where to begin to decode for a frame: some before it, unless the end of a loop lies between."""
-        begin, end = max(self._first or 0, index - self.lead), self._feed.loop[1] if self._feed.loop else None
+        begin, end = max(self._first or 0, index - lead), self._feed.loop[1] if self._feed.loop else None
         return index if end is not None and begin <= end < index else min(begin, index)
 
     def _set_loop(self) -> None:
@@ -262,5 +306,5 @@ class Playback:
         else:
             self._feed.loop = (self._first or 0, None) if self.looped else None
         if self._sought is not None:
-            self._from = self._lead_of(self._sought)
+            self._from = self._lead_of(self._sought, self.lead)
             self._feed.seek(self._from)

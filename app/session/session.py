@@ -6,24 +6,28 @@ reading files.
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter_ns
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 
 from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.pipeline import FrameRecord
 from ..frame.run_stats import RunStats
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
 from ..picture.video_frame import VideoFrame
+from ..settings.settings import with_background
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
-from .derived import chosen_look_of, refinement_of, spec_of
+from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
+from .drop import DroppedFiles
 from .hud import Hud
 from .model_stages import Steps, stages_in_steps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
 from .parts import SessionParts, facts_of
+from .seek_bar import SeekBar
 from .workload import busy_ms
 
 _IDLE_S = 0.25  # until a signal is noticed while nothing moves
@@ -45,17 +49,21 @@ class Session:
         self.parts, self.controller = parts, controller
         self._stats, self._observe, self._note = stats, observe, note
         self.written: list[str] = []  # a line for each output that has ended
-        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb)
+        seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
+        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks)
         spec = spec_of(controller.settings, parts.stages.name)
-        self._switch = ModelSwitch(parts.stages, spec, load_segmentation, self._steps_of)
+        self._switch = ModelSwitch(parts.stages, spec, load_frame_model, self._steps_of)
         self._drawn: VideoFrame | None = None  # what the view shows
         self._seen: int | None = None  # the number of the frame that the network saw last
         self._laid_out_ns = 0  # when the view was drawn last
         self._masked = True  # whether the last frame needed a mask
         self._motion = MotionCheck()
+        self._dropped = DroppedFiles()
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
         controller.begin(self._hud, self._take_screenshot, note)
+        if seeks:
+            parts.view.watch_mouse()
         if parts.clock.keeps_all:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others
 
@@ -74,9 +82,13 @@ class Session:
         parts, playback = self.parts, self.parts.playback
         for key in parts.view.keys(self._patience_s()):
             self.controller.press(key)
+        if parts.view.stirred and self._hud.seek_bar:
+            self._hud.seek_bar.stir()
+            self.controller.touched |= self._hud.seek_bar.held
         self.controller.poll(perf_counter_ns())
         self._switch_models()
         self._watch_source()
+        self._take_dropped()
         was_paused = playback is not None and playback.paused
         if due := parts.clock.due(perf_counter_ns()):
             self._take(due)
@@ -132,7 +144,7 @@ class Session:
     @property
     def _to_be_redrawn(self) -> bool:
         view = self.parts.view
-        waits = self.controller.stale or view.damaged or self._panel_wait_s == 0
+        waits = self.controller.stale or view.damaged or self._words_wait_s == 0
         return self._shown is not None and view.seen and waits
 
     @property
@@ -146,17 +158,19 @@ class Session:
         parts = self.parts
         if self._to_be_redrawn or parts.stages.changing:
             return 0.0
-        busy = self._switch.busy or (parts.screenshots is not None and parts.screenshots.pending)
+        busy = self._switch.busy or self._dropped.busy or (parts.screenshots is not None and parts.screenshots.pending)
         clock_s = parts.clock.wait_s(perf_counter_ns())
-        waits = clock_s, _SHOT_S if busy else None, self._panel_wait_s, self._hud.toast.left_s
+        waits = clock_s, _SHOT_S if busy else None, self._words_wait_s, self._hud.toast.left_s
         return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
 
     @property
-    def _panel_wait_s(self) -> float | None:
-        """How long the panel stays as it is, however the mouse moves; None where nobody sees one."""
-        if not self.parts.view.seen or self._drawn is None or not self.controller.settings.panel:
+    def _words_wait_s(self) -> float | None:
+        """How long what is over the picture looks as it does, however the mouse moves; None: until something else."""
+        if not self.parts.view.seen or self._drawn is None:
             return None
-        return max(0.0, _PANEL_S - (perf_counter_ns() - self._laid_out_ns) / 1e9)
+        seen_s = self._laid_out_ns / 1e9
+        changes_s = seen_s + _PANEL_S if self.controller.settings.panel else self._hud.changes_s(seen_s)
+        return None if changes_s is None else max(0.0, changes_s - perf_counter_ns() / 1e9)
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
@@ -251,13 +265,17 @@ class Session:
         if not parts.view.seen:
             return
         self._laid_out_ns = perf_counter_ns()
+        if self._drawn is None and settings.start_hint and not self._stats.frames:
+            self._hud.hint.show()
         self._hud.recording = parts.outputs.status
         self._hud.status = parts.playback.describe(settings.effect) if parts.playback else ""
-        parts.view.lay_out(self._hud.parts(settings.overlay, self._panel if settings.panel else None))
+        look = figure_look_of(settings) if settings.overlay else None
+        parts.view.lay_out(self._hud.parts(look, self._panel if settings.panel else None))
 
     def _panel(self) -> None:
         """Drawn with Dear ImGui; what the user changes there is applied."""
-        self.controller.adopt(controls(self.controller.settings, self.parts.verb))
+        parts, height = self.parts, self.parts.shared.format.upright_size[1]
+        self.controller.adopt(controls(self.controller.settings, parts.verb, parts.gallery, height))
 
     def _take_screenshot(self) -> None:
         """Take one of what is on the screen."""
@@ -287,16 +305,35 @@ class Session:
         """Show the current frame by a new model; it may have to be drawn again before the next one comes."""
         self.controller.set_look()
         self._motion.forget()
+        self._end_masks()
         if self._drawn is not None:
             self.parts.stages.prepare(self._drawn, age=0)
             self.controller.stale = True
         self._begin_anew()
+
+    def _end_masks(self) -> None:
+        """End recordings of masks where the new model has none."""
+        outputs, without = self.parts.outputs, not self.parts.stages.has_mask
+        for kind in [kind for kind in outputs.active if without and kind in ("masks", "cutouts")]:
+            outputs.end(kind)
+            self.controller.complain(f"{self.parts.stages.name} puts out a picture and has no mask: {kind} end here")
+        self.controller.forget_ended()
 
     def _news_of_background(self) -> str:
         """What is wrong with it, once; '' if there is nothing new to say."""
         canvas, before = self.parts.stages.current.canvas, self._of_background
         self._of_background = message = canvas.message if canvas else ""
         return message if message != before else ""
+
+    def _take_dropped(self) -> None:
+        """Put what was dropped onto the window behind the person, or say why that cannot be."""
+        self._dropped.look_at(self.parts.view.dropped())
+        try:
+            if background := self._dropped.collect():
+                self.controller.adopt(with_background(self.controller.settings, background))
+                self.say(f"background {Path(background).name}")
+        except MediaError as error:
+            self.controller.complain(str(error))
 
     def _watch_source(self) -> None:
         """Tell what is wrong with the camera, and begin anew when it is back."""
@@ -336,6 +373,6 @@ class Session:
             self._hud.toast.add(words)
             self.controller.stale = True
 
-    def _steps_of(self, model: SegmentationModel) -> Steps:
+    def _steps_of(self, model: FrameModel) -> Steps:
         settings = self.controller.settings
         return stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from ..frame.pipeline import Stage
@@ -11,7 +12,8 @@ from ..window.window import Window
 
 
 class View(Protocol):
-    """What shows pictures and takes keys. `seen`: whether anybody could see a picture now."""
+    """What shows pictures and takes keys. `seen`: whether anybody could see a picture now; `stirred`: whether the mouse
+    was moved over it, or pressed there, when keys were looked for last."""
 
     @property
     def stages(self) -> Sequence[Stage]: ...
@@ -23,9 +25,19 @@ class View(Protocol):
     def damaged(self) -> bool: ...
     @property
     def fullscreen(self) -> bool: ...
+    @property
+    def stirred(self) -> bool: ...
 
     def keys(self, timeout_s: float) -> list[Key]:
         """The keys pressed since the last call, after waiting at most that long for something to happen."""
+        ...
+
+    def watch_mouse(self) -> None:
+        """Notice the mouse wherever it is, from now on."""
+        ...
+
+    def dropped(self) -> list[Path]:
+        """The files that were dropped onto it since the last call."""
         ...
 
     def lay_out(self, parts: tuple[Part, ...]) -> None:
@@ -68,9 +80,22 @@ class WindowView:
         """Whether it fills the screen."""
         return self.window.fullscreen
 
+    @property
+    def stirred(self) -> bool:
+        """As Screen has it."""
+        return self._screen.stirred
+
+    def watch_mouse(self) -> None:
+        """Notice the mouse wherever it is, from now on."""
+        self._screen.watches_mouse = True
+
     def keys(self, timeout_s: float) -> list[Key]:
         """As Screen.keys has it."""
         return self._screen.keys(timeout_s)
+
+    def dropped(self) -> list[Path]:
+        """As Window.dropped has it."""
+        return self.window.dropped()
 
     def lay_out(self, parts: tuple[Part, ...]) -> None:
         """Draw these over the next pictures."""
@@ -89,7 +114,7 @@ class NoView:
     """Nobody looks: outputs alone take pictures. wake() ends a wait, from any thread."""
 
     stages: Sequence[Stage] = ()
-    seen = closed = damaged = fullscreen = False
+    seen = closed = damaged = fullscreen = stirred = False
 
     def __init__(self) -> None:
         self._woken = threading.Event()
@@ -102,6 +127,13 @@ class NoView:
         """None; waits until it is woken, but not longer."""
         if timeout_s > 0 and self._woken.wait(timeout_s):
             self._woken.clear()
+        return []
+
+    def watch_mouse(self) -> None:
+        """There is none."""
+
+    def dropped(self) -> list[Path]:
+        """None."""
         return []
 
     def lay_out(self, parts: tuple[Part, ...]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..frame.figures import SWAP
 from ..frame.pipeline import DECODE, FrameRecord
 
 Reason = Literal["fresh", "still", "every", "budget"]  # "fresh": the network runs; else why it does not
@@ -22,7 +23,6 @@ MOST_EVERY = 60  # frames to a new mask, whatever is asked for
 MOST_UNDER_WAY = 64  # frames decided on whose cost was not told
 
 _SETTLING = 2  # still frames that get a mask nevertheless: what is smoothed over time comes to rest
-_SWAP = "swap"  # the stage that waits for the screen
 _COSTS = 15  # of each kind that are remembered
 _LEAST, _WINDOW = 6, 24  # frames on a rung before it is judged, and frames that say how many were skipped
 _PERCENTILE = 0.75  # of costs: one slow frame means nothing
@@ -286,5 +286,5 @@ class Workload:
 
 def busy_ms(record: FrameRecord) -> float:
     """What a frame took of the GL thread's time or the device's, whichever is more, without waiting for the screen."""
-    stages = [stage for stage in record.stages if stage.name not in (DECODE, _SWAP)]
+    stages = [stage for stage in record.stages if stage.name not in (DECODE, SWAP)]
     return max(sum(stage.cpu_ms for stage in stages), sum(stage.gpu_ms or 0.0 for stage in stages))

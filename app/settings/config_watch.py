@@ -21,7 +21,7 @@ FileStamp = tuple[int, int, int]  # when it was written, its size, which file it
 class ConfigWatch:
     """Looks after one file: the one named, or for live the user's own, which need not be there yet.
 
-    `settings` are those to begin with.
+    `settings` are those to begin with, `flags` those of the command line among them.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ConfigWatch:
         self._next_ns = 0
         given = dict(flags or {})
         self.settings = with_values(self._file, {**_implied(given), **given}, flag_of)
-        self._flags = current_names(given)
+        self.flags: Mapping[str, object] = current_names(given)
 
     def poll(self, now_ns: int, current: Settings) -> Settings | str | None:
         """The current settings with what has changed in the file, or one line on what is wrong there; None: no change.
@@ -62,7 +62,7 @@ class ConfigWatch:
             before, self._file = self._file, self._read_file(self.path, self.path.name)
         except UsageError as error:
             return str(error)
-        names = set(changed(before, self._file)) - self._flags.keys()
+        names = set(changed(before, self._file)) - self.flags.keys()
         settings = replace(current, **{name: getattr(self._file, name) for name in names})
         return None if settings == current else settings
 
@@ -72,10 +72,11 @@ class ConfigWatch:
 
 
 def _implied(flags: Mapping[str, object]) -> dict[str, object]:
-    """The effect that is meant where flags name none: that to which alone one of them belongs."""
-    if "effect" in flags:
-        return {}
-    return {"effect": "replace"} if flags.get("background") else {"effect": "blur"} if flags.get("blur") else {}
+    """What is meant where flags do not say it: the effect to which alone one of them belongs, the figures."""
+    effects = {"background": "replace", "blur": "blur"}
+    meant = [("effect", effect) for name, effect in effects.items() if flags.get(name)][:1]
+    figures = any(name.startswith("overlay_") for name in flags)
+    return dict([*meant, *([("overlay", True)] if figures else [])])
 
 
 def _stamp(path: Path | None) -> FileStamp | None:

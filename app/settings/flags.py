@@ -13,8 +13,8 @@ from .settings import SettingKind, Spec, Verb, meaning, specs
 
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[SettingKind, str] = {
-    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|#rrggbb",
-    "text": "NAME",
+    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|COLOUR",
+    "text": "NAME", "class": "N|NAME",
 }  # fmt: skip
 _TYPES: dict[SettingKind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
 

@@ -8,12 +8,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.wording import meant
 
-from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
+from ..frame.effects import (
+    BUILT_IN_BACKGROUNDS,
+    COLOUR,
+    EFFECTS,
+    LEAST_GAMMA,
+    LEAST_RADIUS,
+    MOST_GAMMA,
+    MOST_RADIUS,
+    Effect,
+)
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.entries import SEGMENTERS
 from ..picture.size import parse_size
@@ -21,12 +30,14 @@ from ..picture.size import parse_size
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
 
-    from ..picture.preprocess import Fit
+    from ..picture.preprocess import Fit, Preprocessing
 
 SettingValue = bool | int | float | str
-SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background"]
+SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
 Verb = Literal["live", "replay"]
+OverlayStyle = Literal["compact", "full"]
+Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
 
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
@@ -40,7 +51,8 @@ class Spec:
     """All about one setting. The choices of a text are only suggestions.
 
     low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
-    `in_replay` is replay's default where it is another one. `was` is a name that it had in earlier versions.
+    `in_replay` is replay's default where it is another one. `was` is a name that it had in earlier versions. `label` is
+    what the window calls it.
     """
 
     name: str
@@ -56,6 +68,7 @@ class Spec:
     verbs: tuple[Verb, ...] = ("live", "replay")
     in_replay: SettingValue | None = None
     was: str = ""
+    label: str = ""
 
     @property
     def flag(self) -> str:
@@ -74,7 +87,8 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, such as 0,1 or -1,1,",
-            "background": "an image, a video, or a colour such as #3366cc",
+            "background": "an image, a video, or a colour such as red or #3366cc",
+            "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
         }
         return others.get(self.kind, "text on one line")
 
@@ -83,7 +97,7 @@ class Spec:
         """What another value takes while live runs, to go on with in a sentence about the setting; '' if nothing."""
         words: dict[Changes, str] = {
             "reopens camera": "reopens the camera",
-            "restart": "takes effect at the next start",
+            "restart": "takes effect after restart",
         }
         return words.get(self.changes, "")
 
@@ -115,9 +129,13 @@ class Settings:
     """All settings of live and replay. Use with_values to make others: it refuses invalid values."""
 
     camera: str = _camera("0", "A number or device, a stream's address, a recording, which loops, or pattern.")
-    size: str = _camera("640x480", "Width and height to ask a camera for.", "size")
-    fps: float = _camera(30.0, "Frames per second to ask a camera for.", low=1, high=1000, zero="any")
-    pixels: str = _camera("auto", "Format to ask a camera for.", choices=("auto", "yuyv", "nv12", "mjpg"))
+    size: str = _camera("640x480", "Resolution to ask a camera for.", "size", label="resolution")
+    fps: float = _camera(
+        30.0, "Frames per second to ask a camera for.", low=1, high=1000, zero="any", label="frame rate"
+    )
+    pixels: str = _camera(
+        "auto", "Video format to ask a camera for.", choices=("auto", "yuyv", "nv12", "mjpg"), label="video format"
+    )
     camera_api: str = _camera(
         "auto", "System interface to a camera.", choices=("auto", "v4l2", "dshow", "msmf", "avfoundation"), was="api"
     )
@@ -139,56 +157,114 @@ class Settings:
     fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
+    preprocessing: "Preprocessing" = _model(
+        "auto", "Of frames for the network; auto averages pixels and lightens dark frames, plain does neither.",
+        choices=("auto", "plain"), changes=_once,
+    )  # fmt: skip
     input_range: str = _model("", "What black and white are for a model that does not say it: LO,HI.", "range")
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
     )
-    channel: int = _model(
-        -1, "The class of such a model to show; -1: the one that it names.", low=-1, high=_MOST_CLASSES
+    channel: str = _model("", "The class of such a model to show, by number or name; else the one for people.", "class")
+    task: str = _model(
+        "auto", "What a model puts out that does not say it: masks, or a picture.",
+        choices=("auto", "segmentation", "picture"),
+    )  # fmt: skip
+    output_range: str = _model(
+        "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
-    background: str = _picture("", "Behind the person: image, video or #rrggbb; else a built-in picture.", "background")
-    blur: float = _picture(
-        0.0, "Radius of the blur, in pixels of the frame.", low=LEAST_RADIUS, high=MOST_RADIUS, zero="by the height"
+    background: str = _picture(
+        "",
+        "Behind the person: image, video, colour (red, #rrggbb), or dusk, room, studio, lights.",
+        "background",
+        choices=(*BUILT_IN_BACKGROUNDS,),
     )
+    blur: float = _picture(
+        0.0,
+        "Radius of the blur, in pixels of the frame.",
+        low=LEAST_RADIUS,
+        high=MOST_RADIUS,
+        zero="by the height",
+        label="blur radius",
+    )
+    strength: float = _picture(1.0, "How much of a network's picture covers the frame.", **_share)
+    legend: bool = _picture(True, "The names of the classes beside their colours, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
-    mirror: bool = _picture(False, "Flip the picture left to right, as in a mirror.")
+    mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
     side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.")
 
     refine: bool = _mask(True, "Refine the network's mask: edges, smooth and delay-video count; off: as it is.")
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
-    smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", **_share)
+    smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", label="smoothing", **_share)
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
-    softness: float = _mask(1.0, "Width of the mask's edge; 0 is hard.", **_share)
     gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=LEAST_GAMMA, high=MOST_GAMMA)
+    grow: float = _mask(0.0, "Pixels of the frame by which the person grows; below 0 it shrinks.", low=-20, high=20)
+    feather: float = _mask(0.0, "Pixels of the frame over which the person's edge fades; 0: as it is.", low=0, high=50)
     delay_video: bool = _mask(False, "Look one frame ahead: in live the picture comes a frame later.", in_replay=True)
 
-    every: int = _work(1, "A new mask for every so many frames.", low=1, high=60)
+    every: int = _work(1, "A new mask for every so many frames.", low=1, high=60, label="frames per mask")
     skip_still: bool = _work(False, "No new mask while the picture stands still.")
-    still_db: float = _work(35.0, "How like the last one a picture that stands still is, in dB.", low=10, high=100)
+    still_db: float = _work(
+        35.0, "How like the last one a picture that stands still is, in dB.", low=10, high=100, label="still from dB"
+    )
     small_model: str = _work(
         "selfie-landscape", "The model for when time is short: a name or a .tflite file.", "text",
         choices=SEGMENTERS,
     )  # fmt: skip
-    auto: bool = _work(False, "Work less, as far as is needed to keep the camera's frame rate.")
+    auto: bool = _work(
+        False, "Work less, as far as is needed to keep the camera's frame rate.", label="keep frame rate"
+    )
 
-    out: str = _output("", "Record the picture: a video, or a folder for PNG files.", "path", was="record")
-    masks: str = _output("", "Record the masks: a grey video, or a folder for PNG files.", "path", was="mattes")
-    cutouts: str = _output("", "Record the person alone: a folder for PNG files with transparency.", "path")
-    codec: Codec = _output("auto", "Of videos; by default what their ending is for.", choices=CODECS)
-    quality: int = _output(USUAL_QUALITY, "Of videos: 0 makes the smallest files.", low=0, high=100)
+    out: str = _output(
+        "", "Record the picture: a video, or a folder for PNG files.", "path", was="record", label="record to"
+    )
+    masks: str = _output(
+        "",
+        "Record the masks: a grey video, or a folder for PNG files.",
+        "path",
+        was="mattes",
+        label="record masks to",
+    )
+    cutouts: str = _output(
+        "",
+        "Record the person alone: a folder for PNG files with transparency.",
+        "path",
+        label="record cutouts to",
+    )
+    codec: Codec = _output(
+        "auto", "Of videos; by default what their ending is for.", choices=CODECS, label="video codec"
+    )
+    quality: int = _output(
+        USUAL_QUALITY, "Of videos: 0 makes the smallest files.", low=0, high=100, label="video quality"
+    )
     virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 
     overlay: bool = _window(False, "Figures on the picture; in a window of replay unless it is turned off.")
+    overlay_style: OverlayStyle = _window(
+        "compact", "Which figures: three lines and the graph of frame times, or all.", choices=get_args(OverlayStyle)
+    )
+    overlay_corner: Corner = _window("top-left", "The corner of the figures.", choices=get_args(Corner))
+    overlay_scale: float = _window(1.0, "How large the text of the figures is, times the usual.", low=0.5, high=4)
     panel: bool = _window(False, "This panel of settings, in the window.")
-    fullscreen: bool = _window(False, "Fill the screen.")
+    fullscreen: bool = _window(False, "Fill the screen.", label="full screen")
+    backgrounds: str = _window(
+        "", "Folder of pictures and videos for the panel; else texelflow in Pictures.", "path",
+        label="backgrounds folder",
+    )  # fmt: skip
+    start_hint: bool = _window(
+        True, "A line at start that names the keys for help and for settings.", label="hint at start"
+    )
 
 
 @lru_cache(maxsize=4)
 def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
     """All settings, or those of one verb, in their order, section by section; defaults are that verb's."""
-    every = tuple(Spec(each.name, getattr(Settings, each.name), **each.metadata) for each in fields(Settings))
+    every = tuple(
+        Spec(each.name, getattr(Settings, each.name), **{"label": each.name.replace("_", " "), **each.metadata})
+        for each in fields(Settings)
+    )
     if verb == "replay":
         every = tuple(spec if spec.in_replay is None else replace(spec, default=spec.in_replay) for spec in every)
     return tuple(spec for spec in every if verb is None or verb in spec.verbs)
@@ -228,13 +304,23 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
     return replace(settings, **found)
 
 
+def is_valid(name: str, value: object) -> bool:
+    """Whether a setting may have that value, and keeps it as it is."""
+    return value_of(next(spec for spec in specs() if spec.name == name), value) == value
+
+
+def with_background(settings: Settings, background: str) -> Settings:
+    """The settings by which a background, valid as such, is behind people."""
+    return replace(settings, background=background, effect="replace")
+
+
 def changed(before: Settings, after: Settings) -> tuple[str, ...]:
     """The names of the settings that differ."""
     return tuple(spec.name for spec in specs() if getattr(before, spec.name) != getattr(after, spec.name))
 
 
 def while_running(before: Settings, after: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """What of a change can be had now, and the names of the settings that have to wait for the next start."""
+    """What of a change can be had now, and the names of the settings that take effect after restart."""
     waiting = {spec.name for spec in specs() if spec.changes == "restart"} & {*changed(before, after)}
     return replace(after, **{name: getattr(before, name) for name in waiting}), tuple(sorted(waiting))
 
@@ -264,6 +350,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     """What a setting becomes by a value as it was written; None if it cannot be that."""
     if spec.kind == "bool" or isinstance(raw, bool):
         return raw if spec.kind == "bool" and isinstance(raw, bool) else None
+    if spec.kind == "class" and isinstance(raw, int):
+        return None if not -1 <= raw <= _MOST_CLASSES else "" if raw < 0 else str(raw)
     if spec.kind in ("int", "float"):
         if not isinstance(raw, int if spec.kind == "int" else (int, float)):
             return None
@@ -274,6 +362,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return None
     if (spec.kind == "size" and not _is_size(text)) or (spec.kind == "choice" and text not in spec.choices):
         return None
+    if spec.kind == "class" and text.strip() == "-1":
+        return ""
     if spec.kind == "range" and text and not _RANGE.fullmatch(text):
         return None
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOUR.fullmatch(text))):

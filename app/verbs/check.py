@@ -2,7 +2,7 @@
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
@@ -15,8 +15,9 @@ from ..console import Console
 from ..files import Files, Read, Write, own_name, settle
 from ..media.sources import FileSource, Position
 from ..models.catalogue import CATALOGUE, model_path, resolve
-from ..models.loading import load_segmentation
+from ..models.loading import load_frame_model
 from ..models.spec import SpecOptions
+from ..picture.preprocess import Preprocessing
 from ..replay.replay import CUT_OFF
 from .check_clip import DEFAULT_REPORT, check_clip
 from .check_delegate import check_delegate
@@ -41,6 +42,7 @@ class CheckOptions:
     json: bool = False
     precision: Precision = "fp32"
     compile_budget_s: float = COMPILE_BUDGET_S
+    preprocessing: Preprocessing = "plain"  # of a recording: what can be compared with other programs
     force: bool = False  # a report that is there may be written over
 
 
@@ -72,10 +74,13 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
         raise UsageError("--report is the picture of a recording's frame; a model has none")
     if options.first != 0 or options.last is not None:
         raise UsageError("--from and --to choose frames of a recording; a model has none")
-    if options.spec.activation is not None or options.spec.channel is not None:
+    if replace(options.spec, input_range=None) != SpecOptions():
         raise UsageError(
-            "--activation and --channel make masks of a recording; a model's tensors are compared as they are"
+            "--activation, --channel, --task and --output-range are about masks and pictures of a recording; a model's "
+            "tensors are compared as they are"
         )
+    if options.preprocessing != "plain":
+        raise UsageError("--preprocessing is for recordings; a model's own tensors are compared")
     settle(Files((Read("the model", model_path(target)),)))
     with console.download() as progress:
         resolved = resolve(target, progress)
@@ -108,7 +113,7 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
     settle(Files(reads, writes), options.force)
     with FileSource(target, options.first, options.last) as source:
         with console.download() as progress:
-            model = load_segmentation(options.model, options.spec, progress)
+            model = load_frame_model(options.model, options.spec, progress)
         spare = own_name(DEFAULT_REPORT, reads)
         figures, code = check_clip(
             source,
@@ -119,6 +124,7 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
             options.precision,
             options.compile_budget_s,
             spare,
+            options.preprocessing,
         )
         if source.truncated:
             console.warn(f"{target}: {source.truncated}")

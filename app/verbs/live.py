@@ -16,8 +16,9 @@ from ..files import Files, Read, settle
 from ..frame.moving_background import check_background
 from ..live.readers import readers
 from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_source_in_sight
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.loading import FrameModel, load_frame_model
 from ..picture.video_frame import VideoFrame
+from ..session.abilities import check_abilities
 from ..session.derived import check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
 from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..session.session import Session
@@ -38,7 +39,8 @@ def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dic
     if not window:
         _check_without_window(watch.settings)
     with console.download() as progress:  # fetched before anything is opened; each session reads it
-        load_segmentation(watch.settings.model, spec_of(watch.settings, watch.settings.model), progress=progress)
+        model = load_frame_model(watch.settings.model, spec_of(watch.settings, watch.settings.model), progress=progress)
+    check_abilities(model, watch.settings, watch.flags)
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)
         stack.callback(source.close)
@@ -114,8 +116,8 @@ def _reopened(host: SessionHost, settings: Settings, wake: Waker, last: VideoFra
     return open_source(settings, wake)
 
 
-def _model(settings: Settings) -> SegmentationModel:
-    return load_segmentation(settings.model, spec_of(settings, settings.model))
+def _model(settings: Settings) -> FrameModel:
+    return load_frame_model(settings.model, spec_of(settings, settings.model))
 
 
 def _checking(host: SessionHost) -> Callable[[Settings], None]:

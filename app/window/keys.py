@@ -64,7 +64,7 @@ _COMMON: Table = (
     Binding("e", {"e": Action("effect")}, "the next effect"),
     Binding("1-9", {digit: Action("effect", int(digit)) for digit in "123456789"}, "an effect by its number"),
     Binding("s", {"s": Action("screenshot")}, "a screenshot (PNG) into the current folder"),
-    Binding("o", {"o": Action("overlay")}, "figures on the picture, or none"),
+    Binding("o", {"o": Action("overlay")}, "figures on the picture: a few, all, none"),
     Binding("f", {"f": Action("fullscreen")}, "full screen and back"),
     Binding("? h", {"?": Action("help"), "h": Action("help")}, "this list"),
     Binding("Escape", {"escape": Action("leave")}, "leave full screen; else quit"),
@@ -73,7 +73,7 @@ _COMMON: Table = (
 
 _PICTURE: Table = (
     Binding("p", {"p": Action("toggle", name="panel")}, "all settings"),
-    Binding("m", {"m": Action("toggle", name="mirror")}, "as in a mirror, or not"),
+    Binding("m", {"m": Action("toggle", name="mirror")}, "flip horizontally, or not"),
     Binding("v", {"v": Action("toggle", name="side_by_side")}, "the picture as it came beside the result"),
     Binding("g", {"g": Action("toggle", name="edges")}, "edges guided by the picture, on and off"),
     Binding("d", {"d": Action("toggle", name="delay_video")}, "look one frame ahead, or not"),
@@ -95,8 +95,8 @@ REPLAY: Table = (
         True,
     ),
     Binding("Home End", {"home": Action("go", 0), "end": Action("go", -1)}, "to the first frame, to the last"),
-    Binding("[ ]", {"[": Action("speed", -1), "]": Action("speed", 1)}, "slower, faster: 0.25 to 4 times"),
-    Binding("Backspace", {"backspace": Action("speed", 0)}, "speed 1"),
+    Binding("[ ]", {"[": Action("speed", -1), "]": Action("speed", 1)}, "playback speed down, up: 0.25 to 4"),
+    Binding("Backspace", {"backspace": Action("speed", 0)}, "playback speed 1"),
     Binding("a b", {"a": Action("mark", 0), "b": Action("mark", 1)}, "repeat from here, to here; again: no more"),
     Binding("l", {"l": Action("loop")}, "repeat the whole file, or no more"),
     *_PICTURE,

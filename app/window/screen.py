@@ -1,6 +1,6 @@
 """A picture and its overlay go in; the window shows both: the last stages of a frame's path."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from ..frame.pipeline import Stage
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
+from ..overlay.inputs import Button, Input, Moved
 from .blit import blit
 from .keys import Key
 from .window import Window
@@ -25,11 +26,17 @@ class ShownPicture(Protocol):
 
 
 class Screen:
-    """Shows a canvas in a window, and `parts` over it. While that is minimised nothing is drawn."""
+    """Shows a canvas in a window, and `parts` over it. While that is minimised nothing is drawn.
+
+    watches_mouse: whether it is noticed where nothing can be clicked, too; `stirred`: whether keys() found that it was
+    moved over the window, or pressed there.
+    """
 
     def __init__(self, window: Window, gui: Gui, canvas: ShownPicture, aspect: Fraction) -> None:
         """`aspect` is the width of the picture divided by its height, as displayed."""
         self.parts: tuple[Part, ...] = ()
+        self.watches_mouse = self.stirred = False
+        self._mouse: Moved | None = None  # where it was last
         self._window, self._gui, self._canvas, self._aspect = window, gui, canvas, aspect
         steps = {"blit": self._blit, "overlay": self._write, "swap": window.swap}
         self.stages = tuple(Stage(name, self._if_seen(step)) for name, step in steps.items())
@@ -40,8 +47,19 @@ class Screen:
         Keys that are typed into a text field are not included.
         """
         keys = self._window.events(timeout_s)
-        self._gui.feed(self._window.inputs())
+        inputs = self._window.inputs()
+        self._gui.feed(inputs)
+        self._notice(inputs)
         return [] if self._gui.takes_keys else keys
+
+    def _notice(self, inputs: Sequence[Input]) -> None:
+        """Where the mouse is first is no news."""
+        before, (width, height) = self._mouse, self._window.size
+        places = [done for done in inputs if isinstance(done, Moved)]
+        self._mouse = mouse = places[-1] if places else before
+        moved = before is not None and mouse is not None and mouse != before
+        is_over = mouse is not None and 0 <= mouse.x < width and 0 <= mouse.y < height
+        self.stirred = is_over and (moved or any(isinstance(done, Button) for done in inputs))
 
     def redraw(self) -> None:
         """The same picture again: in another size, or with other parts."""
@@ -65,4 +83,5 @@ class Screen:
     def _write(self) -> None:
         scale = self._window.scale if self.parts else 1.0
         self._gui.draw(self._window.framebuffer, self._window.size, scale, self.parts)
-        self._window.listening = self._gui.takes_mouse
+        self._window.points = self._gui.takes_mouse
+        self._window.listening = self._gui.takes_mouse or self.watches_mouse

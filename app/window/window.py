@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..console import one_line
 from ..glfw_library import load_glfw
 from ..overlay.inputs import Input
 from ..picture.preprocess import ImageSize
+from .drops import Drops
 from .keys import Key
 from .listener import Listener
 
@@ -47,7 +49,7 @@ class Window:
         self._pressed: tuple[str, bool, bool] = ("", False, False)  # place, shift, repeated of the last key
         self._place: tuple[int, int, int, int] | None = None  # where it was before it filled the screen
         self._swaps_due = _SWAPS_AFTER_DAMAGE
-        self._iconified = False
+        self._iconified = self._points = False
         self._closing = threading.Lock()
         self._handle = _create(glfw, size, _fitting(title), version)
         try:
@@ -57,6 +59,7 @@ class Window:
             self.context = Context.from_current(_loader(glfw), version)
             self.multisampled = self.context.gl.integer(opengl.SAMPLE_BUFFERS) > 0
             self._listener = Listener(glfw, self._handle)
+            self._drops = Drops(glfw, self._handle)
             self._listen()
         except BaseException:
             glfw.terminate()
@@ -98,18 +101,31 @@ class Window:
 
     @property
     def listening(self) -> bool:
-        """Whether inputs are gathered, and the mouse is shown wherever it is."""
+        """Whether inputs are gathered."""
         return self._listener.on
 
     @listening.setter
     def listening(self, listening: bool) -> None:
-        if listening != self._listener.on:
-            self._listener.on = listening
+        self._listener.on = listening
+
+    @property
+    def points(self) -> bool:
+        """Whether the mouse is shown in full screen, too, since there is something to be clicked."""
+        return self._points
+
+    @points.setter
+    def points(self, points: bool) -> None:
+        if points != self._points:
+            self._points = points
             self._show_mouse()
 
     def inputs(self) -> list[Input]:
         """What was done with mouse and keys since the last call, if it listens."""
         return self._listener.take()
+
+    def dropped(self) -> list[Path]:
+        """The files that were dropped onto it since the last call, those of the last drop alone."""
+        return self._drops.take()
 
     def rename(self, title: str) -> None:
         """Give it another title."""
@@ -155,7 +171,7 @@ class Window:
 
     def _show_mouse(self) -> None:
         """Where it is in the way, and good for nothing, it is hidden."""
-        glfw, hidden = self._glfw, self.fullscreen and not self.listening
+        glfw, hidden = self._glfw, self.fullscreen and not self.points
         glfw.set_input_mode(self._handle, glfw.CURSOR, glfw.CURSOR_HIDDEN if hidden else glfw.CURSOR_NORMAL)
 
     def _pace(self) -> None:

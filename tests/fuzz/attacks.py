@@ -169,7 +169,7 @@ def _commands() -> Sequence[bytes]:
         "inspect people.mp4 --no-peaks --unfused --json",
         "bench frame --size 64x48 --backend cpu --runs 1 --warmup 0 --json",
         "bench quality people.mp4 --to 2 --seed 0 --backend cpu",
-        "live --dump-config --blur 9 --size 640x480 --camera 0 --effect tint --softness 1.5",
+        "live --dump-config --blur 9 --size 640x480 --camera 0 --effect tint --feather 1.5 --grow -2",
     )
     return [line.replace(" ", "\0").encode() for line in lines]
 

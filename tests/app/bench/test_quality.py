@@ -17,7 +17,8 @@ from texelflow.app.bench.mask_quality import (
     least_of_parabola,
     outline,
 )
-from texelflow.app.bench.quality import PERFECT, STEPS, QualityBench, bench_quality, show_quality
+from texelflow.app.bench.mask_ways import STEPS
+from texelflow.app.bench.quality import PERFECT, QualityBench, bench_quality, show_quality
 from texelflow.app.console import Console
 from texelflow.assets.make_clip import true_matte
 from texelflow.gpu_delegate.errors import MediaError, UsageError
@@ -118,7 +119,7 @@ def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFi
     figures = bench_quality(QualityBench(model=str(selfie_model), last=24), Console(quiet=True))
     steps = {step["name"]: step for step in figures["steps"]}
     assert list(steps) == [*STEPS, PERFECT]
-    assert steps["both, delayed"]["frames"] == steps["both"]["frames"] - 1 == 24
+    assert steps["delayed"]["frames"] == steps["both"]["frames"] - 1 == 24
     assert all(0 < step["f_score"] <= 1 and 0 < step["matte_error"] < 0.05 for step in steps.values())
     assert steps["both"]["flicker"] < steps["raw, bilinear"]["flicker"]
     assert steps[PERFECT]["matte_error"] < min(steps[name]["matte_error"] for name in STEPS)

@@ -15,8 +15,8 @@ from tests.commands import Command
 from tests.living import living
 from tests.pictures import Bench, Image, noise
 from tests.waiting import PATIENCE_S
-from texelflow.app.frame.backdrop import DEFAULT_BACKGROUND, Backdrop
-from texelflow.app.frame.background import cover, read_image
+from texelflow.app.frame.backdrop import Backdrop
+from texelflow.app.frame.background import background_file, cover, read_image
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.moving_background import BackgroundFeed, check_background
@@ -29,7 +29,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import MediaError
 
 ASSETS = Path(__file__).parents[3] / "assets"
-DEFAULT = ASSETS / DEFAULT_BACKGROUND
+DEFAULT = background_file("")
 COUNT, GAP_MS = 6, 100
 
 

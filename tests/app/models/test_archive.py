@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.app.models.test_metadata import WHOLE, finished, metadata_flatbuffer, model, table
+from tests.app.models.test_metadata import WHOLE, metadata_flatbuffer, model
 from tests.app.models.test_models import CONTENTS, cached_files, failure, index, write_wheel
+from tests.metadata_writer import finished, table
 from tests.model_builder import tables
 from texelflow.app.models.archive import ArchiveError, Bounds, open_archive
 from texelflow.app.models.catalogue import fetch

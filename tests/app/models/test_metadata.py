@@ -1,6 +1,5 @@
 """What a model says about itself, and who is believed: options, metadata, catalogue."""
 
-import io
 import zipfile
 from collections.abc import Sequence
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.metadata_writer import finished, metadata_of, table, with_labels
 from tests.model_builder import tables
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.entries import SEGMENTERS
@@ -20,43 +20,9 @@ SELFIE = CATALOGUE["selfie"]
 DEEPLAB_OUTPUT = (1, 257, 257, 21)
 
 
-def table(builder: flatbuffers.Builder, offsets: dict[int, int], small: dict[int, int] | None = None) -> int:
-    """A flatbuffer table with offsets and unsigned bytes in the given fields."""
-    builder.StartObject(max([*offsets, *(small or {})], default=0) + 1)
-    for field, offset in offsets.items():
-        builder.PrependUOffsetTRelativeSlot(field, offset, 0)
-    for field, value in (small or {}).items():
-        builder.PrependUint8Slot(field, value, 0)
-    return int(builder.EndObject())
-
-
-def floats(builder: flatbuffers.Builder, values: Sequence[float]) -> int:
-    """A vector of float32."""
-    builder.StartVector(4, len(values), 4)
-    for value in reversed(values):
-        builder.PrependFloat32(value)
-    return int(builder.EndVector())
-
-
-def finished(builder: flatbuffers.Builder, root: int) -> bytes:
-    """The bytes of the whole buffer."""
-    builder.Finish(root)
-    return bytes(builder.Output())
-
-
 def metadata_flatbuffer(mean: Sequence[float], std: Sequence[float], activation: int) -> bytes:
-    """ModelMetadata with one input, one output that has labels.txt, and ImageSegmenterOptions."""
-    own = flatbuffers.Builder()
-    options = finished(own, table(own, {}, {0: activation}))
-    b = flatbuffers.Builder()
-    normalization = table(b, {0: floats(b, mean), 1: floats(b, std)})
-    unit = table(b, {1: normalization}, {0: 1})
-    image = table(b, {4: tables(b, [unit])})
-    labels = table(b, {0: b.CreateString("labels.txt")}, {2: 2})
-    masks = table(b, {6: tables(b, [labels])})
-    custom = table(b, {0: b.CreateString("SEGMENTER_METADATA"), 1: b.CreateByteVector(options)})
-    subgraph = table(b, {2: tables(b, [image]), 3: tables(b, [masks]), 9: tables(b, [custom])})
-    return finished(b, table(b, {0: b.CreateString("a name"), 3: tables(b, [subgraph])}))
+    """With one input, one output that has labels.txt, and ImageSegmenterOptions."""
+    return metadata_of((mean, std), activation=activation, has_labels=True)
 
 
 def model(metadata: bytes, labels: bytes | None = None, packed: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -67,10 +33,7 @@ def model(metadata: bytes, labels: bytes | None = None, packed: int = zipfile.ZI
     data = finished(b, table(b, {4: tables(b, [buffer]), 6: tables(b, [entry])}))
     if labels is None:
         return data
-    stream = io.BytesIO(data)
-    with zipfile.ZipFile(stream, "a", packed) as archive:
-        archive.writestr("labels.txt", labels)
-    return stream.getvalue()
+    return with_labels(data, labels, packed)
 
 
 WHOLE = model(metadata_flatbuffer([127.5], [127.5], 2), b"background\ncat\nperson\n")
@@ -137,17 +100,18 @@ def test_hostile_bytes_give_metadata_or_one_line(edits: list[tuple[int, bytes]],
 
 
 def test_options_come_first_then_metadata_then_the_catalogue() -> None:
-    metadata = ModelMetadata(input_range=(-1.0, 1.0), activation="softmax", labels=("a", "b", "c", "person"))
+    labels = ("a", "b", "c", "person")
+    metadata = ModelMetadata(input_range=(-1.0, 1.0), activation="softmax", labels=labels)
     said = SpecOptions((0.0, 255.0), "sigmoid", 2)
-    assert decide_spec(SELFIE, metadata, said, DEEPLAB_OUTPUT) == ModelSpec((0.0, 255.0), "sigmoid", 2)
-    assert decide_spec(SELFIE, metadata, SpecOptions(), DEEPLAB_OUTPUT) == ModelSpec((-1.0, 1.0), "softmax", 3)
+    assert decide_spec(SELFIE, metadata, said, DEEPLAB_OUTPUT) == ModelSpec((0.0, 255.0), "sigmoid", 2, labels)
+    assert decide_spec(SELFIE, metadata, SpecOptions(), DEEPLAB_OUTPUT) == ModelSpec((-1.0, 1.0), "softmax", 3, labels)
     assert decide_spec(SELFIE, ModelMetadata(), SpecOptions(), (1, 9, 9, 1)) == ModelSpec((0.0, 1.0), "none", 0)
 
 
 @pytest.mark.parametrize(("channels", "channel"), [(1, 0), (2, 1)])
 def test_one_or_two_channels_need_no_option(channels: int, channel: int) -> None:
     options = SpecOptions((0.0, 1.0), "none")
-    assert decide_spec(None, ModelMetadata(), options, (1, 8, 8, channels)).channel == channel
+    assert decide_spec(None, ModelMetadata(), options, (1, 8, 8, channels)) == ModelSpec((0.0, 1.0), "none", channel)
 
 
 def test_what_nobody_says_is_asked_for_by_its_option() -> None:

@@ -223,7 +223,7 @@ def test_times_that_do_not_grow_are_put_right_and_others_kept(tmp_path: Path) ->
 
 def test_masks_without_opengl_are_those_that_are_drawn(context: Context, tmp_path: Path) -> None:
     mask = np.asarray(cv2.GaussianBlur(disc((65, 47), 15), (0, 0), 4), np.float32)
-    bent = Look("mask", threshold=0.4, softness=0.6, gamma=1.7, mirror=True)
+    bent = Look("mask", threshold=0.4, grow=2.5, feather=7, gamma=1.7, mirror=True)
     for name, look in (("plain", Look("tint")), ("bent", bent)):
         bench = Segmented(context, noise((65, 47)), mask, look)
         bench.show()

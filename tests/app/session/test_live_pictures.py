@@ -28,7 +28,7 @@ class TestNothingIsReadBack:
                 mirror, beside, wraps, shaped = map(bool, some.integers(0, 2, 4))
                 stage.session.controller.change(
                     effect=effect, edges=edges, smooth=smooth, delay_video=delay, mirror=mirror, side_by_side=beside,
-                    light_wrap=0.7 * wraps, threshold=0.4 if shaped else 0.5, softness=1 - 0.8 * shaped,
+                    light_wrap=0.7 * wraps, threshold=0.4 if shaped else 0.5, grow=2 * shaped, feather=6 * shaped,
                 )  # fmt: skip
                 yield from stage.frames(1)
             stage.press("n", "p", "question")
@@ -54,7 +54,7 @@ class TestGolden:
         [
             ("replace", (320, 240), {"effect": "replace", "light_wrap": 0.5}),
             ("beside", (480, 200), {"effect": "blur", "side_by_side": True, "mirror": True}),
-            ("panel", (480, 360), {"effect": "color", "panel": True}),
+            ("panel", (480, 360), {"effect": "color", "panel": True, "backgrounds": "pictures"}),
             ("signal", (320, 240), {"effect": "cutout"}),
         ],
     )
@@ -75,6 +75,11 @@ class TestGolden:
             stage.display.xdotool("windowsize", stage.display.window("texelflow"), *size)
             yield from stage.until(lambda: window.size == size and not window.damaged)
             yield from stage.frames(10)  # the mask comes to rest
+            if name == "panel":
+                assert stage.parts.gallery
+                textures = stage.parts.gallery.textures
+                yield from stage.until(lambda: not textures.busy)
+                yield from stage.frames(2)
             stage.display.xdotool("getmouselocation")  # answered when all that was drawn is there
             shown.append(stage.on_screen())
 

@@ -8,8 +8,9 @@ from texelflow.app.frame.effects import EFFECTS, Effect, effect_by_number
 from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.render import Look
 from texelflow.app.outputs.png_files import wants_folder
+from texelflow.app.overlay.performance import FigureLook
 from texelflow.app.replay.options import ReplayOptions, check_options
-from texelflow.app.session.derived import chosen_look_of, refinement_of
+from texelflow.app.session.derived import chosen_look_of, figure_look_of, refinement_of
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.errors import MediaError, UsageError
@@ -44,6 +45,7 @@ def test_a_folder_is_meant_where_there_is_no_suffix(tmp_path: Path) -> None:
         ("cutout", None, None, Look("cutout")),
         (None, "#3366ff", None, Look("color", (0.2, 0.4, 1.0))),
         ("replace", "#3366ff", None, Look("color", (0.2, 0.4, 1.0))),
+        (None, "Crimson", None, Look("color", (220 / 255, 20 / 255, 60 / 255))),
         ("replace", None, None, Look("replace")),
     ],
 )
@@ -77,6 +79,15 @@ def test_live_takes_a_background_to_mean_that_it_is_shown() -> None:
     assert ConfigWatch(None, {"background": "x.png", "effect": "tint"}).settings.effect == "tint"
 
 
+def test_how_figures_look_means_that_they_are_shown() -> None:
+    for flags, shown in (
+        ({}, False), ({"overlay_style": "full"}, True), ({"overlay_scale": 2.0, "overlay": False}, False),
+    ):  # fmt: skip
+        assert ConfigWatch(None, flags).settings.overlay == shown
+    settings = ConfigWatch(None, {"overlay_style": "full", "overlay_corner": "top-right"}).settings
+    assert figure_look_of(settings) == FigureLook(True, "top-right", 1.0)
+
+
 def test_effects_follow_each_other_round_and_round() -> None:
     seen: list[Effect] = ["mask"]
     for _ in EFFECTS:
@@ -95,9 +106,9 @@ def test_the_keys_of_the_first_effects_stay() -> None:
 
 def test_a_look_has_all_that_was_said() -> None:
     settings = Settings(
-        effect="replace", light_wrap=0.3, threshold=0.4, softness=0.5, gamma=0.6, mirror=True, side_by_side=True
+        effect="replace", light_wrap=0.3, threshold=0.4, gamma=0.5, grow=-3, feather=6, mirror=True, side_by_side=True
     )
-    assert chosen_look_of(settings) == ChosenLook(Look("replace", Look.color, None, 0.3, 0.4, 0.5, 0.6, True, True))
+    assert chosen_look_of(settings) == ChosenLook(Look("replace", Look.color, None, 0.3, 0.4, 0.5, -3, 6, True, True))
 
 
 @pytest.mark.parametrize(
@@ -105,11 +116,12 @@ def test_a_look_has_all_that_was_said() -> None:
     [
         ({"light_wrap": 1.01}, "--light-wrap 1.01: a number from 0 to 1"),
         ({"threshold": -0.1}, "--threshold -0.1: a number from 0 to 1"),
-        ({"softness": float("nan")}, "--softness nan: a number from 0 to 1"),
+        ({"feather": float("nan")}, "--feather nan: a number from 0 to 50"),
+        ({"grow": 21.0}, "--grow 21: a number from -20 to 20"),
         ({"gamma": 0.0}, "--gamma 0: a number from 0.1 to 10"),
         (
             {"background": "https://example.org/beach.jpg"},
-            "or a colour such as #3366cc is needed",
+            "or a colour such as red or #3366cc is needed",
         ),
     ],
 )

@@ -76,7 +76,7 @@ class TestValues:
             ("mirror", "yes", "mirror yes: true or false is needed"),
             ("size", "640", "size 640: a size such as 640x480, 16384 a side at most, is needed"),
             ("size", "0x480", "size 0x480: a size"),
-            ("background", "#36c", "background #36c: an image, a video, or a colour such as #3366cc is needed"),
+            ("background", "#36c", "background #36c: an image, a video, or a colour such as red or #3366cc is needed"),
             ("size", "640x99999", "size 640x99999: a size"),
             ("camera", [0], "camera (a list): text on one line is needed"),
             ("camera", 0.0, "camera 0: text on one line is needed"),

@@ -1,0 +1,117 @@
+"""A segmenter's frames go in; their masks and pictures by one way of refinement come out in RAM, and what that took."""
+
+from collections.abc import Callable, Mapping
+from statistics import median
+from time import perf_counter
+from types import MappingProxyType
+
+import numpy as np
+
+from texelflow.gpu_delegate.context import Context
+
+from ..frame.backdrop import Backdrop
+from ..frame.canvas import Canvas
+from ..frame.looks import ChosenLook
+from ..frame.readback import ReadbackRing, ReadBytes
+from ..frame.refine import MOST_DELAY, Refinement, Refiner
+from ..frame.render import Look
+from ..frame.segmenter import FrameSegmenter
+from ..frame.targets import OffscreenTarget
+from ..media.sources import VideoFrame
+from ..picture.picture import rgba_picture
+from ..picture.preprocess import Floats
+
+__all__ = ["STEPS", "MaskWay"]
+
+STEPS: Mapping[str, Refinement | None] = MappingProxyType(
+    {
+        "raw": None,  # the network's mask, interpolated
+        "smooth": Refinement(edges=False),
+        "edges": Refinement(smooth=0),
+        "both": Refinement(),
+        "delayed": Refinement(delay=MOST_DELAY),
+    }
+)
+
+
+class MaskWay:
+    """One way from the network's output to what the compositor draws. `release` frees it."""
+
+    def __init__(self, context: Context, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
+        self._context = context
+        self._target = OffscreenTarget(context, segmenter.frame.format.upright_size)
+        self._refiner = None if refinement is None else Refiner(context, segmenter, "stretch", refinement)
+        self._backdrop = Backdrop(context, self._target.size)
+        self._canvas = Canvas(
+            context, segmenter, self._target, "stretch", ChosenLook(Look("mask")),
+            backdrop=self._backdrop, refiner=self._refiner,
+        )  # fmt: skip
+        width, height = self._target.size
+        self._ring = ReadbackRing[int](context, width * height * 4)
+        self._refine_ms, self._composite_ms = list[float](), list[float]()
+        self._frames, self._judged = 0, -1
+
+    def refine(self) -> int | None:
+        """Refine the mask of the next frame, which the segmenter has seen.
+
+        Returns the age of the frame whose mask that is, 0 for this one; None if that one was there before.
+        """
+        age = 0
+        if self._refiner:
+            self._refine_ms.append(self._time_ms(self._refiner.run))
+            age = self._refiner.age
+        number, self._frames = self._frames - age, self._frames + 1
+        if number <= self._judged:
+            return None
+        self._judged = number
+        return age
+
+    def mask(self, frame: VideoFrame) -> Floats:
+        """What is drawn for the effect `mask`: (h, w), from 0 to 1."""
+        self._canvas.stage.run(frame)
+        return np.asarray(self._read(self._target)[..., 0] / np.float32(255), np.float32)
+
+    def over(self, colour: tuple[int, int, int]) -> ReadBytes:
+        """What is drawn for the effect `replace` before a plain colour of levels up to 255: RGBA (h, w, 4)."""
+        self._backdrop.show(rgba_picture(np.full((2, 2, 4), (*colour, 255), np.uint8)))
+        drawn = list[OffscreenTarget]()
+        self._composite_ms.append(self._time_ms(lambda: drawn.append(self._canvas.drawn("replace"))))
+        return self._read(drawn[0])
+
+    @property
+    def refine_ms(self) -> float:
+        """The median over all frames."""
+        return median(self._refine_ms) if self._refine_ms else 0.0
+
+    @property
+    def composite_ms(self) -> float:
+        """The median over all pictures of the effect `replace`."""
+        return median(self._composite_ms) if self._composite_ms else 0.0
+
+    def restart(self) -> None:
+        """Forget the frames so far, as at a cut, and their times."""
+        self._frames, self._judged = 0, -1
+        self._refine_ms.clear()
+        self._composite_ms.clear()
+        if self._refiner:
+            self._refiner.reset()
+
+    def release(self) -> None:
+        """Free all that is on the device."""
+        for part in (self._ring, self._canvas, self._refiner, self._backdrop, self._target):
+            if part:
+                part.release()
+
+    def _time_ms(self, work: Callable[[], object]) -> float:
+        """What something takes on the device."""
+        self._context.gl.glFinish()
+        start = perf_counter()
+        work()
+        self._context.gl.glFinish()
+        return (perf_counter() - start) * 1e3
+
+    def _read(self, target: OffscreenTarget) -> ReadBytes:
+        width, height = target.size
+        self._ring.request_picture(0, target.framebuffer, target.size)
+        ((_, data),) = self._ring.drain()
+        return data.reshape(height, width, 4)

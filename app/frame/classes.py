@@ -1,0 +1,92 @@
+"""A frame's textures and the scores of a network's classes go in; the frame in the colours of its classes comes out.
+
+This is the written definition, which classes.frag follows. A pixel of the frame samples the scores of each class as it
+samples a mask (app/picture/preprocess.py): bilinear, clamped at the edges. Its class is the first of those with the
+highest score; activations do not change which that is. Its colour is mix(frame, colour of the class, 0.6), or the
+frame's where the network never saw it. Colours are those of PASCAL VOC's development kit, all different.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+
+from ..picture.preprocess import Fit, ImageSize, sampling
+from .drawing import FRAME_SAMPLERS, Drawing
+from .legend import legend_picture, legend_place
+from .network_output import ClassScores
+from .render import Look
+from .resample import BufferTexture, all_inside, axis_defines
+from .targets import OffscreenTarget
+from .upload import FrameTextures
+
+_SHARE = 0.6
+_SCORES_UNIT, _LEGEND_UNIT = 3, 4
+_SAMPLERS = {**FRAME_SAMPLERS, "scores": _SCORES_UNIT, "legend": _LEGEND_UNIT}
+
+
+class ClassesCompositor:
+    """Draws what is in a frame's textures in the colours of its classes, with a legend."""
+
+    def __init__(self, context: Context, frame: FrameTextures, scores: ClassScores, fit: Fit = "stretch") -> None:
+        """Raises DeviceError if the shader does not compile."""
+        self._context, self._frame, self._scores, self._fit = context, frame, scores, fit
+        self._frame_size = frame.format.upright_size
+        self._drawings: dict[bool, Drawing] = {}  # with a legend and without
+        self._tensor = BufferTexture(context, stride=4)
+        self._legend: Any = None
+
+    def draw(self, target: OffscreenTarget, look: Look, age: int = 0, size: ImageSize | None = None) -> None:
+        """Draw the frame of that age, to (width, height) at the target's lower left. Raises DeviceError."""
+        size, gl = size or target.size, self._context.gl
+        self._frame.bind(age=age)
+        self._tensor.bind(_SCORES_UNIT, self._scores.span())
+        drawing = self._drawing(look.legend)
+        if look.legend and self._legend:
+            gl.bind_texture(_LEGEND_UNIT, opengl.TEXTURE_2D, self._legend.glo)
+        if self._context.can_compute:
+            gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
+        drawing.use()
+        drawing.set_ints("mirror", *((-1, self._frame_size[0]) if look.mirror else (0, 0)))
+        drawing.set_ints("height", size[1])
+        drawing.draw(target.framebuffer, size)
+
+    def _drawing(self, with_legend: bool) -> Drawing:
+        """Compiled, and its legend drawn, when it is first asked for."""
+        if with_legend not in self._drawings:
+            scores = self._scores
+            back = sampling(self._frame_size, scores.size, self._fit).inverse()
+            defines = {
+                **dict(zip(("FRAME_W", "FRAME_H"), self._frame_size, strict=True)),
+                **dict(zip(("SCORES_W", "SCORES_H"), scores.size, strict=True)),
+                **axis_defines(back),
+                **self._frame.defines(),
+                **(self._make_legend(scores.labels) if with_legend else {}),
+                "CLASSES": scores.classes,
+                "SHARE": _SHARE,
+                "UNSEEN": int(not all_inside(back)),
+            }
+            label = f"classes{' with a legend' if with_legend else ''}"
+            self._drawings[with_legend] = Drawing(self._context, "classes.frag", defines, _SAMPLERS, label)
+        return self._drawings[with_legend]
+
+    def _make_legend(self, labels: Sequence[str]) -> dict[str, int]:
+        """Upload it; the parameters of classes.frag about it."""
+        picture = legend_picture(labels, self._scores.classes, self._frame_size)
+        if picture is None:
+            return {}
+        height, width = picture.shape[:2]
+        self._legend = self._context.mgl.texture((width, height), 4, picture.tobytes(), alignment=1)
+        self._context.label(opengl.TEXTURE, self._legend.glo, "legend")
+        self._context.check_errors("making the legend of classes")
+        x, y = legend_place((width, height), self._frame_size)
+        return {"LEGEND_X": x, "LEGEND_Y": y, "LEGEND_W": width, "LEGEND_H": height}
+
+    def release(self) -> None:
+        """Delete what was made here; the frame and the scores stay."""
+        for drawing in self._drawings.values():
+            drawing.release()
+        if self._legend:
+            self._legend.release()
+        self._tensor.release()

@@ -1,0 +1,100 @@
+"""A frame in RAM goes in, the picture that a network makes of it, in float32 and of its size, comes out in RAM."""
+
+import contextlib
+
+import numpy as np
+
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.runtime import CompileProgress
+
+from ..models.loading import PictureModel
+from ..picture.picture import Picture, PictureFormat
+from ..picture.preprocess import Fit, Floats, Preprocessing
+from .compute import Backend
+from .cpu_path import picture_of_output
+from .gl_path import GlPath
+from .network_picture import PictureCompositor
+from .targets import OffscreenTarget
+
+
+class GlPictureJob:
+    """The frame job of a network that puts out a picture, on the GPU; only the picture at the end is read back."""
+
+    backend: Backend = "gl"
+    note = ""
+
+    def __init__(
+        self,
+        context: Context,
+        model: PictureModel,
+        frame: PictureFormat,
+        progress: CompileProgress | None = None,
+        precision: Precision = "fp32",
+        fit: Fit = "stretch",
+        compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
+    ) -> None:
+        """As GlFrameJob."""
+        self._context, self._model = context, model
+        self._path = GlPath(
+            context, model, frame, fit, progress, precision,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+        )  # fmt: skip
+        self.begin_anew = self._path.begin_anew
+        self.renderer, self.dispatches = context.renderer, self._path.dispatches
+        with contextlib.ExitStack() as stack:
+            self._target, self._compositor = self._way_out(frame, stack)
+            stack.pop_all()
+
+    def _way_out(self, frame: PictureFormat, stack: contextlib.ExitStack) -> tuple[OffscreenTarget, PictureCompositor]:
+        """What lies behind the network, and is freed by the stack."""
+        made = self._path.picture
+        assert made is not None, "the model puts out a picture"
+        target = OffscreenTarget(self._context, frame.upright_size, "floats")
+        stack.callback(target.release)
+        compositor = PictureCompositor(self._context, self._path.frame, made.layout, self._path.fit)
+        stack.callback(compositor.release)
+        return target, compositor
+
+    def take(self, frame: PictureFormat) -> None:
+        """The same network for pictures of another format: two shaders are compiled."""
+        self._path.take(frame)
+        with contextlib.ExitStack() as stack:
+            made = self._way_out(frame, stack)
+            stack.pop_all()
+        self._target.release()
+        self._compositor.release()
+        self._target, self._compositor = made
+
+    def run(self, picture: Picture) -> Floats:
+        """The network's picture (h, w, 4) with its transparency, 0 to 1."""
+        path = self._path
+        path.upload(picture)
+        path.image_to_tensor()
+        path.network()
+        self._compositor.draw(path.mask, self._target, "cutout")
+        return self._read()
+
+    def _read(self) -> Floats:
+        (width, height), gl = self._target.size, self._context.gl
+        pixels = np.empty((height, width, 4), np.float32)
+        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, self._target.framebuffer)
+        gl.glPixelStorei(opengl.PACK_ALIGNMENT, 4)
+        gl.glReadPixels(0, 0, width, height, opengl.RGBA, opengl.FLOAT, pixels.ctypes.data)
+        return pixels[::-1]  # OpenGL's row 0 is the lowest
+
+    def network(self, tensor: Floats) -> Floats:
+        """The picture (H, W, 4) on the network's own grid for its input (1, H, W, 3)."""
+        program, graph = self._path.program, self._model.graph
+        program.write(graph.inputs[0], tensor)
+        program.run()
+        return picture_of_output(program.read(graph.outputs[0]), self._model.spec)
+
+    def release(self) -> None:
+        """Free everything."""
+        self._target.release()
+        self._compositor.release()
+        self._path.release()

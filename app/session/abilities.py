@@ -1,0 +1,55 @@
+"""A model and the settings that were given go in; what it cannot do is refused in one line, before any work."""
+
+from collections.abc import Mapping
+
+from texelflow.gpu_delegate.errors import UsageError
+
+from ..frame.effects import Effect, mask_effects, picture_effects
+from ..frame.network_output import shows_classes
+from ..models.loading import FrameModel, PictureModel
+from ..settings.settings import Settings, current_names, specs
+
+_WITH_TRANSPARENCY = ("masks", "cutouts", "background")  # settings that a picture with alpha can follow
+_WITH_MASK = ("blur", "light_wrap", *(spec.name for spec in specs() if spec.section == "mask"))
+
+
+def effects_of_model(model: FrameModel) -> tuple[Effect, ...]:
+    """What can be drawn with a model, its usual effect first."""
+    if isinstance(model, PictureModel):
+        return picture_effects(model.has_alpha)
+    return mask_effects(shows_classes(model.output_size, model.classes))
+
+
+def check_abilities(model: FrameModel, settings: Settings, flags: Mapping[str, object]) -> None:
+    """Raise UsageError for outputs, and for options that were given, which a model is not able to follow.
+
+    What a file of settings says may wait for another model.
+    """
+    given = {name: value for name, value in current_names(flags).items() if value is not False}
+    given |= {name: True for name in ("masks", "cutouts") if getattr(settings, name)}
+    names = (spec.name for spec in specs() if spec.name in given)
+    for name in names:
+        if reason := _against(name, model):
+            raise UsageError(f"--{name.replace('_', '-')}: {reason}")
+    effects = effects_of_model(model)
+    if "effect" in given and settings.effect not in effects:
+        raise UsageError(f"--effect {settings.effect}: {lacks_effect(model.name, effects)}")
+    if given.get("legend") and settings.effect != "classes":
+        raise UsageError(f"--legend goes with --effect classes, not with {settings.effect}")
+
+
+def lacks_effect(name: str, effects: tuple[Effect, ...]) -> str:
+    """Why a model cannot have an effect, and what it can have."""
+    if "picture" in effects:
+        without = "" if "cutout" in effects else " without transparency"
+        return f"{name} puts out a picture{without}; with it there are {', '.join(effects)}"
+    return f"{name} puts out masks{'' if 'classes' in effects else ' of one class'}; there are {', '.join(effects)}"
+
+
+def _against(name: str, model: FrameModel) -> str:
+    """Why a model has nothing to do with a setting; '' if it has."""
+    if not isinstance(model, PictureModel):
+        return f"{model.name} puts out masks, not a picture; leave it out" if name == "strength" else ""
+    if name in _WITH_MASK or (name in _WITH_TRANSPARENCY and not model.has_alpha):
+        return f"{model.name} puts out a picture and has no mask; leave it out or choose another --model"
+    return ""

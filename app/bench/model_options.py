@@ -111,8 +111,8 @@ def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend
     """The backend that was asked for, by its name or by an option that only one has."""
     said: str | None = given.get("backend")
     if said is not None and said not in BACKENDS:
-        known = f"{', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}"
-        raise UsageError(f"--backend {said}: {known} is needed here{meant(said, BACKENDS)}")
+        needed = f"{', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}"
+        raise UsageError(f"--backend {said}: {needed} is needed here{meant(said, BACKENDS)}")
     uses_gpu = given.get("uses_gpu")
     if said is not None and uses_gpu is not None and uses_gpu != (said != "cpu"):
         raise UsageError(f"--backend {said} and {names['uses_gpu']} contradict each other: drop one")

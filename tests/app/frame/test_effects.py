@@ -151,7 +151,7 @@ def test_every_effect_is_drawn_by_opengl_3_3() -> None:
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     sources = {
         f"composite{number}{wraps}{shape}": load("composite.frag", {"EFFECT": number, "WRAPS": wraps, "SHAPED": shape})
-        for number, wraps, shape in product(range(len(MASK_EFFECTS)), (0, 1), (0, 1))
+        for number, wraps, shape in product(map(EFFECTS.index, MASK_EFFECTS), (0, 1), (0, 1))
     }
     sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
     sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover", "classes")}

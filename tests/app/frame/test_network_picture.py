@@ -219,6 +219,7 @@ def test_those_who_need_masks_or_classes_say_so(tmp_path: Path, run: Command) ->
     assert run("replay", CLIP, "--model", silent, *meaning, "--to", 0, "--backend", "gl").code == 0
     assert "puts out masks, not a picture" in run("replay", CLIP, "--model", classes, "--strength", 0.5).complaint
     assert (
-        "--effect picture: selfie puts out masks of one class" in run("replay", CLIP, "--effect", "picture").complaint
+        "--effect picture: selfie puts out masks; with it there are tint"
+        in run("replay", CLIP, "--effect", "picture").complaint
     )
     assert "a picture is [1, H, W, 3] or" in run("replay", CLIP, "--task", "picture").complaint

@@ -18,6 +18,7 @@ import typer
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
+from texelflow.gpu_delegate.wording import meant
 
 from .bench_cli import bench
 from .options import (
@@ -39,7 +40,6 @@ from .options import (
     window_option,
 )  # fmt: skip
 from .settings.flags import with_settings
-from .settings.settings import meant
 from .signals import EndedBySignal, StopFlag, exit_code, raising
 from .streams import guarded
 
@@ -73,17 +73,17 @@ def _show_version(wanted: bool) -> None:
 
 def _show_completion(shell: str | None) -> None:
     if shell:
-        from .completion import script
+        from .completion import completion_script
 
-        print(script(shell), end="")
+        print(completion_script(shell), end="")
         raise typer.Exit
 
 
 def _install_completion(shell: str | None) -> None:
     if shell:
-        from .completion import install
+        from .completion import install_completion
 
-        print(install(shell))
+        print(install_completion(shell))
         raise typer.Exit
 
 
@@ -413,9 +413,9 @@ def _run(arguments: list[str] | None) -> int:
         with raising(ended), _warnings_as_lines():
             command = typer.main.get_command(app)
             if COMPLETION_ASKED in os.environ:
-                from .completion import answer
+                from .completion import answer_completion
 
-                return answer(command, sys.argv[1:] if arguments is None else arguments)
+                return answer_completion(command, sys.argv[1:] if arguments is None else arguments)
             result: Any = command.main(arguments, prog_name="texelflow", standalone_mode=False)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0

@@ -15,8 +15,9 @@ from typing import Any
 import platformdirs
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
-from .settings import Settings, SettingValue, Spec, as_text, meaning, meant, specs, with_values
+from .settings import Settings, SettingValue, Spec, as_text, meaning, specs, with_values
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -3,15 +3,15 @@
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """
 
-import difflib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from ..frame.effects import (
     BUILT_IN_BACKGROUNDS,
@@ -332,12 +332,6 @@ def meaning(spec: Spec) -> str:
     numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
     zero = f"0: {spec.zero}; " if spec.zero else ""
     return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
-
-
-def meant(name: str, names: Iterable[str]) -> str:
-    """'; did you mean effect?' for efect; nothing where nothing is near."""
-    near = difflib.get_close_matches(name[:80], names, 1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def as_text(raw: object) -> str:

@@ -13,7 +13,9 @@ from .options import (
     LastOption,
     ModelOption,
     PrecisionOption,
+    PreprocessingOption,
     output_option,
+    refuse_given,
 )
 from .settings.flags import as_in_settings, with_options
 
@@ -27,8 +29,10 @@ def bench_frame_verb(
     size: Annotated[
         str | None, typer.Option(metavar="WxH", help="Frames of the demo clip in this size; 640x480 by default.")
     ] = None,
-    frames: Annotated[Path | None, typer.Option(help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
-    masks: Annotated[Path | None, output_option(help="Write the masks here: .npy, float32, (N, H, W).")] = None,
+    frames: Annotated[Path | None, typer.Option(metavar="FILE", help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
+    masks: Annotated[
+        Path | None, output_option(metavar="FILE", help="Write the masks here: .npy, float32, (N, H, W).")
+    ] = None,
     force: ForceOption = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
@@ -205,31 +209,40 @@ def bench_quality_verb(
     clip: Annotated[
         Path | None, typer.Argument(metavar="CLIP", help="One of assets/make_clip.py; by default the demo's.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="The seed of such a clip, which its mattes follow from.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="The seed of such a clip, which its mattes follow from; 0.")
+    ] = None,
     mattes: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The mattes of any other clip: 000.png and on, grey.")
     ] = None,
     last: LastOption = None,
     scenes: Annotated[
-        bool,
-        scenes_option("--scenes", help="Real photographs in rooms and before other backgrounds instead of a clip."),
+        bool, scenes_option("--scenes", help="Photographs in rooms and before other backgrounds, not a clip.")
     ] = False,
     part: Annotated[
-        str, scenes_option(metavar="tuned|judged|all", help="The scenes that filters are tuned on, or the others.")
-    ] = "judged",
+        str | None,
+        scenes_option(metavar="tuned|judged|all", help="Those that filters are tuned on, or the others; judged."),
+    ] = None,
     conditions: Annotated[
-        str, scenes_option(metavar="NAMES", help="Some conditions alone, by commas: still,motion,noise 10.")
-    ] = "",
+        str | None, scenes_option(metavar="NAMES", help="Some conditions alone, by commas: still,motion,noise 10.")
+    ] = None,
     only: Annotated[
-        str, scenes_option(metavar="WORDS", help="Scenes alone whose names hold one of these words, by commas.")
-    ] = "",
+        str | None, scenes_option(metavar="WORDS", help="Scenes whose names hold one of these words, by commas.")
+    ] = None,
     steps: Annotated[
-        str, scenes_option(metavar="STEPS", help="What is compared, by commas: raw,smooth,edges,both,delayed.")
-    ] = "raw,both",
+        str | None,
+        scenes_option(metavar="STEPS", help="Of raw, smooth, edges, both and delayed, by commas; raw,both."),
+    ] = None,
     frames: Annotated[int | None, scenes_option(metavar="N", help="Of each row, at most; 12 to 24.")] = None,
+    sheet: Annotated[
+        Path | None,
+        scenes_option(metavar="FILE", help="A picture, .png, for your eyes alone: some photographs may not be shown."),
+    ] = None,
+    force: ForceOption = False,
     model: ModelOption = "selfie",
     backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
     precision: PrecisionOption = "fp32",
+    preprocessing: PreprocessingOption = "auto",
     json: JsonOption = False,
 ) -> int:
     """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag.
@@ -237,23 +250,27 @@ def bench_quality_verb(
     With --scenes: islands, holes, lengths of outlines, colours over a new background, and the targets that are reached.
     """
     from .bench.quality import QualityBench, bench_quality, show_quality
+    from .bench.scenes import bench_scenes, choose_scenes
     from .console import Console
     from .media.sources import parse_position
-    from .verbs.precision import parse_precision
+    from .verbs.precision import parse_precision, parse_preprocessing
 
     console = Console(quiet=json)
+    arithmetic, way_in = parse_precision(precision), parse_preprocessing(preprocessing)
+    of_clips = {"CLIP": clip, "--seed": seed, "--mattes": mattes, "--to": last}
+    of_scenes = {
+        "part": part, "conditions": conditions, "only": only, "steps": steps, "frames": frames, "sheet": sheet,
+        "force": force or None,
+    }  # fmt: skip
     if scenes:
-        from .bench.scenes import ScenesBench, bench_scenes
-
-        named = [tuple(each.strip() for each in text.split(",") if each.strip()) for text in (conditions, only, steps)]
-        chosen = ScenesBench(model, part, named[0], named[1], named[2], frames, backend, parse_precision(precision))
-        figures = bench_scenes(chosen, console)
-        if json:
-            console.json(figures)
-        return 0
-    end = None if last is None else parse_position(last)
-    figures = bench_quality(QualityBench(model, clip, seed, mattes, end, backend, parse_precision(precision)), console)
-    show_quality(figures, console)
+        refuse_given(of_clips, "is for a clip; --scenes has frames of its own")
+        figures = bench_scenes(choose_scenes(of_scenes, model, backend, arithmetic, way_in), console)
+    else:
+        refuse_given({f"--{name}": value for name, value in of_scenes.items()}, "is for --scenes")
+        end = None if last is None else parse_position(last)
+        options = QualityBench(model, clip, seed or 0, mattes, end, backend, arithmetic, way_in)
+        figures = bench_quality(options, console)
+        show_quality(figures, console)
     if json:
         console.json(figures)
     return 0

@@ -6,6 +6,8 @@ comes at once.
 """
 
 import contextlib
+import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
 
 from .bench_cli import bench
 from .options import (
+    COMPLETION_ASKED,
     ActivationOption,
     ChannelOption,
     CompileBudgetOption,
@@ -32,9 +35,11 @@ from .options import (
     PrecisionOption,
     TaskOption,
     output_option,
+    shell_option,
     window_option,
 )  # fmt: skip
 from .settings.flags import with_settings
+from .settings.settings import meant
 from .signals import EndedBySignal, StopFlag, exit_code, raising
 from .streams import guarded
 
@@ -66,11 +71,35 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _show_completion(shell: str | None) -> None:
+    if shell:
+        from .completion import script
+
+        print(script(shell), end="")
+        raise typer.Exit
+
+
+def _install_completion(shell: str | None) -> None:
+    if shell:
+        from .completion import install
+
+        print(install(shell))
+        raise typer.Exit
+
+
 @app.callback()
 def program(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
+    install: Annotated[
+        str | None,
+        shell_option("--install-completion", help="Have Tab complete in new shells.", callback=_install_completion),
+    ] = None,
+    shown: Annotated[
+        str | None,
+        shell_option("--show-completion", help="Print what the shell reads for that.", callback=_show_completion),
+    ] = None,
 ) -> None:
     """Options of the program itself."""
 
@@ -256,7 +285,10 @@ def check_verb(
     ] = None,
     report: Annotated[
         Path | None,
-        output_option(help="Picture of a recording's worst frame: .png; texelflow-check.png on failure by default."),
+        output_option(
+            metavar="FILE",
+            help="Picture of a recording's worst frame: .png; texelflow-check.png on failure by default.",
+        ),
     ] = None,
     force: ForceOption = False,
     first: FirstOption = "0",
@@ -268,6 +300,13 @@ def check_verb(
     output_range: OutputRangeOption = None,
     precision: PrecisionOption = "fp32",
     compile_budget: CompileBudgetOption = 10.0,
+    preprocessing: Annotated[
+        str,
+        typer.Option(
+            metavar="plain|auto",
+            help="A recording: plain, as other programs do it, or auto, as replay and live do it; plain by default.",
+        ),
+    ] = "plain",
     json: JsonOption = False,
 ) -> int:
     """Compare GPU and CPU: the masks, or the network's pictures, of a recording's frames, or the tensors of a model.
@@ -276,7 +315,7 @@ def check_verb(
     """
     from .console import Console
     from .verbs.check import CheckOptions, run_check
-    from .verbs.precision import checked_budget, parse_precision
+    from .verbs.precision import checked_budget, parse_precision, parse_preprocessing
 
     spec = _spec(input_range, activation, channel, task, output_range)
     options = CheckOptions(
@@ -291,6 +330,7 @@ def check_verb(
         json,
         parse_precision(precision),
         checked_budget(compile_budget),
+        parse_preprocessing(preprocessing),
         force,
     )
     return run_check(target, options, Console(quiet=json))
@@ -328,12 +368,17 @@ def inspect_verb(
 
 
 @app.command("doctor")
-def doctor_verb(json: JsonOption = False) -> int:
+def doctor_verb(
+    developer: Annotated[
+        bool, typer.Option("--developer", help="Also what only the program's own tests need.")
+    ] = False,
+    json: JsonOption = False,
+) -> int:
     """Show what this machine has and lacks, and what to do. Exit code 2 if recordings cannot be segmented here."""
     from .console import Console
     from .verbs.doctor import doctor
 
-    return doctor(Console(quiet=json), json)
+    return doctor(Console(quiet=json), json, developer)
 
 
 def _spec(
@@ -366,7 +411,12 @@ def _run(arguments: list[str] | None) -> int:
     ended = StopFlag()
     try:
         with raising(ended), _warnings_as_lines():
-            result: Any = typer.main.get_command(app).main(arguments, prog_name="texelflow", standalone_mode=False)
+            command = typer.main.get_command(app)
+            if COMPLETION_ASKED in os.environ:
+                from .completion import answer
+
+                return answer(command, sys.argv[1:] if arguments is None else arguments)
+            result: Any = command.main(arguments, prog_name="texelflow", standalone_mode=False)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except TexelflowError as error:
@@ -408,6 +458,12 @@ def _complain_of_usage(error: Any) -> int:
     """One line for what Typer prints in a box; without any argument it has shown the help already."""
     context, message = getattr(error, "ctx", None), error.format_message().rstrip(".")
     command = context.command_path if context else "texelflow"
+    option, verb = getattr(error, "option_name", ""), re.match(r"No such command '(.*?)'", message)
+    if context and option:
+        names = (name for each in context.command.params for name in (*each.opts, *each.secondary_opts))
+        message = f"No such option: {option}{meant(option, names)}"
+    elif context and verb:
+        message = f"{verb[0]}{meant(verb[1], context.command.commands)}"
     return _complain(f"{message}; `{command} --help` tells more", 2) if message else 2
 
 

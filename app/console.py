@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import rich.console
+from rich.box import HEAVY_HEAD, SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.progress import (
     BarColumn,
@@ -89,12 +90,15 @@ class Console:
             for part in parts:
                 self._out.print(Text(printable(part)) if isinstance(part, str) else part)
 
-    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table on stdout; columns are aligned left where they hold text, right where they hold numbers."""
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], dense: bool = False) -> None:
+        """A table on stdout; columns are aligned left where they hold text, right where they hold numbers.
+
+        `dense` is for many columns: no lines between them.
+        """
         if self.quiet:
             return
         self._out.print(Text(printable(title), style="bold"), soft_wrap=True)  # a table would break it to its own width
-        table = Table(header_style="bold")
+        table = Table(header_style="bold", box=SIMPLE_HEAD if dense else HEAVY_HEAD, collapse_padding=dense)
         numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
         for column, right in zip(columns, numeric, strict=True):
             table.add_column(column, justify="right" if right else "left", overflow="fold")

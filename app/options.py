@@ -1,9 +1,12 @@
 """Options of the command line that several verbs share: types for parameters of the verbs."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
 import typer
+
+from texelflow.gpu_delegate.errors import UsageError
 
 from .settings.flags import as_in_settings
 
@@ -13,8 +16,12 @@ output_option, window_option, meaning_option = (
     for panel in ("Output", "Window", "What the model's numbers mean, where neither it nor the catalogue says so")
 )
 
+shell_option = partial(typer.Option, metavar="bash|zsh|fish", is_eager=True)
+COMPLETION_ASKED = "_TEXELFLOW_COMPLETE"  # in the environment: by a shell, for candidates in place of work
+
 ModelOption = Annotated[str, as_in_settings("model")]
 PrecisionOption = Annotated[str, as_in_settings("precision")]
+PreprocessingOption = Annotated[str, as_in_settings("preprocessing")]
 CompileBudgetOption = Annotated[float, as_in_settings("compile_budget")]
 FirstOption = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
 LastOption = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
@@ -36,3 +43,10 @@ ForceOption = Annotated[
     bool, output_option("--force", help="Write over what is there; in folders, pictures of other frames stay.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
+
+
+def refuse_given(options: Mapping[str, object], why: str) -> None:
+    """Raise UsageError for the first option that was given (is not None), where it has no meaning."""
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(f"{name} {why}")

@@ -43,7 +43,9 @@ def room() -> Floats:
     lit = _defocused(picture, 13)
     glow = np.exp(-(((x - 250) / 420) ** 2 + ((y - 360) / 420) ** 2))[..., None]
     lamp = np.exp(-(((x - 1180) / 200) ** 2 + ((y - 250) / 200) ** 2))[..., None]
-    return lit + 0.16 * glow * np.array([1, 0.97, 0.9], np.float32) + 0.22 * lamp * np.array([1, 0.7, 0.36], np.float32)
+    lit += 0.16 * glow * np.array([1, 0.97, 0.9], np.float32)
+    lit += 0.22 * lamp * np.array([1, 0.7, 0.36], np.float32)
+    return lit
 
 
 def studio() -> Floats:

@@ -83,13 +83,15 @@ class Rewriter:
         self.remove(node)
 
     def finish(self) -> tuple[Graph, Outcome]:
-        """The edited graph, and what the pass did."""
+        """The edited graph, and what the pass did; a graph without edits is the one that was given."""
+        outcome = Outcome(self._applied, tuple(self._declined))
+        if not (self._replacements or self._tensors):
+            return self._graph, outcome
         nodes: list[Node] = []
         for number, node in enumerate(self._graph.nodes):
             nodes += self._replacements.get(number, [node])
         if self._renamed:
             nodes = [self._with_renamed_inputs(node) for node in nodes]
-        outcome = Outcome(self._applied, tuple(self._declined))
         return self._graph.with_changes(tuple(nodes), self._tensors), outcome
 
     def _with_renamed_inputs(self, node: Node) -> Node:

@@ -97,24 +97,26 @@ vec2 between_pairs(Place p) {
 }
 #endif
 
+// Red, green and blue of luma and both chromas.
+vec3 to_rgb(vec3 samples) {
+    return clamp(TO_RGB * samples + OFFSET, 0.0, 1.0);
+}
+
 // Red, green and blue from a sample of the first plane, and from chroma at luma's (at * step + start) / den.
 vec3 color_of(vec4 first, ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
 #if LAYOUT == 0
     return first.rgb;
 #elif LAYOUT == 1
-    vec3 samples = first.rrr;
+    return to_rgb(first.rrr);
 #else
     Place p = place(at, step * CHROMA_MUL, start * CHROMA_MUL + CHROMA_ADD * den, den * CHROMA_DIV);
 #if LAYOUT == 2
-    vec3 samples = vec3(first.r, single(frame_1, CHROMA, p), single(frame_2, CHROMA, p));
+    return to_rgb(vec3(first.r, single(frame_1, CHROMA, p), single(frame_2, CHROMA, p)));
 #elif LAYOUT == 3
-    vec3 samples = vec3(first.r, between(frame_1, CHROMA, p).rg);
+    return to_rgb(vec3(first.r, between(frame_1, CHROMA, p).rg));
 #else
-    vec3 samples = vec3(first.LUMA, between_pairs(p));
+    return to_rgb(vec3(first.LUMA, between_pairs(p)));
 #endif
-#endif
-#if LAYOUT > 0
-    return clamp(TO_RGB * samples + OFFSET, 0.0, 1.0);
 #endif
 }
 

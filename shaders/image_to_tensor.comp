@@ -16,15 +16,24 @@
 #define HIGH 1.0
 // Whether there are bars around the frame.
 #define BARS 0
-#include "frame.glsl"
+// Whether the frame is sampled bilinearly and its light left as it is.
+#define PLAIN 1
+#include "frame_mean.glsl"
 
 layout(local_size_x = GROUP_X, local_size_y = GROUP_Y) in;
 layout(std430, binding = 0) writeonly buffer Tensor { vec4 tensor[]; };
+#if !PLAIN
+layout(std430, binding = 1) readonly buffer Exposure { float gain; };
+#endif
 
 void main() {
     ivec2 at = ivec2(gl_GlobalInvocationID.xy);
     if (at.x >= TENSOR_W || at.y >= TENSOR_H) return;
+#if PLAIN
     vec3 color = frame_between(at, ivec2(X_STEP, Y_STEP), ivec2(X_START, Y_START), ivec2(X_DEN, Y_DEN));
+#else
+    vec3 color = min(gain * frame_mean(at), 1.0);
+#endif
     color = LOW + (HIGH - LOW) * color;
 #if BARS
     bool seen = is_inside(at.x, X_STEP, X_START, X_DEN, FRAME_W) && is_inside(at.y, Y_STEP, Y_START, Y_DEN, FRAME_H);

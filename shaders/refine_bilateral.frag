@@ -1,30 +1,33 @@
 #version 330
-// Cells go in, colour in rgb, mask in alpha, and the means of neighbourhoods; the same cells come out with the mask of
-// similar colours around them: the definition is in app/frame/guided.py.
+// Cells go in, colour in rgb, mask in alpha, and what is known of neighbourhoods (refine_rare.frag); the same cells come
+// out with the mask of similar colours around them: the definition is in app/frame/guided.py.
 uniform sampler2D cells;
-uniform sampler2D means;
+uniform sampler2D known;
 out vec4 voted;
 
 const int REACH = 3, STRIDE = 2;
-const float ALIKE = 0.04, NOVEL = 0.01, UNSURE = 0.001;
+const float ALIKE = 0.04, NOVEL = 0.01, COMMON = 0.01, RARE = 0.05, UNSURE = 0.001, OWN = 0.3;
 
 void main() {
-    ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(means, 0) - 1;
+    ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(known, 0) - 1;
     vec4 centre = texelFetch(cells, at, 0);
-    float doubt = 1.0 - smoothstep(0.7, 0.95, abs(2.0 * texelFetch(means, at / 2, 0).a - 1.0));
+    float around = mod(texelFetch(known, at / 2, 0).a, 2.0);
+    float doubt = 1.0 - smoothstep(0.7, 0.95, abs(2.0 * around - 1.0));
     int reach = doubt > 0.0 ? REACH : -1;  // few cells are uncertain; the others keep their mask
-    float persons = 0.0, votes = 0.0, alike = 0.0;
+    float persons = 0.0, votes = 0.0, alike = 0.0, rare = 0.0, backgrounds = 0.02;
     for (int j = -reach; j <= reach; j++)
         for (int i = -reach; i <= reach; i++) {
-            vec4 cell = texelFetch(means, clamp(at / 2 + STRIDE * ivec2(i, j), ivec2(0), last), 0);
+            vec4 cell = texelFetch(known, clamp(at / 2 + STRIDE * ivec2(i, j), ivec2(0), last), 0);
             vec3 apart = cell.rgb - centre.rgb;
-            float sure = 2.0 * cell.a - 1.0, weight = sure * sure * sure * sure;
+            float mask = mod(cell.a, 2.0), sure = 2.0 * mask - 1.0, weight = sure * sure * sure * sure;
             persons += weight * max(sure, 0.0);
+            backgrounds += sure < 0.0 ? weight : 0.0;
+            rare += weight * floor(0.5 * cell.a) / 1023.0;
             weight *= exp(dot(apart, apart) / (-2.0 * ALIKE * ALIKE));
-            votes += weight, alike += weight * cell.a;
+            votes += weight, alike += weight * mask;
         }
-    alike += NOVEL * persons, votes += NOVEL * persons;
-    float vote = (alike + UNSURE * centre.a) / (votes + UNSURE);
-    float decided = 2.0 * vote - 1.0;
+    float trust = 1.0 - smoothstep(COMMON, RARE, rare / backgrounds);
+    float novel = NOVEL * persons * trust, own = mix(OWN, UNSURE, trust);
+    float vote = (alike + novel + own * centre.a) / (votes + novel + own), decided = 2.0 * vote - 1.0;
     voted = vec4(centre.rgb, mix(centre.a, vote, doubt * decided * decided));
 }

@@ -6,6 +6,7 @@
 #include "mask.glsl"
 
 const float CLEAR_CHANGE = 0.3;
+const int NEAR = 3;  // columns and rows, to four corners
 
 uniform sampler2D before;
 uniform float least;  // the least weight of a new value, one that agrees or is uncertain; 1 ignores the previous mask
@@ -16,16 +17,29 @@ float sureness(float value) {
     return abs(2.0 * value - 1.0);
 }
 
+float value_at(ivec2 at) {
+    return clamp(mask_at(at.x, at.y), 0.0, 1.0);
+}
+
+float past_at(ivec2 at, float now) {
+    float past = texelFetch(before, at, 0).a;
+    return past >= 0.0 && past <= 1.0 ? past : now;  // unwritten texels may hold anything, NaN included
+}
+
 void main() {
-    ivec2 drawn = ivec2(gl_FragCoord.xy), at = min(drawn, ivec2(MASK_W, MASK_H) - 1);
-    float now = clamp(mask_at(at.x, at.y), 0.0, 1.0), past = texelFetch(before, drawn, 0).a;
-    past = past >= 0.0 && past <= 1.0 ? past : now;  // unwritten texels may hold anything, NaN included
+    ivec2 last = ivec2(MASK_W, MASK_H) - 1, at = min(ivec2(gl_FragCoord.xy), last);
+    float now = value_at(at), past = past_at(at, now);
 #if HINDSIGHT
     float sure = sureness(now) * sureness(now), sure_before = sureness(past) * sureness(past);
     float told = (1.0 - sure_before) * sure / (sure + sure_before + 0.001);
     steady = vec4(vec3(0.0), mix(past, now, max(passed, told * (1.0 - least))));
 #else
-    float weight = mix(least, 1.0, sureness(now) * smoothstep(0.0, CLEAR_CHANGE, abs(now - past)));
-    steady = vec4(vec3(0.0), mix(past, now, weight));
+    float moved = sureness(now) * smoothstep(0.0, CLEAR_CHANGE, abs(now - past));
+    for (int i = 0; i < 4; i++) {
+        ivec2 there = clamp(at + NEAR * (2 * ivec2(i % 2, i / 2) - 1), ivec2(0), last);
+        float value = value_at(there), change = abs(value - past_at(there, value));
+        moved = max(moved, sureness(value) * smoothstep(CLEAR_CHANGE, 2.0 * CLEAR_CHANGE, change));
+    }
+    steady = vec4(vec3(0.0), mix(past, now, mix(least, 1.0, moved)));
 #endif
 }

@@ -5,7 +5,7 @@ uniform sampler2D cells;
 out vec4 fitted;
 
 const int REACH = 2;
-const float EPSILON = 0.0003, UNSURE = 0.001, STEEPNESS = 2.0;
+const float EPSILON = 0.0015, UNSURE = 0.001, STEEPNESS = 2.0;
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(cells, 0) - 1;

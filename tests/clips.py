@@ -4,6 +4,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
 import av
@@ -12,7 +13,10 @@ import numpy.typing as npt
 from av.audio.frame import AudioFrame
 from av.video.reformatter import VideoReformatter
 
+from texelflow import assets
+
 Rgb = npt.NDArray[np.uint8]
+DEMO_CLIP = Path(assets.__file__).parent / "people.mp4"
 SOUND_RATE = 48000
 
 
@@ -114,6 +118,16 @@ class _Sound:
         frame.sample_rate, frame.pts = SOUND_RATE, self._samples
         self._samples += samples
         container.mux(self.stream.encode(frame))
+
+
+def beginning_of(source: Path, copy: Path, frames: int) -> Path:
+    """The beginning of a recording, copied packet by packet; returns the copy's path."""
+    with av.open(str(source)) as recording, av.open(str(copy), "w") as container:
+        stream = container.add_stream_from_template(recording.streams.video[0])
+        for packet in islice(recording.demux(recording.streams.video[0]), frames):
+            packet.stream = stream
+            container.mux(packet)
+    return copy
 
 
 def set_display_matrix(path: Path, a: int, b: int, c: int, d: int) -> None:

@@ -45,7 +45,9 @@ SIZE = (160, 120)
 
 Script = Iterator[None]
 Picture = npt.NDArray[np.uint8]
-QUICK: dict[str, object] = {"camera": "pattern", "size": "160x120", "fps": 60.0, "backend": "cpu", "effect": "tint"}
+QUICK: dict[str, object] = {
+    "camera": "pattern", "size": "160x120", "fps": 60.0, "backend": "cpu", "effect": "tint", "start_hint": False,
+}  # fmt: skip
 
 
 @dataclass

@@ -90,7 +90,7 @@ def blurred(frame: Doubles, person: Doubles, radius: float) -> Doubles:
 
 
 def own_colours(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
-    """The person's own colours in a frame (H, W, 3), by the docstring of app/frame/foreground.py; masks are (H, W, 1)."""
+    """The person's own colours in a frame (H, W, 3), as app/frame/foreground.py defines them; masks are (H, W, 1)."""
     height, width, _ = frame.shape
     side, step = (max(1, round(height / count)) for count in (60, 120))
     middle = [np.minimum(np.arange(-(-extent // side)) * side + side // 2, extent - 1) for extent in (height, width)]

@@ -33,7 +33,10 @@ def smooth(low: float, high: float, values: Doubles) -> Doubles:
 
 def blended(new: Doubles, steady: Doubles, least: float) -> Doubles:
     """The steady mask after a new one."""
-    weight = least + (1 - least) * sureness(new) * smooth(0, 0.3, np.abs(new - steady))
+    change = np.abs(new - steady)
+    clear = neighbours((sureness(new) * smooth(0.3, 0.6, change))[..., None], [(3 * x, 3 * y) for x, y in CORNERS])
+    moved = np.maximum(sureness(new) * smooth(0, 0.3, change), clear.max(0)[..., 0])
+    weight = least + (1 - least) * moved
     return np.asarray(steady + weight * (new - steady))
 
 
@@ -102,18 +105,35 @@ def known(colors: Doubles, masks: Doubles) -> tuple[Doubles, Doubles]:
     return np.asarray(neighbours(colors, near).mean(0)[::2, ::2]), np.asarray(around)
 
 
+def weights(means: Doubles, colors: Doubles) -> tuple[Doubles, Doubles]:
+    """How much means (..., 4) are known, and how much by those who look for these colours (..., 3)."""
+    sure = (2 * means[..., 3] - 1) ** 4
+    return sure, np.asarray(sure * np.exp(-np.square(means[..., :3] - colors).sum(-1) / (2 * 0.04**2)))
+
+
+def rarity(mean_colors: Doubles, mean_masks: Doubles) -> Doubles:
+    """How rare the colours of known background are (h', w'), which themselves do not count."""
+    windows = neighbours(np.dstack([mean_colors, mean_masks]), [step for step in BLOCK if any(step)])
+    _, alike = weights(windows, mean_colors)
+    rare = 0.05 / (0.05 + (alike * (1 - windows[..., 3])).sum(0))
+    return np.asarray(np.where(mean_masks < 0.2, np.floor(1023 * rare) / 1023, 0))
+
+
 def voted(colors: Doubles, masks: Doubles) -> Doubles:
     """The masks (h, w) on which what is known of like colours has voted."""
     rows, columns = masks.shape
     mean_colors, mean_masks = known(colors, masks)
-    windows = neighbours(np.dstack([mean_colors, mean_masks]), BLOCK)
+    windows = neighbours(np.dstack([mean_colors, mean_masks, rarity(mean_colors, mean_masks)]), BLOCK)
     windows = windows.repeat(2, 1).repeat(2, 2)[:, :rows, :columns]
-    own = mean_masks.repeat(2, 0).repeat(2, 1)[:rows, :columns]
-    sure = (2 * windows[..., 3] - 1) ** 4
-    alike = sure * np.exp(-np.square(windows[..., :3] - colors).sum(-1) / (2 * 0.04**2))
-    novel = 0.01 * (sure * np.maximum(2 * windows[..., 3] - 1, 0)).sum(0)
-    votes = ((alike * windows[..., 3]).sum(0) + novel + 0.001 * masks) / (alike.sum(0) + novel + 0.001)
-    doubt = 1 - smooth(0.7, 0.95, sureness(own))
+    around = mean_masks.repeat(2, 0).repeat(2, 1)[:rows, :columns]
+    masks_there = windows[..., 3]
+    sure, alike = weights(windows[..., :4], colors)
+    rare = (sure * windows[..., 4]).sum(0) / ((sure * (masks_there < 0.5)).sum(0) + 0.02)
+    trust = 1 - smooth(0.01, 0.05, rare)
+    novel = 0.01 * trust * (sure * np.maximum(2 * masks_there - 1, 0)).sum(0)
+    own = 0.3 + trust * (0.001 - 0.3)
+    votes = ((alike * masks_there).sum(0) + novel + own * masks) / (alike.sum(0) + novel + own)
+    doubt = 1 - smooth(0.7, 0.95, sureness(around))
     return np.asarray(masks + doubt * sureness(votes) ** 2 * (votes - masks))
 
 
@@ -132,7 +152,7 @@ def regression(window: Doubles) -> Doubles:
     color, mask = weights @ colors, weights @ masks
     apart = colors - color
     slope = np.linalg.solve(
-        (weights[:, None] * apart).T @ apart + 0.0003 * np.eye(3), (weights * (masks - mask)) @ apart
+        (weights[:, None] * apart).T @ apart + 0.0015 * np.eye(3), (weights * (masks - mask)) @ apart
     )
     return np.append(2 * slope, 2 * (mask - slope @ color) - 0.5)
 

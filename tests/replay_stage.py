@@ -26,7 +26,9 @@ from texelflow.app.settings.settings import Settings
 from texelflow.app.window.window import Window
 
 Script = Iterator[None]
-FLAGS: dict[str, object] = {"backend": "cpu", "delay_video": False, "smooth": 0.0, "overlay": False}
+FLAGS: dict[str, object] = {
+    "backend": "cpu", "delay_video": False, "smooth": 0.0, "overlay": False, "start_hint": False,
+}  # fmt: skip
 
 
 @dataclass

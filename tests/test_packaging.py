@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.clips import write_clip
+from texelflow.app.frame.effects import BUILT_IN_BACKGROUNDS
 from texelflow.app.media.sources import FileSource
 
 if sys.version_info >= (3, 11):
@@ -107,7 +108,8 @@ def test_the_licence_the_notices_and_the_command_are_in_it(wheel: Path) -> None:
     assert "Apache License\n                           Version 2.0" in (CHECKOUT / "LICENSE").read_text()
     notice = (CHECKOUT / "NOTICE").read_text()
     assets = {path.name for path in (CHECKOUT / "assets").iterdir() if path.suffix in (".png", ".jpg", ".mp4")}
-    assert {name for name in assets if name not in notice} == {"background.jpg"}  # computed, with nobody in it
+    unnamed = {name for name in assets if name not in notice}
+    assert unnamed == {*BUILT_IN_BACKGROUNDS.values()}  # computed, with nobody in them
 
 
 def test_resources_are_found_outside_the_checkout(installed: Path, tmp_path: Path) -> None:

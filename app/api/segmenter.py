@@ -18,7 +18,7 @@ from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.models.loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
 from .app.picture.picture import rgba_format, rgba_picture
-from .app.picture.preprocess import Fit
+from .app.picture.preprocess import Fit, Preprocessing
 from .gpu_delegate.errors import UsageError
 from .gpu_delegate.layout import Precision
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
@@ -49,6 +49,7 @@ class Segmenter:
         activation: Literal["none", "sigmoid", "softmax"] | None = None,
         channel: int | str | None = None,
         fit: Fit = "stretch",
+        preprocessing: Preprocessing = "auto",
         precision: Precision = "fp32",
         quiet: bool = False,
     ) -> None:
@@ -61,6 +62,8 @@ class Segmenter:
         says it: what black and white are for it, what its output still needs, and which class is wanted, by its number
         or by the name in the model's labels.
         fit: how a frame of another aspect becomes the model's input: "stretch", "crop" (mask 0 outside) or "letterbox".
+        preprocessing: "auto" averages the pixels under each one of the model's input, and lightens dark frames; "plain"
+        is what other programs do: pixels are sampled, and stay as dark as they are.
         precision: "fp16" halves what lies between the steps of a model on the GPU.
         quiet: show no progress; without it there is some on stderr where that is a terminal.
 
@@ -68,6 +71,7 @@ class Segmenter:
         """
         one_of("backend", backend, ("auto", "gl", "cpu"))
         one_of("fit", fit, get_args(Fit))
+        one_of("preprocessing", preprocessing, get_args(Preprocessing))
         one_of("precision", precision, get_args(Precision))
         with in_words_of_python():
             options = SpecOptions(input_range, activation, channel)
@@ -76,7 +80,7 @@ class Segmenter:
                 loaded = load_segmentation(path_of(model), options, progress)
         self._lock, self._is_closed, self._process = threading.Lock(), False, os.getpid()
         self._thread = ThreadPoolExecutor(1, "texelflow")
-        self._work = _Work(loaded, fit)
+        self._work = _Work(loaded, fit, preprocessing)
         # Of one that is forgotten rather than closed; at the end of the process all goes anyway.
         self._forgotten = weakref.finalize(self, _end, self._thread, self._work, False)
         self._forgotten.atexit = False
@@ -105,8 +109,8 @@ class Segmenter:
         """The mask of a frame, float32 (H, W): 0 is background, 1 a person, or whichever class was asked for.
 
         frame: uint8 (H, W, 3) RGB or (H, W, 4) RGBA, row 0 on top, in any layout in memory; alpha is ignored. The mask
-        is the caller's own. A frame of another size than the one before has two small shaders compiled in OpenGL (0.1 s
-        with llvmpipe, 5 ms where Mesa has them in its cache), and costs nothing on the CPU; the network stays.
+        is the caller's own. A frame of another size than the one before has three small shaders compiled in OpenGL (0.1
+        s with llvmpipe, 5 ms where Mesa has them in its cache), and costs nothing on the CPU; the network stays.
         Raises UsageError for anything else, and after close(); DeviceError for sizes that the GPU does not take.
         """
         _check(frame)
@@ -145,8 +149,8 @@ class _Work:
 
     job: FrameJob
 
-    def __init__(self, model: SegmentationModel, fit: Fit) -> None:
-        self.model, self._fit = model, fit
+    def __init__(self, model: SegmentationModel, fit: Fit, preprocessing: Preprocessing) -> None:
+        self.model, self._fit, self._preprocessing = model, fit, preprocessing
         self._size = model.input_size  # of frames
         self._rgba: Frame | None = None  # where RGB becomes RGBA
         self._opened = contextlib.ExitStack()
@@ -157,9 +161,12 @@ class _Work:
         with in_words_of_python(), console.compilation() as progress:
             compute = self._opened.enter_context(open_compute(backend, False, console))
             if compute.context:
-                self.job = frame_job(compute.context, self.model, frame, progress, precision, self._fit)
+                self.job = frame_job(
+                    compute.context, self.model, frame, progress, precision, self._fit,
+                    preprocessing=self._preprocessing,
+                )  # fmt: skip
             else:
-                self.job = CpuFrameJob(self.model, frame, self._fit)
+                self.job = CpuFrameJob(self.model, frame, self._fit, preprocessing=self._preprocessing)
             self._opened.callback(self.job.release)
 
     def mask(self, frame: Frame) -> Mask:
@@ -169,6 +176,7 @@ class _Work:
             with in_words_of_python():
                 self.job.take(rgba_format(size))
             self._size, self._rgba = size, None
+        self.job.begin_anew()
         mask = self.job.run(rgba_picture(self._as_rgba(frame)))
         # Read as integers, negative numbers and NaN are larger than 1, too: one pass instead of two.
         return np.clip(mask, 0, 1, out=mask) if mask.view(np.uint32).max() > _ONE_AS_BITS else mask

@@ -143,7 +143,7 @@ def _watch(options: LiveBench, folder: Path) -> ConfigWatch:
     empty = folder / "empty.toml"
     empty.touch()
     flags = {name: getattr(options, name) for name in ("model", "size", "effect", "backend")}
-    return ConfigWatch(empty, {"camera": "pattern", **flags})
+    return ConfigWatch(empty, {"camera": "pattern", "start_hint": False, **flags})
 
 
 def _judged(name: str, times_ms: Sequence[float], limit_ms: float) -> dict[str, Any]:

@@ -71,9 +71,9 @@ class MaskWay:
         self._canvas.stage.run(frame)
         return np.asarray(self._read(self._target)[..., 0] / np.float32(255), np.float32)
 
-    def over(self, level: int) -> ReadBytes:
-        """What is drawn for the effect `replace` before a plain grey of a level up to 255: RGBA (h, w, 4)."""
-        self._backdrop.show(rgba_picture(np.full((2, 2, 4), level, np.uint8)))
+    def over(self, colour: tuple[int, int, int]) -> ReadBytes:
+        """What is drawn for the effect `replace` before a plain colour of levels up to 255: RGBA (h, w, 4)."""
+        self._backdrop.show(rgba_picture(np.full((2, 2, 4), (*colour, 255), np.uint8)))
         drawn = list[OffscreenTarget]()
         self._composite_ms.append(self._time_ms(lambda: drawn.append(self._canvas.drawn("replace"))))
         return self._read(drawn[0])

@@ -27,7 +27,7 @@ from ..frame.segmenter import FrameSegmenter, make_segmenter
 from ..media.sources import FileSource, Position
 from ..models.catalogue import model_path
 from ..models.loading import load_segmentation
-from ..picture.preprocess import Floats, ImageSize
+from ..picture.preprocess import Floats, ImageSize, Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE, MaskScorer, Truth
 from .mask_ways import STEPS, MaskWay
 
@@ -45,6 +45,7 @@ class QualityBench:
     last: Position | None = None
     backend: str = "gl"
     precision: Precision = "fp32"
+    preprocessing: Preprocessing = "auto"
 
 
 def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
@@ -60,7 +61,9 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         matte_of(0)  # raises before anything is compiled
         compute = stack.enter_context(open_compute(options.backend, True, console))
         kept = MOST_DELAY + 1
-        segmenter = make_segmenter(compute, model, source.format, "stretch", console, options.precision, kept)
+        segmenter = make_segmenter(
+            compute, model, source.format, "stretch", console, options.precision, kept, options.preprocessing
+        )
         stack.callback(segmenter.release)
         assert compute.context is not None, "a picture is needed"
         ways = [MaskWay(compute.context, segmenter, refinement) for refinement in STEPS.values()]
@@ -72,6 +75,7 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
             "model": model.name,
             "renderer": compute.renderer,
             "precision": options.precision,
+            "preprocessing": options.preprocessing,
             "clip": source.info.path,
             "size": list(size),
             "threshold": THRESHOLD,

@@ -14,7 +14,17 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from ..picture.preprocess import ImageSize
 
-__all__ = ["PARTS", "Condition", "Pose", "SceneRow", "SceneTable", "choose_rows", "read_scenes", "scenes_folder"]
+__all__ = [
+    "PARTS",
+    "Background",
+    "Condition",
+    "Pose",
+    "SceneRow",
+    "SceneTable",
+    "choose_rows",
+    "read_scenes",
+    "scenes_folder",
+]
 
 PARTS = ("tuned", "judged")
 
@@ -30,6 +40,15 @@ class Person:
     stored: bool  # in the folder; else it is fetched
     crop: tuple[int, int, int, int]
     scale: float
+
+
+@dataclass(frozen=True)
+class Background:
+    """A picture, and which part of it covers the frame, (x, y, width, height); None is all of it."""
+
+    file: str
+    part: str
+    crop: tuple[int, int, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,7 @@ class SceneRow:
     scene: str
     part: str
     size: ImageSize
-    background: str | None
+    background: Background | None
     people: tuple[Placed, ...]
     condition: Condition
     shade: tuple[Levels, Levels] | None  # of a low contrast: gain and offset of the background
@@ -120,25 +139,32 @@ def _rows(table: Mapping[str, Any]) -> Sequence[SceneRow]:
         for name, each in table["people"].items()
     }
     paths = {name: tuple(Pose(*pose) for pose in poses) for name, poses in table["paths"].items()}
+    backgrounds = {
+        name: Background(each["file"], each["part"], tuple(each["crop"]) if "crop" in each else None)
+        for name, each in table["backgrounds"].items()
+    }
     conditions = {
         name: Condition(name, paths[each["path"]], each["gain"], each["noise"], each["frames"])
         for name, each in table["conditions"].items()
     }
     return [
-        _row(scene, people, conditions[condition], table["backgrounds"])
+        _row(scene, people, conditions[condition], backgrounds)
         for scene in table["scenes"]
         for condition in scene["conditions"]
     ]
 
 
 def _row(
-    scene: Mapping[str, Any], people: Mapping[str, Person], condition: Condition, backgrounds: Mapping[str, str]
+    scene: Mapping[str, Any],
+    people: Mapping[str, Person],
+    condition: Condition,
+    backgrounds: Mapping[str, Background],
 ) -> SceneRow:
     placed = tuple(Placed(people[name], scale, x, y) for name, scale, x, y in scene["people"])
-    behind, shade = scene["background"], None
+    behind, shade = backgrounds[scene["background"]] if scene["background"] else None, None
     if condition.name == "low contrast":
         shade = tuple(scene["low"]["gain"]), tuple(scene["low"]["offset"])
-    parts = {each.person.part for each in placed} | ({backgrounds[behind]} if behind else set())
+    parts = {each.person.part for each in placed} | ({behind.part} if behind else set())
     if parts != {scene["part"]}:
         raise ValueError(f"{scene['name']} mixes the parts")
     if condition.frames > len(condition.path):

@@ -1,11 +1,11 @@
 """A row's frames, masks and pictures go in; the figures of the row come out, beside those of mask_quality.py.
 
-islands, holes  connected parts (by edges) of the mask at 0.5 without one pixel of the true person, and of what is
+islands, holes  connected parts by their edges of the mask at 0.5 without one pixel of the true person, and of what is
                 left of it without one of the true background: how many a frame, and how many pixels. Those count
                 that have LEAST_PIXELS or more in a frame of 640x480, scaled by the area of others, and touch
                 nothing that is not judged
 outline length  of all the row's outlines against the true ones
-far error       sum of |mask - matte| further than FAR pixels (at 640x480) from the true outline, by all pixels
+far error       sum of |mask - matte| further than scene_frames.FAR pixels from the true outline, by all pixels
 colour error    mean difference, in levels of 255, of what is drawn before a plain new background and what should be,
                 within BAND pixels of the true outline, for a dark and a bright background
 """
@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..picture.preprocess import Floats
-from .mask_quality import THRESHOLD, MaskScorer, Truth, outline
-from .scene_frames import SceneFrame
+from .mask_quality import THRESHOLD, MaskScorer, outline
+from .scene_frames import PIXELS, SceneFrame
 
-__all__ = ["FAR", "LEAST_PIXELS", "LEVELS", "SceneFigures", "SceneScorer", "colour_error", "stray_parts"]
+__all__ = ["LEAST_PIXELS", "LEVELS", "SceneFigures", "SceneScorer", "colour_error", "stray_parts"]
 
-LEAST_PIXELS, FAR = 6, 12  # at 640x480
+LEAST_PIXELS = 6  # at 640x480
 LEVELS = (30, 225)  # of the new backgrounds
-_PIXELS = 640 * 480
 
 _Bools = npt.NDArray[np.bool_]
 
@@ -61,12 +60,12 @@ class SceneScorer:
         truth = frame.truth
         self._masks.add(mask, truth)
         person, true = mask >= THRESHOLD, truth.matte >= THRESHOLD
-        least = LEAST_PIXELS * mask.size / _PIXELS
+        least = LEAST_PIXELS * mask.size / PIXELS
         error = np.abs(truth.only_judged(mask - truth.matte))
         self._sums += (
             *stray_parts(person, true, truth.ignored, least),
             *stray_parts(~person, ~true, truth.ignored, least),
-            float(error[far_from(truth)].sum()) / truth.judged_pixels,
+            float(error[frame.far].sum()) / truth.judged_pixels,
             float(np.mean([colour_error(picture, level, frame) for level, picture in drawn.items()])),
         )
         self._lengths += int(truth.only_judged(outline(mask)).sum()), int(truth.outline.sum())
@@ -88,33 +87,24 @@ def stray_parts(found: _Bools, true: _Bools, ignored: _Bools | None, least_pixel
 
     Parts with fewer pixels and those that touch what is ignored do not count.
     """
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(found.astype(np.uint8), connectivity=4)
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(found.astype(np.uint8), connectivity=4)
     stray = stats[:, cv2.CC_STAT_AREA] >= least_pixels
     stray[0] = False
-    stray[np.unique(labels[true])] = False
+    stray[labels[true]] = False
     if ignored is not None:
-        stray[np.unique(labels[ignored])] = False
-    assert len(stray) == count
+        stray[labels[ignored]] = False
     return int(stray.sum()), int(stats[stray, cv2.CC_STAT_AREA].sum())
 
 
 def colour_error(drawn: npt.NDArray[np.uint8], level: int, frame: SceneFrame) -> float:
     """The mean difference in levels within the band of the true outline; 0 where there is none."""
-    band = frame.truth.band
-    if not band.any():
+    band, light, matte = frame.at_outline
+    if not len(band):
         return 0.0
-    wanted = frame.light[band] + level * (1 - frame.truth.matte[band][:, None])
-    return float(np.abs(drawn[..., :3][band] - wanted).mean())
+    wanted = light + level * (1 - matte)
+    return float(np.abs(drawn.reshape(-1, 4)[band, :3] - wanted).mean())
 
 
 def mean_figures(rows: Sequence[SceneFigures]) -> SceneFigures:
     """The means over rows, each of which counts the same."""
     return SceneFigures(*np.mean([list(vars(row).values()) for row in rows], axis=0).tolist())
-
-
-def far_from(truth: Truth) -> _Bools:
-    """Where the true outline is further away than FAR; everywhere if there is none."""
-    if not truth.outline.any():
-        return np.ones(truth.matte.shape, bool)
-    away = cv2.distanceTransform(1 - outline(truth.matte), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    return np.asarray(away > FAR * np.sqrt(truth.matte.size / _PIXELS), bool)

@@ -14,11 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..picture.preprocess import Floats, ImageSize
-from .mask_quality import Truth
-from .scene_data import Person, Pose, SceneRow
-from .scene_layers import Layer, ScenePixels, background_layer, person_layer
+from .mask_quality import Truth, outline
+from .scene_data import Person, Placed, Pose, SceneRow
+from .scene_layers import Portrait, background_layer
+from .scene_photos import ScenePixels
 
-__all__ = ["SceneFrame", "scene_frames"]
+__all__ = ["FAR", "PIXELS", "SceneFrame", "scene_frames"]
+
+PIXELS = 640 * 480  # where lengths and areas are stated
+FAR = 12  # pixels there
 
 _COLOUR_NOISE = 0.4  # of that of luma
 _MOST_OFFSET = 64  # pixels by which the field of noise is moved from frame to frame
@@ -35,22 +39,33 @@ class SceneFrame:
     truth: Truth
 
     @cached_property
-    def size(self) -> ImageSize:
-        return self.rgba.shape[1], self.rgba.shape[0]
+    def far(self) -> npt.NDArray[np.bool_]:
+        """Where the true outline is further away than FAR, scaled by the frame's size; everywhere if there is none."""
+        line = outline(self.truth.matte)
+        if not line.any():
+            return np.ones(line.shape, bool)
+        away = cv2.distanceTransform(1 - line, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+        return np.asarray(away > FAR * np.sqrt(line.size / PIXELS), bool)
+
+    @cached_property
+    def at_outline(self) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
+        """The pixels of the truth's band, counted row by row: their numbers (n,), light (n, 3) and matte (n, 1)."""
+        band = np.flatnonzero(self.truth.band)
+        return band, self.light.reshape(-1, 3)[band], self.truth.matte.reshape(-1, 1)[band]
 
 
-def scene_frames(row: SceneRow, folder: Path, photo_of: Callable[[Person], ScenePixels]) -> Iterator[SceneFrame]:
+def scene_frames(row: SceneRow, folder: Path, portrait_of: Callable[[Person], Portrait]) -> Iterator[SceneFrame]:
     """The frames of a row. Raises MediaError where a picture is missing."""
-    layers = [person_layer(placed, folder, photo_of(placed.person)) for placed in row.people]
-    behind = row.background and background_layer(folder / "backgrounds" / f"{row.background}.jpg", row.size, row.shade)
+    layers = [portrait_of(placed.person).scaled(placed.scale) for placed in row.people]
+    behind = background_layer(row.background, folder, row.size, row.shade) if row.background else None
     condition = row.condition
     rng = np.random.default_rng(zlib.crc32(row.name.encode()))
     noise = _noise(rng, row.size, condition.noise)
     for number in range(condition.frames):
         poses = condition.path[number], condition.path[-1 - number]  # the second person goes it backwards
-        places = [_place(layer, poses[index % 2], row.size) for index, layer in enumerate(layers)]
-        light, matte, ignored = _people(layers, places, row.size, isinstance(behind, np.ndarray))
-        if isinstance(behind, np.ndarray):
+        places = [_place(placed, poses[index % 2], row.size) for index, placed in enumerate(row.people)]
+        light, matte, ignored = _people(layers, places, row.size, behind is not None)
+        if behind is not None:
             picture = light + behind * (1 - matte[..., None])
         else:
             picture = _warped(layers[0].photo, places[0], row.size, whole=False).astype(np.float32)
@@ -60,35 +75,37 @@ def scene_frames(row: SceneRow, folder: Path, photo_of: Callable[[Person], Scene
 
 
 def _people(
-    layers: Sequence[Layer], places: Sequence[_Homography], size: ImageSize, cut_out: bool
+    layers: Sequence[Portrait], places: Sequence[_Homography], size: ImageSize, cut_out: bool
 ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
     """Light (h, w, 3), matte (h, w) and what is not judged, of all people of a scene, one before the other."""
-    light, matte = np.zeros((size[1], size[0], 3), np.float32), np.zeros((size[1], size[0]), np.float32)
-    ignored = np.zeros(matte.shape, bool)
+    light: Floats = np.zeros(3, np.float32)
+    matte: Floats = np.zeros(1, np.float32)
+    ignored: npt.NDArray[np.bool_] = np.zeros((size[1], size[0]), bool)
     for layer, place in zip(layers, places, strict=True):
         alpha = _warped(layer.matte, place, size, whole=cut_out) / np.float32(255)
-        light *= 1 - alpha[..., None]
-        light += _warped(layer.colour, place, size, whole=False) * alpha[..., None]
-        matte = alpha + matte * (1 - alpha)
-        ignored &= alpha < 0.5  # somebody stands before it
+        own = _warped(layer.colour, place, size, whole=False)
+        coloured: Floats = np.multiply(own, alpha[..., None], dtype=np.float32)
+        through = 1 - alpha
+        light, matte = coloured + light * through[..., None], alpha + matte * through
+        ignored = ignored & (alpha < 0.5)  # somebody stands before it
         if layer.ignored is not None:
             found = _warped(layer.ignored, place, size, whole=cut_out)
-            ignored |= cv2.dilate(found, np.ones((2 * _IGNORED_MARGIN + 1,) * 2, np.uint8)) > 127
+            ignored = ignored | (cv2.dilate(found, np.ones((2 * _IGNORED_MARGIN + 1,) * 2, np.uint8)) > 127)
     return light, matte, ignored
 
 
-def _place(layer: Layer, pose: Pose, size: ImageSize) -> _Homography:
-    """From a layer's pixels to those of the frame."""
+def _place(placed: Placed, pose: Pose, size: ImageSize) -> _Homography:
+    """From the pixels of a scaled portrait to those of the frame."""
     width, height = size
     middle, unit = np.array([[1, 0, width / 2], [0, 1, height], [0, 0, 1]]), width / 640
     lean = np.array([[pose.zoom, 0, 0], [0, pose.zoom, 0], [pose.lean_x / width, pose.lean_y / width, 1]])
     shift = np.array([[1, 0, pose.x * unit], [0, 1, pose.y * unit], [0, 0, 1]])
-    start = np.array([[1, 0, layer.x], [0, 1, layer.y], [0, 0, 1]])
+    start = np.array([[1, 0, placed.x], [0, 1, placed.y], [0, 0, 1]])
     return np.asarray(shift @ middle @ lean @ np.linalg.inv(middle) @ start, np.float64)
 
 
 def _warped(pixels: ScenePixels, place: _Homography, size: ImageSize, whole: bool) -> ScenePixels:
-    """A layer in the frame; beyond it there is nothing if it is `whole`, else its edge repeated."""
+    """A portrait in the frame; beyond it there is nothing if it is `whole`, else its edge repeated."""
     border = cv2.BORDER_CONSTANT if whole else cv2.BORDER_REPLICATE
     return np.asarray(cv2.warpPerspective(pixels, place, size, flags=cv2.INTER_LINEAR, borderMode=border), np.uint8)
 

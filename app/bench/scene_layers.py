@@ -5,23 +5,19 @@ A person's own colour at the edge, without the background that shines through, i
 averaged, and what the averages leave unexplained of the picture is added.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import MediaError
 
 from ..picture.preprocess import Floats, ImageSize
-from .scene_data import Levels, Person, Placed
+from .scene_data import Background, Levels, Person
+from .scene_photos import ScenePixels, read_photo, read_pixels
 
-__all__ = ["Layer", "ScenePixels", "background_layer", "estimate_foreground", "person_layer"]
-
-ScenePixels = npt.NDArray[np.uint8]
-PhotoOf = Callable[[Person], ScenePixels]
+__all__ = ["Portrait", "background_layer", "estimate_foreground", "read_portrait"]
 
 _FAR, _NEAR = 90, 6  # pixels: sides of the squares that the two steps average over
 _SHADE_BLUR = 2.0  # pixels: a dark background has little detail
@@ -29,43 +25,46 @@ _LEAST = 1e-5
 
 
 @dataclass(frozen=True)
-class Layer:
-    """One person in the scale of a scene: RGB (h, w, 3) and grey (h, w), uint8; and where the left upper corner is."""
+class Portrait:
+    """A person's picture: RGB (h, w, 3) and grey (h, w), uint8."""
 
     photo: ScenePixels
     colour: ScenePixels  # the person's own, everywhere
     matte: ScenePixels
     ignored: ScenePixels | None  # 255 where nothing is judged
-    x: int
-    y: int
+
+    def scaled(self, scale: float) -> "Portrait":
+        """By averaging where it becomes smaller."""
+        height, width = self.matte.shape
+        to = round(width * scale), round(height * scale)
+        ignored = None if self.ignored is None else _scaled(self.ignored, to)
+        return Portrait(_scaled(self.photo, to), _scaled(self.colour, to), _scaled(self.matte, to), ignored)
 
 
-def person_layer(placed: Placed, folder: Path, photo: ScenePixels) -> Layer:
-    """A person as placed; `photo` is the whole picture as its file has it. Raises MediaError for a missing matte."""
-    person = placed.person
+def read_portrait(person: Person, folder: Path) -> Portrait:
+    """A person's picture as the matte was made for it.
+
+    Raises MediaError for a missing file, CatalogueError for a photograph that has to be fetched first.
+    """
     x, y, width, height = person.crop
     matte = read_pixels(folder / "mattes" / f"{person.name}.png", cv2.IMREAD_GRAYSCALE)
     size = matte.shape[1], matte.shape[0]
     if size != (round(width * person.scale), round(height * person.scale)):
         raise MediaError(f"the matte of {person.name} has not the size of its photo; take both from the repository")
-    working = _scaled(photo[y : y + height, x : x + width], size)
+    photo = _scaled(read_photo(person, folder)[y : y + height, x : x + width], size)
     path = folder / "mattes" / f"{person.name}_ignore.png"
     ignored = read_pixels(path, cv2.IMREAD_GRAYSCALE) if path.is_file() else None
-    to = round(size[0] * placed.scale), round(size[1] * placed.scale)
-    colour = estimate_foreground(working, matte)
-    return Layer(
-        _scaled(working, to),
-        _scaled(colour, to),
-        _scaled(matte, to),
-        None if ignored is None else _scaled(ignored, to),
-        placed.x,
-        placed.y,
-    )
+    return Portrait(photo, estimate_foreground(photo, matte), matte, ignored)
 
 
-def background_layer(path: Path, size: ImageSize, shade: tuple[Levels, Levels] | None) -> Floats:
+def background_layer(
+    background: Background, folder: Path, size: ImageSize, shade: tuple[Levels, Levels] | None
+) -> Floats:
     """A picture that covers a frame (h, w, 3), its gain and offset changed for a low contrast. Raises MediaError."""
-    picture = read_pixels(path)
+    picture = read_pixels(folder / "backgrounds" / background.file)
+    if background.crop:
+        x, y, wide, high = background.crop
+        picture = picture[y : y + high, x : x + wide]
     height, width = picture.shape[:2]
     scale = max(size[0] / width, size[1] / height)
     wide, high = max(size[0], round(width * scale)), max(size[1], round(height * scale))
@@ -89,16 +88,7 @@ def estimate_foreground(photo: ScenePixels, matte: ScenePixels) -> ScenePixels:
     return np.asarray(np.rint(person), np.uint8)
 
 
-def read_pixels(path: Path, kind: int = cv2.IMREAD_COLOR) -> ScenePixels:
-    """A picture's pixels, RGB or grey. Raises MediaError if there is none."""
-    pixels = cv2.imread(str(path), kind) if path.is_file() else None
-    if pixels is None:
-        raise MediaError(f"'{path}' is no picture; take it from the repository")
-    return np.asarray(pixels[..., ::-1] if pixels.ndim == 3 else pixels, np.uint8)
-
-
 def _scaled(pixels: ScenePixels, size: ImageSize) -> ScenePixels:
-    """By averaging where it becomes smaller."""
     smaller = size[0] < pixels.shape[1]
     way = cv2.INTER_AREA if smaller else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(np.ascontiguousarray(pixels), size, interpolation=way), np.uint8)

@@ -13,15 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+import cv2
+import numpy as np
+import numpy.typing as npt
+
 from texelflow.gpu_delegate.cache_folder import cache_folder
-from texelflow.gpu_delegate.errors import CatalogueError
+from texelflow.gpu_delegate.errors import CatalogueError, MediaError
 
 from ..models.download import DownloadProgress, download_source
 from ..models.temp_folder import temp_folder
 from .scene_data import Person
-from .scene_layers import ScenePixels, read_pixels
 
-__all__ = ["FETCHED", "fetch_photos", "fetched_photo", "read_photo"]
+__all__ = ["FETCHED", "ScenePixels", "fetch_photos", "fetched_photo", "read_photo", "read_pixels"]
+
+ScenePixels = npt.NDArray[np.uint8]
 
 _PACKAGE, _VERSION, _ARCHIVE_BYTES = "face_recognition", "1.3.0", 3_182_249
 _ARCHIVE_SHA256 = "5e5efdd1686aa566af0d3cc1313b131e4b197657a8ffd03669e6d3fad92705ec"
@@ -52,6 +57,14 @@ def read_photo(person: Person, folder: Path) -> ScenePixels:
     if not _holds(path, FETCHED[person.name]):
         raise CatalogueError(f"{path} is not there")
     return read_pixels(path)
+
+
+def read_pixels(path: Path, kind: int = cv2.IMREAD_COLOR) -> ScenePixels:
+    """A picture's pixels, RGB or grey. Raises MediaError if there is none."""
+    pixels = cv2.imread(str(path), kind) if path.is_file() else None
+    if pixels is None:
+        raise MediaError(f"'{path}' is no picture; take it from the repository")
+    return np.asarray(pixels[..., ::-1] if pixels.ndim == 3 else pixels, np.uint8)
 
 
 def fetched_photo(name: str) -> Path:

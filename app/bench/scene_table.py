@@ -29,7 +29,7 @@ _COLUMNS = (
     ("far", "far_error", 1e3),
     ("colour", "colour_error", 1.0),
 )
-_DECIMALS = {"px": 0, "edge": 0, "flicker": 2, "islands": 2, "holes": 2, "length": 2}  # others have one
+_MOST_ROWS = 30  # that are shown one by one
 
 
 @dataclass(frozen=True)
@@ -137,35 +137,35 @@ def _rounded(figures: SceneFigures) -> dict[str, float]:
 
 
 def show_scenes(judged: Sequence[Judged], title: str, console: Console) -> None:
-    """Tables: each scene and each condition, the means, rows worse than raw, targets."""
+    """Tables: each row, or of many rows each scene; each condition, and all; costs, rows worse than raw, targets."""
+    few = len(judged) <= _MOST_ROWS
+    by_scene = {
+        name: [each for each in judged if name == (each.row.name if few else each.row.scene)]
+        for name in dict.fromkeys(each.row.name if few else each.row.scene for each in judged)
+    }
+    _show_means(f"{title}: {'rows' if few else 'scenes, over their conditions'}", by_scene, console)
+    conditions = dict.fromkeys(each.row.condition.name for each in judged)
+    by_condition = {f"{name} ({len(rows)})": rows for name in conditions if (rows := _under(judged, name))}
+    _show_means(f"{title}: conditions", {**by_condition, f"all rows ({len(judged)})": judged}, console)
     ways = list(judged[0].figures)
-    scenes = list(dict.fromkeys(each.row.scene for each in judged))
-    console.table(
-        f"{title}: scenes, all their conditions together",
-        ("scene", "masks", *(name for name, _, _ in _COLUMNS)),
-        [
-            (scene, way, *_cells(_mean([each for each in judged if each.row.scene == scene], way)))
-            for scene in scenes
-            for way in ways
-        ],
-    )
-    conditions = list(dict.fromkeys(each.row.condition.name for each in judged))
-    named = [(f"{name} ({len(_under(judged, name))})", _under(judged, name)) for name in conditions]
-    named.append((f"all rows ({len(judged)})", list(judged)))
-    console.table(
-        f"{title}: conditions",
-        ("condition", "masks", *(name for name, _, _ in _COLUMNS)),
-        [(name, way, *_cells(_mean(chosen, way))) for name, chosen in named for way in ways],
-    )
     _show_costs(judged, ways, console)
     if RAW in ways:
         _show_targets(judged, [way for way in ways if way != RAW], console)
 
 
-def _cells(figures: SceneFigures) -> list[str]:
-    """Of one line; decimals where they tell something."""
+def _show_means(title: str, groups: Mapping[str, Sequence[Judged]], console: Console) -> None:
+    rows = [
+        (name if number == 0 else "", way, *_cells(_mean(rows, way)))
+        for name, rows in groups.items()
+        for number, way in enumerate(rows[0].figures)
+    ]
+    console.table(title, ("", "masks", *(name for name, _, _ in _COLUMNS)), rows, dense=True)
+
+
+def _cells(figures: SceneFigures) -> list[float | int]:
+    """Of one line; whole pixels."""
     values = [factor * getattr(figures, key) for _, key, factor in _COLUMNS]
-    return [f"{value:.{_DECIMALS.get(name, 1)}f}" for (name, _, _), value in zip(_COLUMNS, values, strict=True)]
+    return [round(value) if name == "px" else value for (name, _, _), value in zip(_COLUMNS, values, strict=True)]
 
 
 def _show_costs(judged: Sequence[Judged], ways: Sequence[str], console: Console) -> None:

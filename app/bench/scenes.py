@@ -8,28 +8,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from texelflow.gpu_delegate.errors import CatalogueError, UsageError
 from texelflow.gpu_delegate.layout import Precision
 
 from ..console import Console, Report
+from ..files import Files, Read, Write, settle
 from ..frame.compute import ComputeBackend, open_compute
 from ..frame.refine import MOST_DELAY
 from ..frame.segmenter import FrameSegmenter, make_segmenter
 from ..media.sources import VideoFrame
+from ..models.catalogue import model_path
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.picture import rgba_format, rgba_picture
-from ..picture.preprocess import ImageSize
+from ..picture.preprocess import ImageSize, Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE
 from .mask_ways import STEPS, MaskWay
 from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
-from .scene_figures import FAR, LEAST_PIXELS, LEVELS, SceneScorer
-from .scene_frames import SceneFrame, scene_frames
-from .scene_photos import fetch_photos, read_photo
+from .scene_figures import LEAST_PIXELS, LEVELS, SceneScorer
+from .scene_frames import FAR, SceneFrame, scene_frames
+from .scene_layers import read_portrait
+from .scene_photos import ScenePixels, fetch_photos
+from .scene_sheet import BEHIND, SceneSheet
 from .scene_table import Judged, row_figures, scene_summary, show_scenes
 
-__all__ = ["ScenesBench", "bench_scenes"]
+__all__ = ["ScenesBench", "bench_scenes", "choose_scenes"]
 
 FRAME_MS = 1000 / 30
 
@@ -44,21 +49,44 @@ class ScenesBench:
     only: tuple[str, ...] = ()
     steps: tuple[str, ...] = ("raw", "both")
     frames: int | None = None  # of each row, at most
+    sheet: Path | None = None
+    force: bool = False
     backend: str = "gl"
     precision: Precision = "fp32"
+    preprocessing: Preprocessing = "auto"
+
+
+def choose_scenes(
+    given: Mapping[str, Any], model: str, backend: str, precision: Precision, preprocessing: Preprocessing
+) -> ScenesBench:
+    """The options as they are written, None for those that are not; names are separated by commas."""
+    values = {name: value for name, value in given.items() if value is not None}
+    for name in ("conditions", "only", "steps"):
+        if name in values:
+            values[name] = tuple(each.strip() for each in values[name].split(",") if each.strip())
+    return ScenesBench(model, backend=backend, precision=precision, preprocessing=preprocessing, **values)
 
 
 def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     """The figures of each row, and of all. Raises TexelflowError."""
     _check(options)
-    table = read_scenes(scenes_folder())
+    folder = scenes_folder()
+    reads = (
+        Read("the model", model_path(options.model)),
+        *(Read("a file of the scenes", path) for path in folder.rglob("*")),
+    )
+    settle(Files(reads, (Write("--sheet", options.sheet, "picture"),) if options.sheet else ()), options.force)
+    table = read_scenes(folder)
     rows = _available(choose_rows(table.rows, options.part, options.conditions, options.only), console)
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
+    sheet = SceneSheet(options.sheet, len(rows)) if options.sheet else None
     with open_compute(options.backend, True, console) as compute:
-        judged = list(_judge_all(options, table, rows, model, compute, console))
+        judged = list(_judge_all(options, table, rows, model, compute, sheet, console))
         renderer = compute.renderer
-    title = f"{model.name} on the {options.part} scenes"
+    if sheet:
+        sheet.write()
+    title = f"{model.name}, {'tuned and judged' if options.part == 'all' else options.part} scenes"
     show_scenes(judged, title, console)
     console.say(
         f"F-score of outlines at {THRESHOLD}, {TOLERANCE} pixels tolerated; errors and flicker in thousandths, edge "
@@ -108,10 +136,11 @@ def _judge_all(
     rows: Sequence[SceneRow],
     model: SegmentationModel,
     compute: ComputeBackend,
+    sheet: SceneSheet | None,
     console: Console,
 ) -> Iterator[Judged]:
     """All rows, one size of frames after the other."""
-    photo_of = lru_cache(maxsize=8)(partial(read_photo, folder=table.folder))
+    portrait_of = lru_cache(maxsize=8)(partial(read_portrait, folder=table.folder))
     most = options.frames or max(row.condition.frames for row in rows)
     counts = [min(row.condition.frames, most) for row in rows]
     with console.frames("judging") as report:
@@ -119,8 +148,9 @@ def _judge_all(
         for size in sorted({row.size for row in rows}):
             with _ways(options, size, model, compute, console) as (segmenter, ways):
                 for row in (row for row in rows if row.size == size):
-                    frames = islice(scene_frames(row, table.folder, photo_of), most)
-                    yield _judge(row, frames, segmenter, ways, _counting(report, done, sum(counts)))
+                    frames = islice(scene_frames(row, table.folder, portrait_of), most)
+                    shown = sheet if sheet and sheet.shows(rows.index(row)) else None
+                    yield _judge(row, frames, segmenter, ways, shown, _counting(report, done, sum(counts)))
                     done += min(row.condition.frames, most)
 
 
@@ -136,8 +166,9 @@ def _ways(
     assert compute.context is not None, "a picture is needed"
     with contextlib.ExitStack() as stack:
         segmenter = make_segmenter(
-            compute, model, rgba_format(size), "stretch", console, options.precision, MOST_DELAY + 1
-        )
+            compute, model, rgba_format(size), "stretch", console, options.precision, MOST_DELAY + 1,
+            preprocessing=options.preprocessing,
+        )  # fmt: skip
         stack.callback(segmenter.release)
         ways = {}
         for step in options.steps:
@@ -151,14 +182,17 @@ def _judge(
     frames: Iterator[SceneFrame],
     segmenter: FrameSegmenter,
     ways: Mapping[str, MaskWay],
+    sheet: SceneSheet | None,
     report: Callable[[int], None],
 ) -> Judged:
-    """One row through all ways, side by side."""
+    """One row through all ways, side by side, and its middle frame onto the sheet."""
     scorers = {name: SceneScorer() for name in ways}
+    segmenter.begin_anew()
     for way in ways.values():
         way.restart()
     latest: list[SceneFrame] = []
     for number, scene in enumerate(frames):
+        shown: dict[str, ScenePixels] = {}
         latest = [scene, *latest[:MOST_DELAY]]
         frame = VideoFrame(number, number, number * FRAME_MS, rgba_picture(scene.rgba))
         for stage in segmenter.stages:
@@ -166,8 +200,12 @@ def _judge(
         for name, way in ways.items():
             age = way.refine()
             if age is not None:
-                drawn = {level: way.over(level) for level in LEVELS}
+                drawn = {level: way.over((level, level, level)) for level in LEVELS}
                 scorers[name].add(way.mask(frame), drawn, latest[age])
+            if sheet and number == row.condition.frames // 2:
+                shown[name] = way.over(BEHIND)
+        if shown and sheet:
+            sheet.add(row.name, scene, shown)
         report(number + 1)
     return Judged(
         row,

@@ -1,6 +1,6 @@
 """A word goes in; the number of the colour that CSS calls so comes out, or the name that was meant.
 
-The table is that of CSS Color Module Level 4, section 6.1: the sixteen colours of HTML, those of X11, and rebeccapurple.
+The table is that of CSS Color Module Level 4, section 6.1: the 16 colours of HTML, those of X11, and rebeccapurple.
 """
 
 import difflib

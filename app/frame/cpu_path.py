@@ -21,7 +21,7 @@ from texelflow.gpu_delegate.quantization import dequantized, quantized
 from ..models.loading import FrameModel
 from ..models.spec import ModelSpec, PictureSpec
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats, Preprocessor
+from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor
 
 _REDIRECTION = threading.Lock()  # of the process's stderr, which there is one of
 
@@ -36,11 +36,12 @@ class CpuPath:
         fit: Fit = "stretch",
         threads: int | None = None,
         delegate: Mapping[str, Any] | None = None,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """`delegate` is Reference's. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is
         not installed.
         """
-        self.model, self.fit = model, fit
+        self.model, self.fit, self._preprocessing = model, fit, preprocessing
         self.take(frame)
         with contextlib.nullcontext() if is_apart(model.graph) else _silence():
             self._reference = Reference(model.graph, threads, delegate=delegate)
@@ -52,10 +53,16 @@ class CpuPath:
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""
-        self._preprocessor = Preprocessor(frame, self.model.input_size, self.fit, self.model.spec.input_range)
+        self._preprocessor = Preprocessor(
+            frame, self.model.input_size, self.fit, self.model.spec.input_range, self._preprocessing
+        )
+
+    def begin_anew(self) -> None:
+        """The next picture has nothing to do with those before."""
+        self._preprocessor.begin_anew()
 
     def image_to_tensor(self, picture: Picture) -> Floats:
-        """The network's input (1, H, W, 3) for a picture."""
+        """The network's input (1, H, W, 3) for a picture, which comes after the one before it."""
         return self._preprocessor.image_to_tensor(picture)
 
     def network(self, tensor: Floats) -> Floats:

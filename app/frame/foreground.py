@@ -1,7 +1,7 @@
 """A frame and its mask on the device go in; how far the person's colour is apart from what is behind comes out, small.
 
-Where the mask is between 0 and 1 a pixel is a mixture of both, and over another background a fringe of the old one would
-be seen. The share of the background is taken out by the local means of both colours, as blur fusion does in one pass
+Where the mask is between 0 and 1 a pixel is a mixture of both, and over another background a fringe of the old one is
+seen. The share of the background is taken out by the local means of both colours, as blur fusion does in one pass
 (M. Forte, "Approximate Fast Foreground Colour Estimation", ICIP 2021), but for one thing: of the means only their
 difference counts, which leaves the pixel's own detail. The definition, which tests/pictures.py has in NumPy, with the
 frame's colour c, the mask a with the look's curve, and the mask m that is drawn, which may have another edge:
@@ -14,7 +14,8 @@ frame's colour c, the mask a with the look's curve, and the mask m that is drawn
     between apart at the middle of each square of `step` pixels, half as long, interpolated bilinearly between cells
     own     c + (1 - max(a, m)) apart, that of the square around the pixel, within 0..1
 
-For c = a F' + (1 - a) B' that is F', as far as F' - B' is F - B. Pixels that the look adds to the person stay as they are.
+For c = a F' + (1 - a) B' that is F', as far as F' - B' is F - B. Pixels that the look adds to the person stay as
+they are.
 The side, the squares and the 0.0004 were chosen on photographs of one man over several backgrounds, with true mattes
 and with refined masks.
 """

@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.runtime import CompileProgress
 
 from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats, ImageSize
+from ..picture.preprocess import Fit, Floats, ImageSize, Preprocessing
 from .buffers import mask_buffer
 from .compute import Backend, delegate_options
 from .cpu_path import CpuPath, mask_of
@@ -37,6 +37,9 @@ class FrameJob(Protocol):
     def run(self, picture: Picture) -> Floats:
         """The mask (h, w), or the network's picture (h, w, 4), of a picture, of its upright size."""
 
+    def begin_anew(self) -> None:
+        """The next picture has nothing to do with those before."""
+
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on. Raises DeviceError; then everything is as it was."""
 
@@ -56,10 +59,12 @@ class CpuFrameJob:
         frame: PictureFormat,
         fit: Fit = "stretch",
         delegate: Mapping[str, Any] | None = None,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """`delegate` is Reference's."""
-        path = CpuPath(model, frame, fit, delegate=delegate)
+        path = CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing)
         self.run, self.take, self.network, self.release = path.run, path.take, path.network, path.close
+        self.begin_anew = path.begin_anew
         found = path.delegation
         self.dispatches = found.dispatches if found else 0
         self.note = f"{model.name}: {found.line}" if found else ""
@@ -83,15 +88,20 @@ class GlFrameJob:
         precision: Precision = "fp32",
         fit: Fit = "stretch",
         compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         self._context, self._spec = context, model.spec
-        self._path = GlPath(context, model, frame, fit, progress, precision, compile_budget_s=compile_budget_s)
+        self._path = GlPath(
+            context, model, frame, fit, progress, precision,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+        )  # fmt: skip
+        self.begin_anew = self._path.begin_anew
         self._output = self._path.mask
         with contextlib.ExitStack() as stack:
             self._size, self._to_frame, self._mask = self._way_out(frame, stack)
             stack.pop_all()
         self.renderer = context.renderer
-        self.dispatches = self._path.dispatches + 1
+        self.dispatches = self._path.dispatches
 
     def _way_out(self, frame: PictureFormat, stack: contextlib.ExitStack) -> tuple[ImageSize, MaskToFrame, BufferRange]:
         """What lies behind the network, and is freed by the stack."""
@@ -103,7 +113,7 @@ class GlFrameJob:
         return size, to_frame, mask
 
     def take(self, frame: PictureFormat) -> None:
-        """The same network for pictures of another format: two shaders are compiled."""
+        """The same network for pictures of another format: two or three shaders are compiled."""
         with contextlib.ExitStack() as stack:
             made = self._way_out(frame, stack)
             self._path.take(frame)
@@ -141,11 +151,13 @@ def frame_job(
     precision: Precision = "fp32",
     fit: Fit = "stretch",
     compile_budget_s: float = COMPILE_BUDGET_S,
+    preprocessing: Preprocessing = "plain",
 ) -> GlFrameJob | GlPictureJob | CpuFrameJob:
     """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
+    options = progress, precision, fit, compile_budget_s, preprocessing
     try:
         if isinstance(model, PictureModel):
-            return GlPictureJob(context, model, frame, progress, precision, fit, compile_budget_s)
-        return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s)
+            return GlPictureJob(context, model, frame, *options)
+        return GlFrameJob(context, model, frame, *options)
     except UnsupportedError:
-        return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s))
+        return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s), preprocessing)

@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
 
 from ..models.loading import FrameModel, PictureModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit
+from ..picture.preprocess import Fit, Preprocessing
 from .compute import Backend
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage
@@ -37,6 +37,7 @@ class GlPath:
         precision: Precision = "fp32",
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """Compiles the model; `progress` gets (shaders ready, shaders in all). `precision` is its tensors'.
 
@@ -44,7 +45,7 @@ class GlPath:
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
-        for done in self._made(context, model, frame_format, fit, precision, kept, compile_budget_s):
+        for done in self._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing):
             if progress:
                 progress(*done)
 
@@ -58,10 +59,11 @@ class GlPath:
         precision: Precision = "fp32",
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
     ) -> "Generator[tuple[int, int], None, GlPath]":
         """The same shader by shader, as Program.in_steps has it; `kept` is FrameTextures'."""
         path = cls.__new__(cls)
-        yield from path._made(context, model, frame_format, fit, precision, kept, compile_budget_s)
+        yield from path._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing)
         return path
 
     def _made(
@@ -73,9 +75,10 @@ class GlPath:
         precision: Precision,
         kept: int,
         compile_budget_s: float,
+        preprocessing: Preprocessing,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
-        self.model, self.fit, self.precision = model, fit, precision
+        self.model, self.fit, self.precision, self._preprocessing = model, fit, precision, preprocessing
         compiled = compile_graph(  # may refuse, so it comes first
             model.graph, device_of(context), precision=precision, compile_budget_s=compile_budget_s
         )
@@ -91,12 +94,14 @@ class GlPath:
         """What lies ahead of the network, and is freed by the stack."""
         frame = FrameTextures(context, frame_format, choose_path(context, frame_format), kept)
         stack.callback(frame.release)
-        to_tensor = ImageToTensor(context, frame, self.model.input_size, self.fit, self.model.spec.input_range)
+        to_tensor = ImageToTensor(
+            context, frame, self.model.input_size, self.fit, self.model.spec.input_range, self._preprocessing
+        )
         stack.callback(to_tensor.release)
         return frame, to_tensor
 
     def take(self, frame_format: PictureFormat) -> None:
-        """Take pictures of another format from now on, with the same network: one shader is compiled.
+        """Take pictures of another format from now on, with the same network: a shader or two are compiled.
 
         Raises DeviceError as the constructor does; then everything is as it was.
         """
@@ -140,8 +145,8 @@ class GlPath:
 
     @property
     def dispatches(self) -> int:
-        """Of one frame: image_to_tensor's and the network's."""
-        return 1 + len(self.program.compiled.kernels)
+        """The network's, for one frame."""
+        return len(self.program.compiled.kernels)
 
     @property
     def uploaded_bytes(self) -> int:
@@ -156,6 +161,10 @@ class GlPath:
             Stage("image_to_tensor", lambda frame: self.image_to_tensor()),
             Stage("network", lambda frame: self.network()),
         )
+
+    def begin_anew(self) -> None:
+        """The next frame has nothing to do with those before."""
+        self._to_tensor.begin_anew()
 
     def upload(self, picture: Picture) -> None:
         """The picture into its textures."""

@@ -10,13 +10,17 @@ which tests/app/frame/test_refine.py has in NumPy:
             and least as in temporal.py, so that a camera's noise does not make edges flicker
     mean    for each 2 x 2 cells: their mean colour g, and the neighbourhood mean k of the p of the 6 x 6 cells around
             them, which is certain only at some distance from the mask's edges, where networks err
-    vote    bilateral: of 7 x 7 means in steps of 4 cells, w = (2 k - 1)^4, u = w exp(-|g - c|^2 / (2 * 0.04^2)):
-            n = 0.01 sum(w max(2 k - 1, 0)), v = (sum(u k) + n + 0.001 p) / (sum(u) + n + 0.001), and with the k that
+    rare    of means that are certainly background, k < 0.2: r = 0.05 / (0.05 + sum(w (1 - k))) over the others of 7 x 7
+            means in steps of 4 cells, w = (2 k - 1)^4 exp(-|g - g'|^2 / (2 * 0.04^2)): 1 where none has its colour
+    vote    bilateral: of the same 7 x 7 means, w = (2 k - 1)^4, u = w exp(-|g - c|^2 / (2 * 0.04^2)), with the trust
+            t = 1 - smoothstep(0.01, 0.05, sum(w r) / (sum(w where k < 0.5) + 0.02)), n = 0.01 t sum(w max(2 k - 1, 0))
+            and o = 0.3 + t (0.001 - 0.3): v = (sum(u k) + n + o p) / (sum(u) + n + o), and with the k that
             the cell is in d = 1 - smoothstep(0.7, 0.95, |2 k - 1|): p += d (2 v - 1)^2 (v - p). A cell near an
-            edge takes the mask of similar colours, or keeps its own where those disagree; one whose colour is similar
-            to none becomes person, by n, where a person is near: collars, hats, objects in the hand
+            edge takes the mask of similar colours, or keeps its own where those disagree. Where the background repeats
+            itself, little evidence is enough, and a cell whose colour is similar to none becomes person, by n, where a
+            person is near: collars, hats, objects in the hand. Elsewhere the background has rare colours too
     guided  fit over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.001:
-            a = (cov(c, c) + 0.0003 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
+            a = (cov(c, c) + 0.0015 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
     steep   by 2 around 0.5, for linear fits come out flat: a' = 2 a, b' = 2 b - 0.5
 
 Beyond its edges the grid repeats: the mask its last pixels to fill the last cells, then all the outermost cells.
@@ -44,7 +48,7 @@ from .temporal import CELL
 from .upload import FrameTextures
 
 _UNIT, _BEFORE_UNIT = 3, 4  # what is read in turn, beside the frame's planes
-_MEANS_UNIT = _BEFORE_UNIT
+_KNOWN_UNIT = _BEFORE_UNIT
 
 
 class GuidedFilter:
@@ -64,12 +68,14 @@ class GuidedFilter:
             {**FRAME_SAMPLERS, "steady": _UNIT, "before": _BEFORE_UNIT},
             "refine shrink",
         )
-        self._mean, self._bilateral, self._guided = (
-            Drawing(context, f"refine_{step}.frag", {}, {"cells": _UNIT, "means": _MEANS_UNIT}, f"refine {step}")
-            for step in ("mean", "bilateral", "guided")
+        samplers = {"cells": _UNIT, "means": _UNIT, "known": _KNOWN_UNIT}
+        self._mean, self._rare, self._bilateral, self._guided = (
+            Drawing(context, f"refine_{step}.frag", {}, samplers, f"refine {step}")
+            for step in ("mean", "rare", "bilateral", "guided")
         )
         self._cells, self._before, self._voted = (OffscreenTarget(context, size, "floats") for _ in range(3))
-        self._means = OffscreenTarget(context, (-(-size[0] // 2), -(-size[1] // 2)), "floats")
+        half = -(-size[0] // 2), -(-size[1] // 2)
+        self._means, self._known = (OffscreenTarget(context, half, "floats") for _ in range(2))
 
     def run(self, mask: OffscreenTarget, age: int, least: float) -> OffscreenTarget:
         """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first.
@@ -83,7 +89,8 @@ class GuidedFilter:
         self._shrink.set_floats("least", least)
         self._step(self._shrink, mask, self._cells)
         self._step(self._mean, self._cells, self._means)
-        self._bind(_MEANS_UNIT, self._means)
+        self._step(self._rare, self._means, self._known)
+        self._bind(_KNOWN_UNIT, self._known)
         self._step(self._bilateral, self._cells, self._voted)
         self._step(self._guided, self._voted, self._before)
         return self._before
@@ -98,9 +105,9 @@ class GuidedFilter:
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""
-        for drawing in (self._shrink, self._mean, self._bilateral, self._guided):
+        for drawing in (self._shrink, self._mean, self._rare, self._bilateral, self._guided):
             drawing.release()
-        for target in (self._cells, self._before, self._voted, self._means):
+        for target in (self._cells, self._before, self._voted, self._means, self._known):
             target.release()
 
 

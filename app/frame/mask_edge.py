@@ -6,8 +6,8 @@ The definition, which `edged` has in NumPy, and MaskEdge on OpenGL, in this orde
               through each pixel that reaches pi / 8 |g| pixels to either side; its ends are interpolated linearly. For
               g < 0 the least. Together the segments are a regular octagon with a mean radius of |g|: an outline moves
               by 0.95 to 1.03 of it, and keeps its profile
-    feather   by f pixels: a Gaussian with a standard deviation of f / 4, so that a hard edge becomes f pixels wide, from
-              0.02 to 0.98. OpenGL shrinks the mask to cells of k x k pixels, smooths those and interpolates them
+    feather   by f pixels: a Gaussian with a standard deviation of f / 4, so that a hard edge becomes f pixels wide,
+              from 0.02 to 0.98. OpenGL shrinks the mask to cells of k x k pixels, smooths those and interpolates them
               bilinearly, with the least k, by which the Gaussian takes 17 cells or fewer
 
 The mask repeats its outermost pixels beyond the frame, so that people are not parted from its edges.

@@ -1,7 +1,10 @@
-"""Two masks of one frame go in; how far they are apart, in numbers and as a picture, comes out."""
+"""Two masks of one frame, or two pictures that a network made of it, go in; how far they are apart comes out.
+
+In numbers and as a picture.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -33,13 +36,17 @@ class MaskLimits:
     iou: float
     pixels: int  # that may lie on different sides of the threshold, whatever the IoU is
     of_clip: bool = False  # whether the IoU is that of all frames together
+    of_pictures: bool = False  # which have no outline
 
     @property
-    def outline(self) -> str:
-        """What is allowed to the outline, for a person."""
+    def words(self) -> str:
+        """What is allowed, for a person."""
+        if self.of_pictures:
+            return f"error at most {self.error:g}"
         if self.of_clip:
-            return f"IoU of all frames together at least {self.iou}"
-        return f"IoU at least {self.iou} or at most {self.pixels} pixels on the other side of {THRESHOLD}"
+            return f"error at most {self.error:g}, and IoU of all frames together at least {self.iou}"
+        outline = f"IoU at least {self.iou} or at most {self.pixels} pixels on the other side of {THRESHOLD}"
+        return f"error at most {self.error:g}, and {outline}"
 
 
 LIMITS: Mapping[Precision, MaskLimits] = MappingProxyType(
@@ -47,9 +54,15 @@ LIMITS: Mapping[Precision, MaskLimits] = MappingProxyType(
 )
 
 
+def limits_of(precision: Precision, of_pictures: bool, error: float | None = None) -> MaskLimits:
+    """What is allowed to masks or pictures; with another error if one is given."""
+    limits = LIMITS[precision]
+    return replace(limits, of_pictures=of_pictures, error=limits.error if error is None else error)
+
+
 @dataclass(frozen=True)
 class MaskDifference:
-    """The GPU's mask of a frame against the CPU's."""
+    """The GPU's mask, or picture, of a frame against the CPU's."""
 
     frame: int
     max_error: float  # NaN where the GPU's mask holds NaN
@@ -81,9 +94,9 @@ def failures(differences: Sequence[MaskDifference], limits: MaskLimits) -> list[
 
 
 def compare_masks(frame: int, gpu: Floats, cpu: Floats) -> MaskDifference:
-    """Both masks are (H, W)."""
-    apart = errors(gpu, cpu)
-    ours, theirs = gpu >= THRESHOLD, cpu >= THRESHOLD
+    """Both masks are (H, W); pictures, (H, W, 4), have no outline."""
+    apart, has_outline = errors(gpu, cpu), gpu.ndim == 2
+    ours, theirs = (has_outline & (values >= THRESHOLD) for values in (gpu, cpu))
     return MaskDifference(
         frame=frame,
         max_error=float(apart.max()),
@@ -98,19 +111,27 @@ def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats
     apart = np.nan_to_num(errors(gpu, cpu), nan=1.0) * _FULL_SCALE
     panels = [
         (f"frame {difference.frame}", np.ascontiguousarray(rgba[..., 2::-1])),
-        ("GPU", _grey(gpu)),
-        ("CPU", _grey(cpu)),
-        (f"difference x{_FULL_SCALE:.0f}, max {difference.max_error:.2g}", _grey(apart)),
+        ("GPU", _shown(gpu)),
+        ("CPU", _shown(cpu)),
+        (
+            f"difference x{_FULL_SCALE:.0f}, max {difference.max_error:.2g}",
+            _shown(apart if apart.ndim == 2 else apart.max(-1)),
+        ),
     ]
-    write_png(path, np.hstack([_labelled(text, picture) for text, picture in panels])[..., ::-1])
+    write_png(path, np.hstack([labelled(text, picture) for text, picture in panels])[..., ::-1])
 
 
-def _grey(mask: Floats) -> npt.NDArray[np.uint8]:
-    levels = (np.clip(np.nan_to_num(mask), 0, 1) * 255).astype(np.uint8)
-    return np.asarray(cv2.cvtColor(levels, cv2.COLOR_GRAY2BGR), np.uint8)
+def _shown(values: Floats) -> npt.NDArray[np.uint8]:
+    """BGR of a mask (H, W), or of a picture (H, W, 4) over black."""
+    levels = np.nan_to_num(values)
+    if levels.ndim == 3:
+        levels = levels[..., 2::-1] * levels[..., 3:]
+    whole = np.ascontiguousarray(np.clip(levels, 0, 1) * 255, np.uint8)
+    return whole if whole.ndim == 3 else np.asarray(cv2.cvtColor(whole, cv2.COLOR_GRAY2BGR), np.uint8)
 
 
-def _labelled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def labelled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A picture (h, w, 3) with a line of text above it."""
     strip = np.zeros((_LABEL_ROWS, picture.shape[1], 3), np.uint8)
     cv2.putText(strip, text, (8, 22), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (255, 255, 255), 1, cv2.LINE_AA)
     return np.vstack([strip, picture])

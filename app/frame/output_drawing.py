@@ -71,7 +71,7 @@ class OutputDrawing:
             self._pictures.draw(self._segmenter.picture.span(), target, effect, size)
 
     def _able(self, look: Look) -> Look:
-        return replace(look, effect=nearest_effect(look.effect, self.effects))
+        return look if look.effect in self.effects else replace(look, effect=self.effects[0])
 
     def release(self) -> None:
         """Delete what was made here; what the segmenter has, targets and the backdrop stay."""

@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.runtime import CompileProgress
 
 from ..models.loading import PictureModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats
+from ..picture.preprocess import Fit, Floats, Preprocessing
 from .compute import Backend
 from .cpu_path import picture_of_output
 from .gl_path import GlPath
@@ -35,10 +35,15 @@ class GlPictureJob:
         precision: Precision = "fp32",
         fit: Fit = "stretch",
         compile_budget_s: float = COMPILE_BUDGET_S,
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """As GlFrameJob."""
         self._context, self._model = context, model
-        self._path = GlPath(context, model, frame, fit, progress, precision, compile_budget_s=compile_budget_s)
+        self._path = GlPath(
+            context, model, frame, fit, progress, precision,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+        )  # fmt: skip
+        self.begin_anew = self._path.begin_anew
         self.renderer, self.dispatches = context.renderer, self._path.dispatches
         with contextlib.ExitStack() as stack:
             self._target, self._compositor = self._way_out(frame, stack)

@@ -47,8 +47,8 @@ class Look:
 
     The mask m is clamp(m - threshold + 0.5) ** gamma wherever it is used, grown and feathered by pixels of the frame
     (mask_edge.py). mirror mirrors the frame, not the background. side_by_side is for windows: the frame as it is, and
-    beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend whether the
-    names of classes stand beside them.
+    beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend whether
+    the names of classes stand beside them.
     """
 
     effect: Effect = "tint"

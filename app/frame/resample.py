@@ -1,6 +1,7 @@
 """A frame's textures go in and the network's input tensor comes out; its output tensor goes in and a mask comes out.
 
-Both are one dispatch each, as app/picture/preprocess.py defines them; neither waits or reads anything back.
+Both are one dispatch each, as app/picture/preprocess.py defines them, and one more for the gain of the light where that
+is wanted; none waits or reads anything back.
 """
 
 from dataclasses import dataclass
@@ -10,12 +11,13 @@ import numpy as np
 
 from texelflow.gpu_delegate import opengl, program_log
 from texelflow.gpu_delegate.context import Context, compile_compute
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.opengl import BufferSpan
 from texelflow.gpu_delegate.roofline import Cost
 from texelflow.gpu_delegate.shader import ParameterValue, load
 
-from ..picture.preprocess import Fit, ImageSize, SampledAxis, Sampling, sampling
+from ..picture.preprocess import Fit, ImageSize, Preprocessing, SampledAxis, Sampling, sampling
+from .exposure import ExposurePass
 from .upload import FrameTextures
 
 _MOST_SPAN = 8  # a window of more than 8 x 8 values for 4 x 4 pixels costs more than reading each pixel's own four
@@ -93,9 +95,12 @@ class ImageToTensor:
         tensor_size: ImageSize,
         fit: Fit = "stretch",
         value_range: tuple[float, float] = (0, 1),
+        preprocessing: Preprocessing = "plain",
     ) -> None:
         """value_range is what bytes 0 and 255 become. Raises DeviceError if the shader does not compile."""
-        there = sampling(frame.format.upright_size, tensor_size, fit)
+        plain = preprocessing == "plain"
+        there = sampling(frame.format.upright_size, tensor_size, fit, area=not plain)
+        stored = there.stored(frame.format)
         defines = {
             **dict(zip(("GROUP_X", "GROUP_Y"), self._group, strict=True)),
             **dict(zip(("FRAME_W", "FRAME_H"), frame.format.upright_size, strict=True)),
@@ -105,6 +110,8 @@ class ImageToTensor:
             "LOW": float(value_range[0]),
             "HIGH": float(value_range[1]),
             "BARS": int(not all_inside(there)),
+            "PLAIN": int(plain),
+            **({} if plain else _area_defines(stored, stored.chroma(frame.format))),
         }
         self.size_bytes = tensor_size[0] * tensor_size[1] * 16
         pixels = sum(int(np.prod(shape)) for shape in frame.format.plane_shapes)
@@ -112,10 +119,28 @@ class ImageToTensor:
         self._context, self._gl, self._frame = context, context.gl, frame
         self._groups = _groups(tensor_size, self._group)
         self._program = compile_compute(context, load("image_to_tensor.comp", defines), "image_to_tensor")
+        try:
+            self._exposure = None if plain else ExposurePass(context, frame, stored)
+        except TexelflowError:
+            self._gl.glDeleteProgram(self._program)
+            raise
+
+    @property
+    def dispatches(self) -> int:
+        """Of one frame."""
+        return 2 if self._exposure else 1
+
+    def begin_anew(self) -> None:
+        """The next frame has nothing to do with those before."""
+        if self._exposure:
+            self._exposure.begin_anew()
 
     def run(self, tensor: BufferSpan) -> None:
         """Write the tensor from what was uploaded last; what follows sees it, as a buffer texture or as storage."""
         gl = self._gl
+        if self._exposure:
+            self._exposure.run()
+            gl.glBindBufferBase(opengl.SHADER_STORAGE_BUFFER, 1, self._exposure.buffer)
         gl.glUseProgram(self._program)
         self._frame.bind()
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, tensor.buffer, tensor.offset_bytes, tensor.size_bytes)
@@ -127,8 +152,10 @@ class ImageToTensor:
         gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT | opengl.TEXTURE_FETCH_BARRIER_BIT)
 
     def release(self) -> None:
-        """Delete the program."""
+        """Delete the program, and what finds the gain."""
         self._gl.glDeleteProgram(self._program)
+        if self._exposure:
+            self._exposure.release()
 
 
 class MaskToFrame:
@@ -180,6 +207,24 @@ def axis_defines(way: Sampling) -> dict[str, ParameterValue]:
     """The parameters of sampling.glsl's functions for both axes."""
     axes = (("X", way.x), ("Y", way.y))
     return {f"{name}_{key.upper()}": getattr(axis, key) for name, axis in axes for key in ("step", "start", "den")}
+
+
+def _area_defines(luma: Sampling, chroma: Sampling) -> dict[str, ParameterValue]:
+    """The parameters of frame_mean.glsl for what is sampled of the stored planes."""
+    defines: dict[str, ParameterValue] = {}
+    for plane, way in (("LUMA", luma), ("CHROMA", chroma)):
+        pair = [axis.thinned() for axis in (way.x, way.y)]
+        begins = [axis.intervals() for axis in pair]
+        values: dict[str, tuple[str, list[float]]] = {
+            "STEP": ("ivec2", [axis.step for axis in begins]),
+            "START": ("ivec2", [axis.start for axis in begins]),
+            "DEN": ("ivec2", [axis.den for axis in begins]),
+            "LENGTH": ("vec2", [axis.length for axis in pair]),
+            "SPAN": ("ivec2", [axis.span() for axis in pair]),
+            "EVERY": ("ivec2", [axis.every for axis in (way.x, way.y)]),
+        }
+        defines |= {f"{plane}_{name}": f"{kind}({x!r}, {y!r})" for name, (kind, (x, y)) in values.items()}
+    return defines
 
 
 def all_inside(way: Sampling) -> bool:

@@ -21,7 +21,7 @@ from ..console import Console
 from ..media.sources import VideoFrame
 from ..models.loading import FrameModel, PictureModel
 from ..picture.picture import PictureFormat
-from ..picture.preprocess import Fit, Floats
+from ..picture.preprocess import Fit, Floats, Preprocessing
 from .buffers import mask_buffer
 from .compute import Backend, ComputeBackend, delegate_options
 from .cpu_path import CpuPath, meaning_of
@@ -70,6 +70,7 @@ class FrameSegmenter(DrawableOutput, Protocol):
     def uploaded_bytes(self) -> int: ...
     @property
     def stages(self) -> tuple[Stage, ...]: ...
+    def begin_anew(self) -> None: ...
     def release(self) -> None: ...
 
 
@@ -130,6 +131,10 @@ class CpuSegmenter:
         way = (Stage("image_to_tensor", self._prepare), Stage("network", self._run))
         return (*way, Stage("upload", self._upload)) if self._context else way
 
+    def begin_anew(self) -> None:
+        """The next frame has nothing to do with those before."""
+        self._path.begin_anew()
+
     def frame_mask(self) -> Floats:
         """The last mask in the frame's size (h, w)."""
         return self._path.mask_to_frame(self.mask_in_ram)
@@ -175,6 +180,7 @@ def segmenter_in_steps(
     precision: Precision = "fp32",
     kept: int = 1,
     compile_budget_s: float = COMPILE_BUDGET_S,
+    preprocessing: Preprocessing = "auto",
 ) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
     """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
 
@@ -184,24 +190,31 @@ def segmenter_in_steps(
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        return CpuSegmenter(context, CpuPath(model, frame, fit), frame, kept=kept)
+        return CpuSegmenter(context, CpuPath(model, frame, fit, preprocessing=preprocessing), frame, kept=kept)
     try:
-        path: GlPath = yield from GlPath.in_steps(context, model, frame, fit, precision, kept, compile_budget_s)
+        path: GlPath = yield from GlPath.in_steps(
+            context, model, frame, fit, precision, kept, compile_budget_s, preprocessing
+        )
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
-    parts = yield from _in_parts(model, frame, fit, precision, compile_budget_s)
+    parts = yield from _in_parts(model, frame, fit, precision, compile_budget_s, preprocessing)
     return CpuSegmenter(context, parts, frame, precision, kept)
 
 
 def _in_parts(
-    model: FrameModel, frame: PictureFormat, fit: Fit, precision: Precision, compile_budget_s: float
+    model: FrameModel,
+    frame: PictureFormat,
+    fit: Fit,
+    precision: Precision,
+    compile_budget_s: float,
+    preprocessing: Preprocessing,
 ) -> Generator[tuple[int, int], None, CpuPath]:
     """The network in an interpreter with a delegate, which is made on a thread: frames may be drawn meanwhile."""
     options = delegate_options(precision, compile_budget_s)
     thread = ThreadPoolExecutor(1, "delegate")
     try:
-        made = thread.submit(CpuPath, model, frame, fit, delegate=options)
+        made = thread.submit(CpuPath, model, frame, fit, delegate=options, preprocessing=preprocessing)
         while not made.done():
             yield 0, 1
             wait([made], _WAIT_S)
@@ -218,9 +231,10 @@ def make_segmenter(
     console: Console,
     precision: Precision = "fp32",
     kept: int = 1,
+    preprocessing: Preprocessing = "auto",
 ) -> GlPath | CpuSegmenter:
     """The same at once, with progress on the console, and the note."""
-    steps = segmenter_in_steps(compute, model, frame, fit, precision, kept)
+    steps = segmenter_in_steps(compute, model, frame, fit, precision, kept, preprocessing=preprocessing)
     with console.compilation() as progress:
         while True:
             try:

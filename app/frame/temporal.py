@@ -3,11 +3,14 @@
 The definition, which tests/app/frame/test_refine.py has in NumPy, with m a new value, s the steady one before it, and
 sureness(v) = |2 v - 1|, which is 0 where a network cannot decide:
 
-    weight = least + (1 - least) * sureness(m) * smoothstep(0, 0.3, |m - s|)
+    moved  = sureness(m) * smoothstep(0, 0.3, |m - s|), or where it is more of one of the four values three columns and
+             three rows away sureness(m) * smoothstep(0.3, 0.6, |m - s|)
+    weight = least + (1 - least) * moved
     s     <- s + weight * (m - s)
 
-So values that agree or are uncertain have little weight: still edges stay still. A clear change counts at once: moving
-edges do not lag. least is (1 - smooth) cubed, and 1 for the first mask, which is taken as it is.
+So values that agree or are uncertain have little weight: still edges stay still. A clear change counts at once, and so
+does what is beside one: moving edges do not lag. least is (1 - smooth) cubed, and 1 for the first mask, which is taken
+as it is.
 
 Hindsight is for a picture that waits for the next frame's mask. Where the steady mask s of its own frame is uncertain,
 the next one counts by how much more certain it is:

@@ -4,7 +4,7 @@ Files may be anything and of any size: what is read, decoded and kept of them is
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -49,12 +49,21 @@ def default_folder() -> Path:
     return platformdirs.user_pictures_path() / "texelflow"
 
 
+def built_in_candidates() -> list[Candidate]:
+    """The pictures of the package."""
+    return _candidates_of(BUILT_IN_BACKGROUNDS)
+
+
 def candidates(folder: Path) -> list[Candidate]:
     """The built-in pictures, and the images and videos in a folder by their endings, in the order of names.
 
     A folder that is not there has none.
     """
-    return [candidate for name in (*BUILT_IN_BACKGROUNDS, *_listed(folder)) if (candidate := candidate_of(name))]
+    return built_in_candidates() + _candidates_of(_listed(folder))
+
+
+def _candidates_of(names: Iterable[str]) -> list[Candidate]:
+    return [candidate for name in names if (candidate := candidate_of(name))]
 
 
 def candidate_of(name: str) -> Candidate | None:

@@ -121,10 +121,11 @@ def _task(entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOption
         known = known or "segmentation"
     found = asked or known
     if found is None and len(output_shape) == 4 and output_shape[3] in _COLOURS:
+        first = "" if options.input_range or metadata.input_range else "--input-range LO,HI and "
         raise UsageError(
             f"its output {list(output_shape)} may be a picture or the scores of {output_shape[3]} classes: "
-            f"give --task picture --output-range LO,HI, or --activation {'|'.join(ACTIVATIONS)} and "
-            f"--channel 0..{output_shape[3] - 1}"
+            f"give {first}--output-range LO,HI for a picture, or --activation {'|'.join(ACTIVATIONS)} and "
+            f"--channel 0..{output_shape[3] - 1} for classes"
         )
     return found or "segmentation"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..console import one_line
 
-INSTALL = "pip install 'texelflow[virtual-camera]'"
+INSTALL = "pip install pyvirtualcam"
 LOAD = "sudo modprobe v4l2loopback exclusive_caps=1 card_label=texelflow"
 
 

@@ -37,14 +37,9 @@ def controls(
     Frames have that height, in pixels.
     """
     imgui = load_imgui()
-    em = imgui.get_font_size()
-    screen = imgui.get_io().display_size
-    gap, wide = _GAP * em, min(_WIDE * em, screen.x)
-    imgui.set_next_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap), imgui.Cond_.appearing)
-    imgui.set_next_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)), imgui.Cond_.appearing)
     imgui.set_next_window_bg_alpha(0.85)
     unfolded, is_open = imgui.begin(SETTINGS_TITLE, True, imgui.WindowFlags_.no_saved_settings)
-    _keep_inside(imgui, screen)
+    _place(imgui)
     if unfolded:
         if gallery and imgui.collapsing_header("Background", imgui.TreeNodeFlags_.default_open):
             settings = gallery.draw(settings, frame_height)
@@ -64,11 +59,13 @@ def _sections(imgui: Any, settings: Settings, verb: Verb) -> Settings:
     return settings
 
 
-def _keep_inside(imgui: Any, screen: Any) -> None:
-    """Move the panel into a picture that has become smaller."""
-    place, size = imgui.get_window_pos(), imgui.get_window_size()
-    x, y = (max(0.0, min(pair)) for pair in ((place.x, screen.x - size.x), (place.y, screen.y - size.y)))
-    if (x, y) != (place.x, place.y):
-        imgui.set_window_pos(imgui.ImVec2(x, y))
-    if size.x > screen.x or size.y > screen.y:
-        imgui.set_window_size(imgui.ImVec2(min(size.x, screen.x), min(size.y, screen.y)))
+def _place(imgui: Any) -> None:
+    """Put the panel at the right of the picture when it opens, and when the picture has another size."""
+    em, screen = imgui.get_font_size(), imgui.get_io().display_size
+    storage, names = imgui.get_state_storage(), [imgui.get_id(side) for side in ("width", "height")]
+    if imgui.is_window_appearing() or [storage.get_float(name) for name in names] != [screen.x, screen.y]:
+        gap, wide = _GAP * em, min(_WIDE * em, screen.x)
+        imgui.set_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap))
+        imgui.set_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)))
+        for name, side in zip(names, (screen.x, screen.y), strict=True):
+            storage.set_float(name, side)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .gui import SMALLEST_FONT_PX, letter_px, load_imgui
 
-BACK, OPAQUE, RULE = 0xCC1A1512, 0xF41A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
+BACK, OPAQUE, RULE = 0xDC1A1512, 0xF41A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
 BRIGHT, PLAIN, DIM = 0xFFFFFFFF, 0xFFE2DBD5, 0xFFA69C92
 CPU, GPU, LATE = 0xFFF2C879, 0xFF8FD98A, 0xFF5C6BFF
 PADDING = 0.7  # em

@@ -28,7 +28,7 @@ _EMPTY, _STRIP = 0xFF3A322C, 0xB0000000  # alpha, blue, green, red
 
 
 @dataclass(frozen=True)
-class Tile:
+class Choice:
     """One thing to choose: how it looks, whether it is chosen now, and the settings that choose it."""
 
     key: str
@@ -45,8 +45,8 @@ class Gallery:
     """The grid, for windows of one context. Call release() at the end."""
 
     def __init__(self, context: Context) -> None:
-        """No file is looked for before it is drawn."""
-        self._textures = ThumbnailTextures(context)
+        """No file is looked for before it is drawn; `textures` has the thumbnails."""
+        self.textures = ThumbnailTextures(context)
         self._folder: Path | None = None
         self._color: Color = Look.color
 
@@ -65,45 +65,39 @@ class Gallery:
 
     def release(self) -> None:
         """Delete all textures."""
-        self._textures.release()
+        self.textures.release()
 
     def _follow(self, settings: Settings, folder: Path, appears: bool) -> None:
         """Look into the folder when it is another, and whenever the panel is opened; add what was chosen elsewhere."""
         if appears or folder != self._folder:
             self._folder = folder
-            self._textures.look(folder)
+            self.textures.look(folder)
         if color := parse_color(settings.background):
             self._color = color
         elif settings.background:
-            self._textures.add(settings.background, folder)
-        self._textures.advance()
+            self.textures.add(settings.background, folder)
+        self.textures.advance()
 
-    def _tiles(self, settings: Settings, frame_height: int) -> Iterator[Tile]:
-        effect, textures = settings.effect, self._textures
+    def _tiles(self, settings: Settings, frame_height: int) -> Iterator[Choice]:
+        effect, textures = settings.effect, self.textures
         light_px = max(LEAST_RADIUS, round(_LIGHT_RADIUS * frame_height, 1))
-        yield Tile(
-            "none",
-            effect == "none",
-            replace(settings, effect="none"),
-            "None",
-            "The picture as it came.",
-            mark="nothing",
-        )
+        yield Choice("none", effect == "none", replace(settings, effect="none"), "None", "As it came.", mark="nothing")
         for label, radius, sample in (("Light blur", light_px, LIGHT_SAMPLE), ("Strong blur", 0.0, STRONG_SAMPLE)):
             chosen, blurred = (effect, settings.blur) == ("blur", radius), replace(settings, effect="blur", blur=radius)
             hint = f"A radius of {radius:g} pixels." if radius else "A radius by the height of the picture."
-            yield Tile(label, chosen, blurred, label, hint, textures.texture_of(sample))
+            yield Choice(label, chosen, blurred, label, hint, textures.texture_of(sample))
         written, has_color = _written(self._color), parse_color(settings.background) is not None
         chosen = effect == "color" or (effect == "replace" and has_color)
-        yield Tile("colour", chosen, with_background(settings, written), "Colour", written, fill=_packed(self._color))
+        yield Choice("colour", chosen, with_background(settings, written), "Colour", written, fill=_packed(self._color))
         for shown in textures.shown:
             name = shown.candidate.name
             chosen = effect == "replace" and name == (settings.background or DEFAULT_BACKGROUND)
-            mark: Literal["", "video"] = "video" if name.lower().endswith(VIDEO_ENDINGS) else ""
-            yield Tile(name, chosen, with_background(settings, name), "", name, shown.texture, mark=mark)
+            replaced, hint = with_background(settings, name), as_text(Path(name).name)
+            is_video = name.lower().endswith(VIDEO_ENDINGS)
+            yield Choice(name, chosen, replaced, "", hint, shown.texture, mark="video" if is_video else "")
 
 
-def _grid(imgui: Any, tiles: Sequence[Tile]) -> Tile | None:
+def _grid(imgui: Any, tiles: Sequence[Choice]) -> Choice | None:
     """Tiles in rows, as many in each as there is room for; the one that was clicked."""
     em, room, clicked = imgui.get_font_size(), imgui.get_content_region_avail().x, None
     gap = _GAP * em
@@ -122,7 +116,7 @@ def _grid(imgui: Any, tiles: Sequence[Tile]) -> Tile | None:
     return clicked
 
 
-def _draw(imgui: Any, tile: Tile, em: float) -> None:
+def _draw(imgui: Any, tile: Choice, em: float) -> None:
     """What the button that came last looks like."""
     low, high, draw = imgui.get_item_rect_min(), imgui.get_item_rect_max(), imgui.get_window_draw_list()
     vector, rounding = imgui.ImVec2, _ROUND * em
@@ -173,5 +167,5 @@ def _packed(color: Color) -> int:
 def _shortened(folder: Path) -> str:
     """A folder in a line of text, the user's own as ~."""
     with contextlib.suppress(ValueError, RuntimeError):
-        return f"~/{folder.relative_to(Path.home()).as_posix()}"
+        folder = Path("~", folder.relative_to(Path.home()))
     return as_text(str(folder))

@@ -21,12 +21,12 @@ def key_list(rows: Sequence[tuple[str, str]]) -> None:
     painter.text(x + wide * painter.letter, y, PLAIN, "\n".join(words))
 
 
-def status(text: str, recording: str = "", lift_em: float = 0.0) -> None:
+def status(text: str, recording: str = "") -> None:
     """One line at the bottom left; what is being recorded comes first, marked red. One of the two may be empty."""
     painter, text, recording = Painter(), plain(text), plain(recording)
     mark = 2 if recording else 0  # letters
     start = mark + len(recording) + (3 if recording and text else 0)
-    top = painter.height / painter.em - _MARGIN - 1 - 2 * _GAP - lift_em
+    top = painter.height / painter.em - _MARGIN - 1 - 2 * _GAP
     x, y = painter.box(_MARGIN, top, (start + len(text)) * painter.letter / painter.em, 1, _GAP)
     if recording:
         painter.dot(x, y, LATE)

@@ -14,7 +14,7 @@ from .words import plain, wrapped
 
 _GRAPH, _SMALL_GRAPH, _GAP = 3.4, 2.2, 0.45  # em
 _MOST_SHARE = 0.2  # of a picture, that three lines and the graph cover at most
-_LINE_LETTERS = 46  # of the three lines
+_LINE_LETTERS, _LEAST_LETTERS = 50, 12  # of the three lines; narrower ones say nothing
 _NAME_LETTERS = 16
 _COLUMN = "{:>6}"
 _HEADINGS = "".join(map(_COLUMN.format, ("p50", "p95", "p99", "max")))
@@ -89,7 +89,7 @@ def performance(figures: Figures, facts: Facts, look: FigureLook, free: Area) ->
     letters = int((free.width - 2 * PADDING * em) / letter)
     most_px = _MOST_SHARE * max(1.0, look.scale**2) * painter.width * painter.height
     still = replace(facts, budget_ms=0.0)  # a camera's budget is another in each frame
-    for layout in _layouts(summary, still, look.full, max(1, letters)):
+    for layout in _layouts(summary, still, look.full, max(_LEAST_LETTERS, letters)):
         wide, high = layout.columns * letter + 2 * PADDING * em, (layout.lines + 2 * PADDING) * em
         covers_little = not (layout.is_brief and layout.graph) or wide * high <= most_px
         if wide <= free.width and high <= free.height and covers_little:

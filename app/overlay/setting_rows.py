@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..frame.effects import DEFAULT_BACKGROUND
 from ..settings.settings import Settings, SettingValue, Spec, as_text, meaning, value_of
 
 _LABELS = 0.4  # of the width
@@ -87,7 +88,8 @@ def _text(imgui: Any, spec: Spec, value: str) -> str:
     room = imgui.calc_item_width()
     if proposed:
         imgui.set_next_item_width(room - imgui.get_frame_height())
-    entered, typed = imgui.input_text_with_hint("##value", "none", value, imgui.InputTextFlags_.enter_returns_true)
+    empty = DEFAULT_BACKGROUND if spec.kind == "background" else "none"
+    entered, typed = imgui.input_text_with_hint("##value", empty, value, imgui.InputTextFlags_.enter_returns_true)
     text = str(typed) if entered else value
     if value_of(spec, typed) is None:  # while it is being typed
         low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()

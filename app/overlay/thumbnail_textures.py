@@ -12,10 +12,10 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import TexelflowError
 
 from ..frame.background import Image
-from ..frame.thumbnails import THUMBNAIL_SIZE, Candidate, candidate_of, candidates, thumbnail
+from ..frame.thumbnails import THUMBNAIL_SIZE, Candidate, built_in_candidates, candidate_of, candidates, thumbnail
 from ..threads import ThreadCall
 
-LIGHT_SAMPLE, STRONG_SAMPLE = (Candidate("room", (0, 0), blur_px) for blur_px in (2.5, 7.0))  # of blurs
+LIGHT_SAMPLE, STRONG_SAMPLE = _SAMPLES = tuple(Candidate("room", (0, 0), blur_px) for blur_px in (2.5, 7.0))  # of blurs
 _MOST_CHOSEN = 6  # files from elsewhere
 _MOST_WAIT_S = 1.0  # for a file that is being decoded when all ends
 
@@ -35,15 +35,20 @@ class ThumbnailTextures:
     def __init__(self, context: Context) -> None:
         """Nothing is looked for yet."""
         self._context = context
-        self._known: tuple[Thumbnail, ...] = tuple(map(Thumbnail, (LIGHT_SAMPLE, STRONG_SAMPLE)))
+        self._known = tuple(map(Thumbnail, (*_SAMPLES, *built_in_candidates())))
         self._chosen: list[str] = []
         self._listing: ThreadCall[Sequence[Candidate]] | None = None
         self._making: tuple[Candidate, ThreadCall[Image]] | None = None
 
     @property
     def shown(self) -> Sequence[Thumbnail]:
-        """The backgrounds whose textures are there, in their order."""
-        return [each for each in self._known if each.texture and not each.candidate.blur_px]
+        """The backgrounds that can be chosen, in their order; the texture of some may not be there yet."""
+        return [each for each in self._known if not each.candidate.blur_px and (each.texture or not each.tried)]
+
+    @property
+    def busy(self) -> bool:
+        """Whether others are to come."""
+        return self._listing is not None or not all(each.tried for each in self._known)
 
     def texture_of(self, candidate: Candidate) -> int:
         """0 where there is none."""
@@ -83,7 +88,7 @@ class ThumbnailTextures:
     def _replace(self, found: Sequence[Candidate]) -> None:
         """Keep what is of the same files, and forget the rest."""
         before = {each.candidate: each for each in self._known}
-        self._known = tuple(before.pop(each, Thumbnail(each)) for each in (LIGHT_SAMPLE, STRONG_SAMPLE, *found))
+        self._known = tuple(before.pop(each, Thumbnail(each)) for each in (*_SAMPLES, *found))
         for gone in before.values():
             self._delete(gone)
 

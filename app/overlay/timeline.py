@@ -8,35 +8,36 @@ from .draw import BACK, BRIGHT, CPU, DIM, PADDING, PLAIN, RULE, Painter
 from .gui import load_imgui
 from .placement import Area
 
-TIMELINE_EM = 2.5  # how high it is, from the bottom of the picture, with the margin there
+TIMELINE_EM = 2.8  # how high it is, from the bottom of the picture, with the margin there
 _MARGIN, _LEAST = 0.6, 12.0  # em: around it, and the width without which it is left out
-_TRACK, _TRACK_TOP, _TEXT_TOP, _KNOB = 0.3, 0.4, 0.8, 0.75  # em
+_TRACK, _TRACK_TOP, _TEXT_TOP, _KNOB = 0.3, 0.45, 0.95, 0.75  # em
 
 
 @dataclass(frozen=True)
 class Timeline:
     """What the bar shows; places are shares of the whole recording, from 0 to 1.
 
-    place: where it is; None where the end of the recording is unknown: then there is no bar, only text. begin and end
-    are those of the range that is played, `marks` what else is to be seen. `right` has the text at the right, in less
-    and less words. tip: what is said of a place that the mouse is over; None where nothing can be sought.
+    place: where it is; None where the end of the recording is unknown: then there is no bar, only text. tip: what is
+    said of a place that the mouse is over. `right` has the text at the right, in less and less words. begin and end are
+    those of the range that is played, `marks` what else is to be seen.
     """
 
     place: float | None
+    tip: Callable[[float], str]
     left: str
     right: tuple[str, ...]
     begin: float = 0.0
     end: float = 1.0
     marks: tuple[float, ...] = ()
-    tip: Callable[[float], str] | None = None
 
 
 @dataclass(frozen=True)
 class Pointing:
-    """What the mouse does at the bar: whether it is over it, and the place where it holds it."""
+    """What the mouse does at the bar: whether it is over it, the place where it holds it, whether it lets go there."""
 
     over: bool = False
     held: float | None = None
+    ends: bool = False
 
 
 def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
@@ -53,16 +54,17 @@ def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
     with _Strip(imgui, area):
         painter = Painter(alpha=alpha, drawn_in=imgui.get_window_draw_list())
         _draw(painter, shown, area)
-        if shown.place is None or shown.tip is None:
+        if shown.place is None:
             return Pointing()
         imgui.invisible_button("place", imgui.ImVec2(area.width, area.height))
         track = area.width - 2 * PADDING * em
         share = (imgui.get_io().mouse_pos.x - area.left - PADDING * em) / max(1.0, track)
         share = min(1.0, max(0.0, share))
-        over, held = imgui.is_item_hovered(), imgui.is_item_active()
+        over, ends = imgui.is_item_hovered(), imgui.is_item_deactivated()
+        held = imgui.is_item_active() or (ends and imgui.is_mouse_pos_valid())  # it may have been moved meanwhile
         if over or held:
-            imgui.set_tooltip(shown.tip(share))
-        return Pointing(over, share if held else None)
+            _draw_tip(shown.tip(share), area, area.left + PADDING * em + share * track)
+        return Pointing(over, share if held else None, ends)
 
 
 class _Strip:
@@ -97,6 +99,14 @@ def _draw(painter: Painter, shown: Timeline, area: Area) -> None:
     room = letters - len(shown.left) - 2
     text = next((text for text in shown.right if len(text) <= room), "")
     painter.text(right - len(text) * letter, top, PLAIN, text)
+
+
+def _draw_tip(text: str, area: Area, x: float) -> None:
+    """A few words above the bar, where the mouse is."""
+    painter = Painter(in_front=True)
+    wide = len(text) * painter.letter + 2 * PADDING * painter.em
+    left = max(area.left, min(x - wide / 2, area.right - wide)) / painter.em
+    painter.text(*painter.box(left, area.top / painter.em - 2.2, wide / painter.em - 2 * PADDING, 1, 0.4), BRIGHT, text)
 
 
 def _draw_track(painter: Painter, shown: Timeline, left: float, top: float, wide: float) -> None:

@@ -3,6 +3,9 @@
 The NumPy half of what shaders/frame.glsl does, for the CPU path.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +14,7 @@ from .picture import Picture, PictureFormat, Plane
 
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.intp]
-Taps = tuple[Indices, Indices, Floats]  # for each pixel the two neighbours that it samples, and the second one's weight
+Taps = tuple[Indices, Floats]  # (number, pixels): those that each pixel averages, and the weight of each
 
 
 _BAND_ROWS = 64  # so many rows of a result are made at a time, to stay in the cache
@@ -20,43 +23,59 @@ _BAND_ROWS = 64  # so many rows of a result are made at a time, to stay in the c
 class PixelsToRgb:
     """For RGBA pictures of one format that are sampled at the same places: all that does not depend on the pixels."""
 
-    def __init__(self, format: PictureFormat, taps: tuple[Taps, Taps], value_range: tuple[float, float]) -> None:
-        """taps say which (columns, rows) of the upright picture are sampled; value_range what 0 and 255 become."""
-        (left, right, x_weights), (above, below, y_weights) = taps
-        low, high = value_range
-        width = format.upright_size[0]
-        self._orientation = format.orientation
-        self._size = len(x_weights), len(y_weights)
-        self._low = np.float32(low)
-        self._taps = tuple(row[:, None] * width + column for row in (above, below) for column in (left, right))
-        self._x_weights = np.repeat(x_weights, 4)
-        self._factors = tuple(
-            ((high - low) / 255 * part[:, None]).astype(np.float32) for part in (1 - y_weights, y_weights)
-        )
-        # Four arrays, not one: at distances of 2 ** n bytes they would evict each other from the cache.
+    def __init__(self, format: PictureFormat, taps: tuple[Taps, Taps]) -> None:
+        """taps say which (columns, rows) of the stored picture are averaged."""
+        (columns, x_weights), (rows, y_weights) = taps
+        self._transpose = format.orientation.transpose
+        self._size = columns.shape[1], rows.shape[1]
+        self._bilinear = len(columns) == len(rows) == 2
+        self._columns, self._x_weights = columns, np.repeat(x_weights, 4, axis=1)
+        self._rows, self._y_weights = rows, (y_weights / 255).astype(np.float32)[..., None]
+        width = format.size[0]
+        if self._bilinear:
+            self._taps = tuple(row[:, None] * width + column for row in rows for column in columns)
+        # Several arrays, not one: at distances of 2 ** n bytes they would evict each other from the cache.
         self._scratch = [np.empty((_BAND_ROWS, self._size[0] * 4), np.float32) for _ in range(4)]
+        self._lines = [np.empty((_BAND_ROWS, width * 4), np.float32) for _ in range(2)]
 
     def __call__(self, picture: Picture) -> Floats:
-        """(H, W, 3), upright, of as many rows and columns as there are taps."""
-        pixels = self._orientation.apply(picture.planes[0]).view(np.uint32).reshape(-1)
+        """(H, W, 3), upright, of as many rows and columns as there are taps; white is 1."""
+        pixels = np.ascontiguousarray(picture.planes[0])
         width, height = self._size
         color = np.empty((height, width, 3), np.float32)
         for top in range(0, height, _BAND_ROWS):
-            self._fill(color[top : top + _BAND_ROWS], pixels, slice(top, top + _BAND_ROWS))
-        if self._low:
-            color += self._low
-        return color
+            rows = slice(top, min(top + _BAND_ROWS, height))
+            means = self._mixed(pixels, rows) if self._bilinear else self._averaged(pixels, rows)
+            cv2.cvtColor(means.reshape(-1, width, 4), cv2.COLOR_RGBA2RGB, dst=color[rows])
+        return np.asarray(cv2.transpose(color), np.float32) if self._transpose else color
 
-    def _fill(self, band: Floats, pixels: npt.NDArray[np.uint32], rows: slice) -> None:
-        """Some rows of the result, without what is added to all of it."""
-        a, b, c, d = taps = [scratch[: len(band)] for scratch in self._scratch]
+    def _mixed(self, pixels: npt.NDArray[np.uint8], rows: slice) -> Floats:
+        """Some rows of the result, where two pixels along each axis are all."""
+        colors = pixels.view(np.uint32).reshape(-1)
+        a, b, c, d = taps = [scratch[: rows.stop - rows.start] for scratch in self._scratch]
         for values, tap in zip(taps, self._taps, strict=True):
-            values[:] = pixels.take(tap[rows]).view(np.uint8)
-        top, bottom = mix(a, b, self._x_weights), mix(c, d, self._x_weights)
-        top *= self._factors[0][rows]
-        bottom *= self._factors[1][rows]
+            values[:] = colors.take(tap[rows]).view(np.uint8)
+        top, bottom = mix(a, b, self._x_weights[1]), mix(c, d, self._x_weights[1])
+        top *= self._y_weights[0][rows]
+        bottom *= self._y_weights[1][rows]
         top += bottom
-        cv2.cvtColor(top.reshape(*band.shape[:2], 4), cv2.COLOR_RGBA2RGB, dst=band)
+        return top
+
+    def _averaged(self, pixels: npt.NDArray[np.uint8], rows: slice) -> Floats:
+        """Some rows of the result, of any number of pixels."""
+        lines, count = pixels.reshape(len(pixels), -1), rows.stop - rows.start
+        tall, line = (scratch[:count] for scratch in self._lines)
+        for nth, (taken, weights) in enumerate(zip(self._rows, self._y_weights, strict=True)):
+            np.multiply(lines.take(taken[rows], axis=0), weights[rows], out=line if nth else tall)
+            if nth:
+                tall += line
+        wide, part = (scratch[:count] for scratch in self._scratch[:2])
+        for nth, (taken, weights) in enumerate(zip(self._columns, self._x_weights, strict=True)):
+            pixel_bytes16 = tall.view(np.complex128)
+            np.multiply(pixel_bytes16.take(taken, axis=1).view(np.float32), weights, out=part if nth else wide)
+            if nth:
+                wide += part
+        return wide
 
 
 class PlanesToRgb:
@@ -67,24 +86,19 @@ class PlanesToRgb:
         format: PictureFormat,
         luma: tuple[Taps, Taps],
         chroma: tuple[Taps, Taps],
-        value_range: tuple[float, float],
     ) -> None:
-        """luma and chroma say which (columns, rows) of the stored planes are sampled."""
+        """luma and chroma say which (columns, rows) of the stored planes are averaged."""
         self._format, self._luma, self._chroma = format, luma, chroma
         matrix, offset = format.to_rgb()
         self._affine = np.hstack([matrix / ((1 << format.bits) - 1), offset[:, None]]).astype(np.float32)
-        self._low, self._span = value_range[0], value_range[1] - value_range[0]
 
     def __call__(self, picture: Picture) -> Floats:
-        """(H, W, 3), upright, of as many rows and columns as there are taps."""
+        """(H, W, 3), upright, of as many rows and columns as there are taps; white is 1."""
         first, *rest = single_planes(picture)
         luma = between(first, *self._luma)
         chroma = [between(plane, *self._chroma) for plane in rest] or [luma, luma]
         color = np.asarray(cv2.transform(cv2.merge([luma, *chroma]), self._affine), np.float32)
         np.clip(color, 0, 1, out=color)
-        if (self._low, self._span) != (0, 1):
-            color *= np.float32(self._span)
-            color += np.float32(self._low)
         return np.asarray(cv2.transpose(color), np.float32) if self._format.orientation.transpose else color
 
 
@@ -100,17 +114,30 @@ def single_planes(picture: Picture) -> tuple[Plane, ...]:
 
 
 def between(plane: Plane, columns: Taps, rows: Taps) -> Floats:
-    """A plane (h, w) sampled bilinearly at some (columns, rows). It is turned over, since rows copy faster."""
+    """A plane (h, w) averaged over some (columns, rows). It is turned over, since rows copy faster."""
     turned = resample_rows(cv2.transpose(plane), columns)
     return resample_rows(cv2.transpose(turned), rows)
 
 
 def resample_rows(image: npt.ArrayLike, taps: Taps) -> Floats:
-    """Some rows of an image, each mixed of two."""
-    first, second, weight = taps
+    """Averages of some rows of an image."""
+    taken, weights = taps
     rows = np.asarray(image)
-    near, far = (rows[taken].astype(np.float32, copy=False) for taken in (first, second))
-    return mix(near, far, weight[:, None])
+    if len(taken) == 2:
+        near, far = (rows[each].astype(np.float32, copy=False) for each in taken)
+        return mix(near, far, weights[1][:, None])
+    return weighted((rows[each] for each in taken), weights[..., None])
+
+
+def weighted(parts: Iterable[npt.NDArray[Any]], weights: Iterable[Floats]) -> Floats:
+    """The sum of parts, each times its weights."""
+    total: Floats | None = None
+    for part, weight in zip(parts, weights, strict=True):
+        product = part.astype(np.float32, copy=False)  # a copy of its own, or taken for this
+        product *= weight
+        total = product if total is None else np.add(total, product, out=total)
+    assert total is not None
+    return total
 
 
 def mix(first: Floats, second: Floats, weight: Floats) -> Floats:

@@ -125,7 +125,6 @@ class Controller:
         workload = self._parts.workload
         if (work := work_of(settings)) != workload.work:
             workload.work = work
-        workload.has_small_model = bool(settings.small_model)
         writing = self._parts.outputs.writing
         self._parts.outputs.writing = writing_of(settings, writing.made_by, writing.pipes_pictures)
         self._follow_outputs(names)
@@ -146,13 +145,19 @@ class Controller:
 
     def set_look(self) -> None:
         """Have the stages that run draw as settings say."""
-        self._parts.stages.set_look(chosen_look_of(self.settings), refinement_of(self.settings))
+        stages, settings = self._parts.stages, self.settings
+        stages.set_look(chosen_look_of(settings), refinement_of(settings))
+        if stages.name == settings.model or not settings.small_model:  # masks are no smaller form of a picture
+            has_masks = stages.current.segmenter.picture is None
+            self._parts.workload.has_small_model = has_masks and bool(settings.small_model)
         self._set_clock()
 
     def _set_clock(self) -> None:
         clock, playback = self._parts.clock, self._parts.playback
-        refined = self._parts.stages.current.refiner is not None
-        clock.looks_ahead = refined and refinement_of(self.settings).delay > 0
+        current = self._parts.stages.current
+        refined = current.refiner is not None
+        hindsight = refined and current.canvas is not None and current.canvas.look.effect != "classes"
+        clock.looks_ahead = hindsight and refinement_of(self.settings).delay > 0
         if playback:
             playback.lead = lead_of(self.settings) if refined else 0
 

@@ -1,6 +1,6 @@
 """What a session has to tell goes in; it stands on the screen, over the picture."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..frame.figures import Figures
 from ..overlay import panel
@@ -15,7 +15,7 @@ from ..window.screen import Part
 from ..window.toast import Toast
 from .seek_bar import SeekBar
 
-_HINT = "?  keys     p  settings"
+_HINT = "? shows the keys, p the settings"
 _HINT_S = 4.0
 
 
@@ -38,26 +38,27 @@ class Hud:
 
     def parts(self, look: FigureLook | None, controls: Part | None) -> tuple[Part, ...]:
         """What to draw now: with figures, and with the panel of settings, if wanted; beside the help neither."""
-        parts: list[Part] = [controls] if controls else []  # others make room for it
         taken_by = SETTINGS_TITLE if controls else ""
-        bar, status = self.seek_bar if self.seek_bar and self.seek_bar.alpha else None, self.status if look else ""
-        lift_em = TIMELINE_EM if bar and self.recording else 0.0
+        bar = self.seek_bar if self.seek_bar and self.seek_bar.alpha and not self.help else None
+        status = self.status if look and not (bar or self.help) else ""
+        parts: list[Part] = [controls] if controls else []  # others make room for it
         if look and not self.help:
             facts = self._facts()
-            footer_em = lift_em + (TIMELINE_EM if bar or status or self.recording else 0.0)
+            footer_em = TIMELINE_EM if bar or status or self.recording else 0.0
             parts.append(lambda: performance(self._figures, facts, look, free_area(taken_by, footer_em)))
-        if bar and not self.help:
+        if bar:
             parts.append(lambda: bar.draw(free_area(taken_by, row_em=TIMELINE_EM)))
-            status = ""
         if status or self.recording:
-            parts.append(lambda: panel.status(status, self.recording, lift_em))
+            parts.append(lambda: panel.status(status, self.recording))
+        return (*parts, *self._messages(bar is not None and bar.pointed))
+
+    def _messages(self, pointed: bool) -> Iterator[Part]:
+        """What is in front of everything; `pointed`: the bar says something where the hint would be."""
         if self.signal:
-            parts.append(lambda: panel.signal(self.signal))
+            yield lambda: panel.signal(self.signal)
         if self.toast.words:
-            parts.append(lambda: panel.message(self.toast.words))
-        elif self.hint.alpha and not (self.help or self.signal):
-            alpha = self.hint.alpha
-            parts.append(lambda: panel.message(_HINT, alpha))
+            yield lambda: panel.message(self.toast.words)
+        elif (alpha := self.hint.alpha) and not (self.help or self.signal or pointed):
+            yield lambda: panel.message(_HINT, alpha)
         if self.help:
-            parts.append(lambda: panel.key_list(help_rows(self._keys)))
-        return tuple(parts)
+            yield lambda: panel.key_list(help_rows(self._keys))

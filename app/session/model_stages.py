@@ -24,7 +24,7 @@ from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
 from ..frame.targets import OffscreenTarget
 from ..models.loading import FrameModel
 from ..picture.picture import PictureFormat
-from ..picture.preprocess import Fit
+from ..picture.preprocess import Fit, Preprocessing
 from ..picture.video_frame import VideoFrame
 
 KEPT_FRAMES = 3  # on the device: looking ahead shows the one before, which may still be drawn while one goes up
@@ -49,6 +49,7 @@ class SharedParts:
     compute: ComputeBackend
     format: PictureFormat  # of the source's pictures
     fit: Fit
+    preprocessing: Preprocessing
     precision: Precision
     compile_budget_s: float
     drawn: Drawn | None
@@ -83,7 +84,7 @@ def stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, 
     kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
         segmenter = yield from segmenter_in_steps(
-            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s
+            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing
         )
         made.callback(segmenter.release)
         yield _READY
@@ -167,7 +168,8 @@ class SwitchableStages:
             stage.run(frame)
 
     def begin_anew(self) -> None:
-        """The next frame's mask has nothing to do with those before."""
+        """The next frame and its mask have nothing to do with those before."""
+        self.current.segmenter.begin_anew()
         if self.current.refiner:
             self.current.refiner.reset()
 

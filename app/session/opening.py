@@ -152,7 +152,10 @@ def _shared_parts(
         backdrop = Backdrop(context, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
         stack.callback(backdrop.release)
         drawn = Drawn(target, backdrop)
-    return SharedParts(host.compute, source.format, settings.fit, settings.precision, settings.compile_budget, drawn)
+    return SharedParts(
+        host.compute, source.format, settings.fit, settings.preprocessing, settings.precision, settings.compile_budget,
+        drawn,
+    )  # fmt: skip
 
 
 def _first_stages(
@@ -189,7 +192,8 @@ def _parts(
     stack: contextlib.ExitStack,
 ) -> SessionParts:
     context, clock = host.compute.context, source.clock
-    workload = Workload(work_of(settings), bool(settings.small_model))
+    has_masks = stages.current.segmenter.picture is None
+    workload = Workload(work_of(settings), has_masks and bool(settings.small_model))
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
     writing = writing_of(settings, source.made_by, source.pipes_pictures)

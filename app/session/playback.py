@@ -166,8 +166,7 @@ class Playback:
 
     def preview(self, index: int) -> None:
         """To a frame as soon as it can be had: without those before it, by which masks become steady."""
-        if not self.pacer.keeps_all:
-            self._seek(self._within(index), lead=0)
+        self._seek(self._within(index), lead=0)
 
     def play_on(self, now_ns: int) -> None:
         """From the frame on the screen, or the one that was sought."""

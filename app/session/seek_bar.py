@@ -47,9 +47,14 @@ class SeekBar:
         return self._held is not None
 
     @property
+    def pointed(self) -> bool:
+        """Whether the mouse is over it, or drags it."""
+        return self._over or self.held
+
+    @property
     def alpha(self) -> float:
         """From 0 to 1; paused, or under the mouse, it stays."""
-        stays = self._playback.paused or self.held or self._over
+        stays = self._playback.paused or self.pointed
         return 1.0 if stays and self._playback.frame else self._fading.alpha
 
     def changes_s(self, seen_s: float) -> float | None:
@@ -68,17 +73,15 @@ class SeekBar:
     def _follow(self, pointing: Pointing) -> None:
         """Seek where the mouse is."""
         playback, before = self._playback, self._held
-        self._over, self._held = pointing.over, pointing.held
-        if pointing.held is None:
-            if before is not None:
-                self._let_go()
-            return
-        if before is None:
+        self._over, self._held = pointing.over, None if pointing.ends else pointing.held
+        if before is None and self._held is not None:
             self._plays_on, playback.paused, self._asked = not playback.paused, True, None
-        if pointing.held != before:
+        if pointing.held is not None and pointing.held != before:
             self._moved_s = perf_counter()
             self._target = playback.index_at_share(pointing.held)
-        if self._target is not None and not playback.busy:
+        if before is not None and self._held is None:
+            self._let_go()
+        elif self._target is not None and not playback.busy:
             rests = perf_counter() - self._moved_s >= _RESTS_S
             frame = frame_to_preview(self._target, playback.key_frame_before(self._target), rests)
             if frame != self._asked:
@@ -106,7 +109,7 @@ class SeekBar:
         words = f"frame {index}" + ("" if count is None else f" of {count}")
         right = f"{words}{speed}", words, f"frame {index}"
         if whole_ms is None:
-            return Timeline(None, left, right)
+            return Timeline(None, self._tip, left, right)
 
         def share(frame: int | None, otherwise: float) -> float:
             at_ms = None if frame is None else playback.time_ms_of(frame)
@@ -115,8 +118,7 @@ class SeekBar:
         begin, end = playback.range
         marks = tuple(share(mark, 0.0) for mark in playback.marks if mark is not None)
         place = self._held if self._held is not None else time_ms / max(1e-3, whole_ms)
-        tip = None if playback.keeps_all else self._tip
-        return Timeline(place, left, right, share(begin, 0.0), share(end, 1.0), marks, tip)
+        return Timeline(place, self._tip, left, right, share(begin, 0.0), share(end, 1.0), marks)
 
     def _tip(self, share: float) -> str:
         index = self._playback.index_at_share(share)

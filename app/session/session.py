@@ -49,9 +49,8 @@ class Session:
         self.parts, self.controller = parts, controller
         self._stats, self._observe, self._note = stats, observe, note
         self.written: list[str] = []  # a line for each output that has ended
-        self._hud = Hud(
-            parts.figures, lambda: facts_of(parts), parts.verb, SeekBar(parts.playback) if parts.playback else None
-        )
+        seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
+        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks)
         spec = spec_of(controller.settings, parts.stages.name)
         self._switch = ModelSwitch(parts.stages, spec, load_frame_model, self._steps_of)
         self._drawn: VideoFrame | None = None  # what the view shows
@@ -63,7 +62,7 @@ class Session:
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
         controller.begin(self._hud, self._take_screenshot, note)
-        if parts.playback:
+        if seeks:
             parts.view.watch_mouse()
         if parts.clock.keeps_all:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others
@@ -85,6 +84,7 @@ class Session:
             self.controller.press(key)
         if parts.view.stirred and self._hud.seek_bar:
             self._hud.seek_bar.stir()
+            self.controller.touched |= self._hud.seek_bar.held
         self.controller.poll(perf_counter_ns())
         self._switch_models()
         self._watch_source()
@@ -305,10 +305,19 @@ class Session:
         """Show the current frame by a new model; it may have to be drawn again before the next one comes."""
         self.controller.set_look()
         self._motion.forget()
+        self._end_masks()
         if self._drawn is not None:
             self.parts.stages.prepare(self._drawn, age=0)
             self.controller.stale = True
         self._begin_anew()
+
+    def _end_masks(self) -> None:
+        """End recordings of masks where the new model has none."""
+        outputs, without = self.parts.outputs, not self.parts.stages.has_mask
+        for kind in [kind for kind in outputs.active if without and kind in ("masks", "cutouts")]:
+            outputs.end(kind)
+            self.controller.complain(f"{self.parts.stages.name} puts out a picture and has no mask: {kind} end here")
+        self.controller.forget_ended()
 
     def _news_of_background(self) -> str:
         """What is wrong with it, once; '' if there is nothing new to say."""

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from ..frame.effects import COLOUR, EFFECTS, LEAST_GAMMA, LEAST_RADIUS, MOST_GAMMA, MOST_RADIUS, Effect
+from ..frame.effects import (
+    BUILT_IN_BACKGROUNDS,
+    COLOUR,
+    EFFECTS,
+    LEAST_GAMMA,
+    LEAST_RADIUS,
+    MOST_GAMMA,
+    MOST_RADIUS,
+    Effect,
+)
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.entries import SEGMENTERS
 from ..picture.size import parse_size
@@ -21,7 +30,7 @@ from ..picture.size import parse_size
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
 
-    from ..picture.preprocess import Fit
+    from ..picture.preprocess import Fit, Preprocessing
 
 SettingValue = bool | int | float | str
 SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
@@ -148,6 +157,10 @@ class Settings:
     fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
+    preprocessing: "Preprocessing" = _model(
+        "auto", "Of frames for the network; auto averages pixels and lightens dark frames, plain does neither.",
+        choices=("auto", "plain"), changes=_once,
+    )  # fmt: skip
     input_range: str = _model("", "What black and white are for a model that does not say it: LO,HI.", "range")
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
@@ -163,7 +176,10 @@ class Settings:
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
-        "", "Image, video, colour (red, #rrggbb), or dusk, room, studio or lights, which are built in.", "background"
+        "",
+        "Behind the person: image, video, colour (red, #rrggbb), or dusk, room, studio, lights.",
+        "background",
+        choices=(*BUILT_IN_BACKGROUNDS,),
     )
     blur: float = _picture(
         0.0,
@@ -231,13 +247,15 @@ class Settings:
     )
     overlay_corner: Corner = _window("top-left", "The corner of the figures.", choices=get_args(Corner))
     overlay_scale: float = _window(1.0, "How large the text of the figures is, times the usual.", low=0.5, high=4)
-    start_hint: bool = _window(True, "A line at start that names the keys for help and for settings.")
     panel: bool = _window(False, "This panel of settings, in the window.")
     fullscreen: bool = _window(False, "Fill the screen.", label="full screen")
     backgrounds: str = _window(
         "", "Folder of pictures and videos for the panel; else texelflow in Pictures.", "path",
         label="backgrounds folder",
     )  # fmt: skip
+    start_hint: bool = _window(
+        True, "A line at start that names the keys for help and for settings.", label="hint at start"
+    )
 
 
 @lru_cache(maxsize=4)
@@ -281,7 +299,8 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
             raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
-            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed")
+            near = meant(raw, known[name].choices) if isinstance(raw, str) else ""
+            raise UsageError(f"{where(name)} {as_text(raw)}: {known[name].needed} is needed{near}")
     return replace(settings, **found)
 
 

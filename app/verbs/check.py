@@ -16,6 +16,7 @@ from ..media.sources import FileSource, Position
 from ..models.catalogue import CATALOGUE, model_path, resolve
 from ..models.loading import load_frame_model
 from ..models.spec import SpecOptions
+from ..picture.preprocess import Preprocessing
 from ..replay.replay import CUT_OFF
 from .check_clip import DEFAULT_REPORT, check_clip
 from .check_delegate import check_delegate
@@ -40,6 +41,7 @@ class CheckOptions:
     json: bool = False
     precision: Precision = "fp32"
     compile_budget_s: float = COMPILE_BUDGET_S
+    preprocessing: Preprocessing = "plain"  # of a recording: what can be compared with other programs
     force: bool = False  # a report that is there may be written over
 
 
@@ -74,6 +76,8 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
             "--activation, --channel, --task and --output-range are about masks and pictures of a recording; a model's "
             "tensors are compared as they are"
         )
+    if options.preprocessing != "plain":
+        raise UsageError("--preprocessing is for recordings; a model's own tensors are compared")
     settle(Files((Read("the model", model_path(target)),)))
     with console.download() as progress:
         resolved = resolve(target, progress)
@@ -117,6 +121,7 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
             options.precision,
             options.compile_budget_s,
             spare,
+            options.preprocessing,
         )
         if source.truncated:
             console.warn(f"{target}: {source.truncated}")

@@ -1,7 +1,7 @@
-"""A recording goes in; the masks of its frames on the GPU and on the CPU are compared, and what differs is printed."""
+"""A recording goes in; what a network makes of its frames on GPU and CPU is compared, and what differs is printed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from texelflow.gpu_delegate.layout import Precision
 from ..console import Console
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import frame_job
-from ..frame.masks import LIMITS, MaskDifference, MaskLimits, compare_masks, failures, iou_of, save_picture
+from ..frame.masks import MaskDifference, MaskLimits, compare_masks, failures, iou_of, limits_of, save_picture
 from ..media.sources import FileSource
-from ..models.loading import FrameModel
+from ..models.loading import FrameModel, PictureModel
 from ..picture.convert import Rgba
-from ..picture.preprocess import Floats
+from ..picture.preprocess import Floats, Preprocessing
 from .check_model import Sample, Subject, TensorCheck, finite
 
 DEFAULT_REPORT = Path("texelflow-check.png")
@@ -56,6 +56,7 @@ def check_clip(
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
     spare: Path = DEFAULT_REPORT,
+    preprocessing: Preprocessing = "plain",
 ) -> tuple[dict[str, Any], int]:
     """Compare all frames of the source: the figures, and the exit code.
 
@@ -64,12 +65,12 @@ def check_clip(
     The worst frame is saved to `report`, or to `spare` where there is none and the check fails.
     Raises UnsupportedError, DeviceError, MediaError.
     """
-    limits = LIMITS[precision] if tolerance is None else replace(LIMITS[precision], error=tolerance)
+    limits = limits_of(precision, isinstance(model, PictureModel), tolerance)
     with open_context() as context:
-        found = _compare_frames(context, source, model, limits, precision, compile_budget_s, console)
+        found = _compare_frames(context, source, model, limits, precision, compile_budget_s, preprocessing, console)
         failed = failures(found.frames, limits)
         passed = not failed
-        figures = _figures(context, model, precision, found, failed)
+        figures = _figures(context, model, precision, preprocessing, found, failed)
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
         console.table(f"{source.info.path}: GPU against CPU", ("figure", "value"), [(n, _text(v)) for n, v in rows])
         if report is not None or not passed:
@@ -77,7 +78,7 @@ def check_clip(
             save_picture(place, found.worst.difference, found.worst.rgba, found.worst.gpu, found.worst.cpu)
             console.say(f"frame {found.worst.difference.frame}, the worst one, is in {place}")
         if passed:
-            verdict = f"all {len(found.frames)} frames agree: error at most {limits.error:g}, and {limits.outline}"
+            verdict = f"all {len(found.frames)} frames agree: {limits.words}"
         else:
             subject = Subject(model.name, model.graph, model.spec.input_range)
             check = TensorCheck(context, subject, TOLERANCE, console, precision, compile_budget_s)
@@ -93,11 +94,15 @@ def _compare_frames(
     limits: MaskLimits,
     precision: Precision,
     compile_budget_s: float,
+    preprocessing: Preprocessing,
     console: Console,
 ) -> _Findings:
-    cpu = CpuPath(model, source.format)
+    cpu = CpuPath(model, source.format, preprocessing=preprocessing)
     with console.compilation() as progress:
-        job = frame_job(context, model, source.format, progress, precision, compile_budget_s=compile_budget_s)
+        job = frame_job(
+            context, model, source.format, progress, precision,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+        )  # fmt: skip
     if job.note:
         console.note_once(job.note)
     differences: list[MaskDifference] = []
@@ -134,12 +139,16 @@ def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits
         cause = "the network agrees on the worst of them, so what is before or behind it differs"
     else:
         cause = check.explain(first, sample)
-    allowed = f"allowed: error {limits.error:g}, {limits.outline}"
-    return f"{len(failed)} of {len(found.frames)} frames fail ({allowed}); {cause}"
+    return f"{len(failed)} of {len(found.frames)} frames fail (allowed: {limits.words}); {cause}"
 
 
 def _figures(
-    context: Context, model: FrameModel, precision: Precision, found: _Findings, failed: list[int]
+    context: Context,
+    model: FrameModel,
+    precision: Precision,
+    preprocessing: Preprocessing,
+    found: _Findings,
+    failed: list[int],
 ) -> dict[str, Any]:
     frames = found.frames
     return {
@@ -147,18 +156,25 @@ def _figures(
         "renderer": context.renderer,
         "delegate": found.note or None,
         "precision": precision,
+        "preprocessing": preprocessing,
         "frames": len(frames),
         "max_error": finite(float(np.max([d.max_error for d in frames]))),
         "mean_error": finite(float(np.mean([d.mean_error for d in frames]))),
-        "iou": iou_of(frames),
-        "min_iou": min(d.iou for d in frames),
-        "max_pixels": max(d.pixels for d in frames),
-        "frames_with_other_pixels": sum(d.pixels > 0 for d in frames),
+        **({} if isinstance(model, PictureModel) else _outlines(frames)),
         "network_error": finite(found.network_error),
         "network_frame": found.network_frame,
         "worst_frame": found.worst.difference.frame,
         "failed_frames": failed,
         "passed": not failed,
+    }
+
+
+def _outlines(frames: Sequence[MaskDifference]) -> dict[str, Any]:
+    return {
+        "iou": iou_of(frames),
+        "min_iou": min(d.iou for d in frames),
+        "max_pixels": max(d.pixels for d in frames),
+        "frames_with_other_pixels": sum(d.pixels > 0 for d in frames),
     }
 
 

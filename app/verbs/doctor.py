@@ -26,9 +26,12 @@ _WIDTH = 100
 _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red"}
 
 
-def doctor(console: Console, as_json: bool) -> int:
-    """Look at everything, show it, and return the exit code: 0 if recordings can be segmented here, 2 if not."""
-    found = all_findings()
+def doctor(console: Console, as_json: bool, developer: bool = False) -> int:
+    """Look at everything, show it, and return the exit code: 0 if recordings can be segmented here, 2 if not.
+
+    What only the program's own tests need is looked for with `developer` alone.
+    """
+    found = all_findings(developer)
     reasons = [finding for finding in found if finding.state == "missing" and finding.stops]
     show(found, reasons, console)
     if as_json:
@@ -39,7 +42,7 @@ def doctor(console: Console, as_json: bool) -> int:
     return 2 if reasons else 0
 
 
-def all_findings() -> list[Finding]:
+def all_findings(developer: bool) -> list[Finding]:
     """All findings, in the order in which things build on each other."""
     gl = probe("opengl")
     sections: tuple[tuple[str, Callable[[], Sequence[Finding]]], ...] = (
@@ -52,7 +55,7 @@ def all_findings() -> list[Finding]:
         ("Cameras", findings.cameras),
         ("Virtual camera", findings.virtual_camera),
         ("Models", findings.models),
-        ("Tests", findings.tools),
+        *((("Tests", findings.tools),) if developer else ()),
     )
     return [finding for topic, look in sections for finding in _look(topic, look)]
 

@@ -251,7 +251,7 @@ def tools() -> list[Finding]:
         return lines
     for tool, package in _TOOLS.items():
         path = shutil.which(tool)
-        advice = f"for developers: apt-get install {package}"
+        advice = f"apt-get install {package}"
         lines.append(_judged(bool(path), "Tests", tool, path or "not installed", advice))
     return lines
 

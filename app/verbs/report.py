@@ -31,7 +31,8 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     if summary["dropped"] or summary["repeated"]:
         title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
     console.table(title, ("stage, ms", "p50", "p95", "p99", "max", "bytes read back"), rows)
-    console.say(f"{summary['model']} on {summary['renderer']}, {summary['dispatches']} dispatches a frame")
+    dispatches = counted(summary["dispatches"], "dispatch")
+    console.say(f"{summary['model']} on {summary['renderer']}, {dispatches} of the network a frame")
     if gpu_stages := summary.get("gpu_stages"):
         gpu = [(name, *(t[key] for key in _PERCENTILES)) for name, t in gpu_stages.items()]
         console.table("On the GPU, by its time stamps", ("stage, ms", "p50", "p95", "p99", "max"), gpu)

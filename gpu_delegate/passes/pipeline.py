@@ -112,12 +112,13 @@ def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> tuple[Graph, 
         verify(graph)
     operators = _operators(graph)
     for step in passes:
-        graph, outcome = step(graph)
-        if verifies:
+        before = graph
+        graph, outcome = step(before)
+        if verifies and graph is not before:
             _verify_after(step, graph)
         summary = (step.__doc__ or "").partition("\n")[0].strip()
-        operators, before = _operators(graph), operators
-        removed = tuple(sorted(before - operators))
+        left = operators if graph is before else _operators(graph)
+        removed, operators = tuple(sorted(operators - left)), left
         reports.append(PassReport(step.__name__, summary, outcome.applied, outcome.declined, len(graph.nodes), removed))
     return graph, tuple(reports)
 

@@ -115,7 +115,7 @@ def _is_neutral(graph: Graph, node: Node) -> bool:
 
 
 def drop_unused(graph: Graph) -> tuple[Graph, Outcome]:
-    """Remove nodes whose outputs are not read."""
+    """Remove nodes whose outputs are not read, and tensors that no node names."""
     edit = Rewriter(graph)
     needed = set(graph.outputs)
     for node in reversed(graph.nodes):
@@ -123,4 +123,5 @@ def drop_unused(graph: Graph) -> tuple[Graph, Outcome]:
             needed.update(node.inputs)
         else:
             edit.remove(node)
-    return edit.finish()
+    left, outcome = edit.finish()
+    return left.with_changes(), outcome

@@ -11,7 +11,7 @@ import pytest
 
 from tests.living import living
 from tests.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
-from texelflow.app.frame.effects import EFFECTS, Effect
+from texelflow.app.frame.effects import MASK_EFFECTS, Effect
 from texelflow.app.frame.render import Look
 from texelflow.app.outputs.file_sinks import Timing
 from texelflow.app.outputs.outputs import Outputs
@@ -29,7 +29,7 @@ def test_looks_switch_between_any_two_frames(context: Context) -> None:
     compiled: dict[str, set[int]] = {}
     full = Look(light_wrap=0.6, threshold=0.4, grow=1.5, feather=4, gamma=1.5, mirror=True, side_by_side=True)
     for radius, colour in ((6, (0.9, 0.2, 0.4)), (40, (0.0, 0.5, 1.0)), (11, (1.0, 1.0, 0.0))):
-        for effect, base in product(EFFECTS, (full, Look())):
+        for effect, base in product(MASK_EFFECTS, (full, Look())):
             look = bench.canvas.look = replace(base, effect=effect, color=colour, radius=radius)
             read_back = replace(context.readback)
             bench.show()
@@ -61,7 +61,7 @@ def test_a_screen_shows_cutout_over_a_checkerboard(context: Context) -> None:
 def test_side_by_side_is_the_frame_and_what_a_screen_shows_of_it(context: Context) -> None:
     rgba, mask = noise((65, 47)), disc((65, 47), 15)
     bench = Segmented(context, rgba, mask, Look("blur", radius=9, mirror=True, side_by_side=True))
-    for effect in EFFECTS:
+    for effect in MASK_EFFECTS:
         bench.canvas.look = replace(bench.canvas.look, effect=effect)
         bench.show()
         both = bench.read(bench.canvas.shown())
@@ -78,8 +78,8 @@ def test_another_effect_of_the_same_frame_has_a_target_of_its_own(context: Conte
     look = Look("tint", light_wrap=0.5, threshold=0.6, grow=-2, gamma=2.0, mirror=True)
     bench = Segmented(context, rgba, mask, look)
     bench.show()
-    targets = {effect: bench.canvas.drawn(effect) for effect in EFFECTS}
-    assert len({bench.target, *targets.values()}) == 1 + len(EFFECTS)
+    targets = {effect: bench.canvas.drawn(effect) for effect in MASK_EFFECTS}
+    assert len({bench.target, *targets.values()}) == 1 + len(MASK_EFFECTS)
     for effect, target in targets.items():
         assert np.abs(bench.read(target) - picture_of(replace(look, effect=effect), rgba, mask)).max() <= 1
         assert bench.canvas.drawn(effect) is target

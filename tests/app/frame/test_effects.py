@@ -10,7 +10,7 @@ import pytest
 
 from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
-from texelflow.app.frame.effects import EFFECTS, Effect
+from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect
 from texelflow.app.frame.mask_edge import edged
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.targets import OffscreenTarget
@@ -157,7 +157,7 @@ def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context:
     bench.release()
 
 
-@pytest.mark.parametrize("effect", EFFECTS)
+@pytest.mark.parametrize("effect", MASK_EFFECTS)
 @pytest.mark.parametrize("wrap", [0.0, 0.8])
 @pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "gamma": 0.6}, {"gamma": 0.6, "grow": -2.5, "feather": 5}])
 @pytest.mark.parametrize(("mirror", "size"), [(False, SMALL), (True, (65, 47))])
@@ -170,7 +170,7 @@ def test_every_look_equals_its_definition(
     assert np.abs(drawn(context, look, rgba, mask) - picture_of(look, rgba, mask)).max() <= 1
 
 
-@pytest.mark.parametrize("effect", EFFECTS)
+@pytest.mark.parametrize("effect", MASK_EFFECTS)
 def test_gives_the_same_bytes_every_time(context: Context, effect: Effect) -> None:
     rgba, mask = noise((161, 121)), disc((161, 121), 40)
     assert len({drawn(context, Look(effect), rgba, mask).tobytes() for _ in range(3)}) == 1
@@ -181,7 +181,7 @@ def draw_with_opengl_3_3() -> None:
     rgba, mask = noise((65, 47)), disc((65, 47), 15)
     with open_context(DRAWING) as context:
         assert not context.can_compute
-        for effect, full in product(EFFECTS, (False, True)):
+        for effect, full in product(MASK_EFFECTS, (False, True)):
             look = EVERYTHING if full else Look(radius=9)
             look = replace(look, effect=effect)
             assert np.abs(drawn(context, look, rgba, mask) - picture_of(look, rgba, mask)).max() <= 1
@@ -197,8 +197,10 @@ def test_every_effect_is_drawn_by_opengl_3_3() -> None:
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     sources = {
         f"composite{number}{wraps}{shape}": load("composite.frag", {"EFFECT": number, "WRAPS": wraps, "SHAPED": shape})
-        for number, wraps, shape in product(range(len(EFFECTS)), (0, 1), (0, 1))
+        for number, wraps, shape in product(range(len(MASK_EFFECTS)), (0, 1), (0, 1))
     }
     sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
-    sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover")}
+    sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover", "classes")}
+    sources |= {f"picture{number}": load("picture.frag", {"EFFECT": number}) for number in range(len(EFFECTS))}
+    sources["legend"] = load("classes.frag", {"LEGEND_W": 9, "LEGEND_H": 9, "UNSEEN": 1})
     assert_valid_glsl(sources, tmp_path)

@@ -14,7 +14,7 @@ from texelflow.app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.picture.picture import rgba_format, rgba_picture
-from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor, sampling
+from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessing, Preprocessor, sampling
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.opengl import BufferRange
@@ -23,6 +23,7 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]
 
+PREPROCESSING: tuple[Preprocessing, ...] = ("plain", "auto")
 FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
 SIZES = [(640, 480), (641, 479), (1, 1), (3, 1000), (1000, 3), (65, 40)]
 
@@ -61,12 +62,47 @@ class TestDefinition:
         bottom = at(y + 1, x) * (1 - right) + at(y + 1, x + 1) * right
         return np.asarray(top * (1 - below) + bottom * below)
 
+    @staticmethod
+    def shares(centres: Doubles, scale: float, extent: int) -> Doubles:
+        """How much each of `extent` pixels counts for every centre, all of the scale's area on average."""
+        every = max(1, int(np.ceil(scale / 4 - 1e-9)))
+        first = min(every // 2, extent - 1)
+        counted = np.arange(first, extent, every)
+        length = max(scale / every, 1.0)
+        middles = (centres - 0.5 - first) / every + 0.5
+        ends = np.arange(len(counted)) * 1.0, np.arange(len(counted)) + 1.0
+        ends[0][0], ends[1][-1] = -1e9, 1e9  # edge pixels repeat
+        low, high = middles[:, None] - length / 2, middles[:, None] + length / 2
+        shares = np.zeros((len(centres), extent))
+        shares[:, counted] = np.maximum(np.minimum(high, ends[1]) - np.maximum(low, ends[0]), 0) / length
+        return shares
+
+    @staticmethod
+    def gain(rgba: Image, seen: list[tuple[float, float]]) -> float:
+        """Of a single picture, of which the network sees these intervals of columns and rows."""
+        columns, rows = (
+            np.minimum(np.floor(a + (np.arange(n) + 0.5) / n * (z - a) + 1e-9).astype(int), end - 1)
+            for n, (a, z), end in zip((64, 48), seen, rgba.shape[1::-1], strict=True)
+        )
+        codes = (rgba[np.ix_(rows, columns)].astype(int) @ [77, 150, 29, 0] + 128) >> 8
+        light = max(code for code in range(256) if 20 * (codes >= code).sum() > codes.size) / 255
+        return float(np.clip((0.5 / light) ** 3, 1, 3)) if light else 3.0
+
     @classmethod
-    def tensor(cls, rgba: Image, size: ImageSize, fit: Fit, low: float, high: float) -> Doubles:
+    def tensor(
+        cls, rgba: Image, size: ImageSize, fit: Fit, low: float, high: float, preprocessing: Preprocessing = "plain"
+    ) -> Doubles:
         frame = (rgba.shape[1], rgba.shape[0])
         scale, offset = cls.scales(frame, size, fit)
         centres = [(np.arange(n) + 0.5) * s + o for n, s, o in zip(size, scale, offset, strict=True)]
-        values = low + (high - low) * cls.bilinear(rgba[..., :3] / 255.0, *(c - 0.5 for c in centres))
+        colors = rgba[..., :3] / 255.0
+        if preprocessing == "auto":
+            seen = [(max(o, 0), min(o + n * s, f)) for n, s, o, f in zip(size, scale, offset, frame, strict=True)]
+            x, y = (cls.shares(c, s, f) for c, s, f in zip(centres, scale, frame, strict=True))
+            colors = np.minimum(np.einsum("yh,xw,hwc->yxc", y, x, colors, optimize=True) * cls.gain(rgba, seen), 1)
+        else:
+            colors = cls.bilinear(colors, *(c - 0.5 for c in centres))
+        values = low + (high - low) * colors
         inside = [(c > -1e-9) & (c < n + 1e-9) for c, n in zip(centres, frame, strict=True)]
         values[~(inside[1][:, None] & inside[0])] = low
         return values
@@ -81,24 +117,36 @@ class TestDefinition:
         values[~(inside[1][:, None] & inside[0])] = 0
         return values
 
+    @pytest.mark.parametrize("preprocessing", PREPROCESSING)
     @pytest.mark.parametrize("fit", FITS)
     @pytest.mark.parametrize("size", SIZES)
     @pytest.mark.parametrize("tensor_size", [(256, 256), (256, 144), (13, 7)])
-    def test_both_directions_do_what_is_written(self, size: ImageSize, tensor_size: ImageSize, fit: Fit) -> None:
-        work = Preprocessor(rgba_format(size), tensor_size, fit, (-1, 1))
+    def test_both_directions_do_what_is_written(
+        self, size: ImageSize, tensor_size: ImageSize, fit: Fit, preprocessing: Preprocessing
+    ) -> None:
+        work = Preprocessor(rgba_format(size), tensor_size, fit, (-1, 1), preprocessing)
         rgba, mask = noise(size), noise_mask(tensor_size)
         tensor = work.image_to_tensor(rgba_picture(rgba))
         assert tensor.shape == (1, tensor_size[1], tensor_size[0], 3)
         assert tensor.dtype == np.float32
-        np.testing.assert_allclose(tensor[0], self.tensor(rgba, tensor_size, fit, -1, 1), rtol=0, atol=1e-6)
+        expected = self.tensor(rgba, tensor_size, fit, -1, 1, preprocessing)
+        np.testing.assert_allclose(tensor[0], expected, rtol=0, atol=1e-6)
         np.testing.assert_allclose(work.mask_to_frame(mask), self.mask(mask, size, fit), rtol=0, atol=1e-6)
 
     @settings(max_examples=60, deadline=None)
-    @given(st.tuples(*[st.integers(1, 90)] * 2), st.tuples(*[st.integers(1, 40)] * 2), st.sampled_from(FITS))
-    def test_holds_for_any_sizes(self, size: ImageSize, tensor_size: ImageSize, fit: Fit) -> None:
-        work = Preprocessor(rgba_format(size), tensor_size, fit)
-        rgba, mask = noise(size), noise_mask(tensor_size)
-        expected = self.tensor(rgba, tensor_size, fit, 0, 1)
+    @given(
+        st.tuples(*[st.integers(1, 90)] * 2),
+        st.tuples(*[st.integers(1, 40)] * 2),
+        st.sampled_from(FITS),
+        st.sampled_from(PREPROCESSING),
+        st.integers(1, 4),
+    )
+    def test_holds_for_any_sizes(
+        self, size: ImageSize, tensor_size: ImageSize, fit: Fit, preprocessing: Preprocessing, darker: int
+    ) -> None:
+        work = Preprocessor(rgba_format(size), tensor_size, fit, preprocessing=preprocessing)
+        rgba, mask = noise(size) // np.uint8(darker), noise_mask(tensor_size)
+        expected = self.tensor(rgba, tensor_size, fit, 0, 1, preprocessing)
         np.testing.assert_allclose(work.image_to_tensor(rgba_picture(rgba))[0], expected, rtol=0, atol=1e-6)
         np.testing.assert_allclose(work.mask_to_frame(mask), self.mask(mask, size, fit), rtol=0, atol=1e-5)
 
@@ -156,28 +204,32 @@ def bench(context: Context) -> Bench:
 
 
 class TestImageToTensor:
+    @pytest.mark.parametrize("preprocessing", PREPROCESSING)
     @pytest.mark.parametrize("fit", FITS)
     @pytest.mark.parametrize("size", SIZES)
-    def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
-        tensor_size, rgba = (48, 32), noise(size)
-        there = ImageToTensor(bench.context, bench.frame(rgba), tensor_size, fit, (-1, 1))
+    def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit, preprocessing: Preprocessing) -> None:
+        tensor_size, rgba = (48, 32), noise(size) // np.uint8(1 if preprocessing == "plain" else 2)
+        there = ImageToTensor(bench.context, bench.frame(rgba), tensor_size, fit, (-1, 1), preprocessing)
         tensor = bench.place(there.size_bytes)
         there.run(tensor)
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(32, 48, 4)
-        expected = Preprocessor(rgba_format(size), tensor_size, fit, (-1, 1)).image_to_tensor(rgba_picture(rgba))[0]
+        work = Preprocessor(rgba_format(size), tensor_size, fit, (-1, 1), preprocessing)
+        expected = work.image_to_tensor(rgba_picture(rgba))[0]
         np.testing.assert_allclose(found[..., :3], expected, rtol=0, atol=1e-5)
         assert not found[..., 3].any()
 
+    @pytest.mark.parametrize("preprocessing", PREPROCESSING)
     @pytest.mark.parametrize(("size", "tensor_size"), [((640, 480), (256, 256)), ((3840, 2160), (256, 144))])
     def test_equals_numpy_in_the_sizes_of_the_models(
-        self, bench: Bench, size: ImageSize, tensor_size: ImageSize
+        self, bench: Bench, size: ImageSize, tensor_size: ImageSize, preprocessing: Preprocessing
     ) -> None:
         rgba = noise(size)
-        there = ImageToTensor(bench.context, bench.frame(rgba), tensor_size)
+        there = ImageToTensor(bench.context, bench.frame(rgba), tensor_size, preprocessing=preprocessing)
         tensor = bench.place(there.size_bytes)
         there.run(tensor)
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(*tensor_size[::-1], 4)
-        expected = Preprocessor(rgba_format(size), tensor_size).image_to_tensor(rgba_picture(rgba))[0]
+        work = Preprocessor(rgba_format(size), tensor_size, preprocessing=preprocessing)
+        expected = work.image_to_tensor(rgba_picture(rgba))[0]
         np.testing.assert_allclose(found[..., :3], expected, rtol=0, atol=1e-6)
 
     @pytest.mark.parametrize("size", [(41, 47), (55, 61)])
@@ -189,6 +241,42 @@ class TestImageToTensor:
         there.run(tensor)
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(*rgba.shape)
         np.testing.assert_allclose(found[..., :3], rgba[..., :3], rtol=0, atol=1e-4)
+
+
+class TestExposure:
+    """Of pictures that follow each other, on GPU and CPU."""
+
+    def test_the_gain_goes_on_by_tenths_and_jumps_where_the_light_does(self, bench: Bench) -> None:
+        form, size = rgba_format((20, 10)), (4, 4)
+        frame = FrameTextures(bench.context, form)
+        there = ImageToTensor(bench.context, frame, size, preprocessing="auto")
+        work, tensor = Preprocessor(form, size, preprocessing="auto"), bench.place(there.size_bytes)
+        before, readback = None, replace(bench.context.readback)
+        for light in (200, 128, 120, 110, 100, 100, 100, 60, 40, 0, 30, None, 125, 125, 250, 250):
+            if light is None:
+                there.begin_anew()
+                work.begin_anew()
+                before = None
+                continue
+            now = min(max((127.5 / light) ** 3, 1.0), 3.0) if light else 3.0
+            before = now if before is None or abs(now - before) > 0.25 * before else before + 0.1 * (now - before)
+            picture = rgba_picture(np.full((10, 20, 4), light, np.uint8))
+            frame.upload(picture)
+            there.run(tensor)
+            assert bench.context.readback == readback
+            found = read_buffer(bench.context, tensor).view(np.float32).reshape(4, 4, 4)[..., :3]
+            readback = replace(bench.context.readback)
+            np.testing.assert_allclose(found, min(light / 255 * before, 1.0), rtol=1e-6)
+            np.testing.assert_allclose(work.image_to_tensor(picture)[0], found, rtol=1e-6)
+
+    @pytest.mark.parametrize("fit", FITS)
+    def test_only_what_the_network_sees_counts(self, fit: Fit) -> None:
+        """The outer quarters of a wide frame are bright, its middle is dark: cropped off, they do not count."""
+        rgba = np.full((20, 80, 4), 100, np.uint8)
+        rgba[:, :20], rgba[:, 60:] = 255, 255
+        work = Preprocessor(rgba_format((80, 20)), (8, 4), fit, preprocessing="auto")
+        tensor = work.image_to_tensor(rgba_picture(rgba))[0]
+        assert tensor[2, 4, 0] == pytest.approx(100 / 255 * ((127.5 / 100) ** 3 if fit == "crop" else 1), rel=1e-6)
 
 
 class TestMaskToFrame:

@@ -21,7 +21,7 @@ from texelflow.app.overlay.controls import controls
 from texelflow.app.overlay.gui import Gui
 from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from texelflow.app.picture.preprocess import ImageSize
-from texelflow.app.settings.settings import Settings, changed
+from texelflow.app.settings.settings import Settings, changed, specs
 from texelflow.app.window.keys import Key
 from texelflow.app.window.screen import Screen
 from texelflow.app.window.window import Window
@@ -32,9 +32,18 @@ if find_spec("imgui_bundle") is None:
 
 SIZE = (640, 480)
 PLAIN, WITH_PANEL = Settings(), Settings(panel=True)
-BOXES, SLIDERS, WAYS_BACK = 392.0, 560.0, 600.0  # pixels from the left: where rows can be clicked
+BOXES, SLIDERS, WAYS_BACK = 408.0, 560.0, 612.0  # pixels from the left: where rows can be clicked
 PRESS, RELEASE = Button(0, True), Button(0, False)
 ROW = 23.0
+PICTURE = 44.0  # pixels from the top: the first section, which is unfolded
+ROWS = {  # the middles of its rows, pixels from the top
+    name: PICTURE + ROW * place + 2
+    for place, name in enumerate((spec.name for spec in specs() if spec.section == "picture"), 1)
+}
+FOLDED = {  # the middles of the sections below it
+    name: PICTURE + ROW * (len(ROWS) + place) + 4
+    for place, name in enumerate(("mask", "camera", "recording", "performance", "model", "window"), 1)
+}
 
 
 class Panel:
@@ -78,24 +87,6 @@ def panel(context: Context, settings: Settings = PLAIN, size: ImageSize = SIZE) 
         made.release()
 
 
-@pytest.fixture(scope="module")
-def rows() -> dict[str, float]:
-    """How far from the top the settings of a fresh panel are, found by clicking all over it."""
-    found: dict[str, float] = {}
-    with open_context() as context:
-        for y in range(104, 400, 11):
-            with panel(context) as tried:
-                names = changed(PLAIN, tried.click(SLIDERS, y)) or changed(PLAIN, tried.click(BOXES, y))
-                names = ("background",) if tried.gui.takes_keys else names
-            with panel(context) as tried:
-                tried.click(SLIDERS, y)
-                if "effect" in changed(PLAIN, tried.click(BOXES + 10, y + ROW)):  # the first of a list
-                    names = ("effect",)
-            if len(names) == 1:
-                found.setdefault(names[0], y + 4.0)  # not at its very edge
-    return found
-
-
 class TestWithoutWindow:
     @hypothesis_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(any_settings)
@@ -116,47 +107,49 @@ class TestWithoutWindow:
         target.release()
         assert kept == [settings] * 9
 
-    def test_the_way_back_to_the_default(self, context: Context, rows: dict[str, float]) -> None:
-        y = rows["light_wrap"]
+    def test_the_way_back_to_the_default(self, context: Context) -> None:
+        y = ROWS["light_wrap"]
         with panel(context, Settings(light_wrap=0.25, smooth=0.25)) as clicked:
             assert clicked.click(WAYS_BACK, y) == Settings(smooth=0.25)
 
-    def test_a_radius_is_none_or_one_that_there_is(self, context: Context, rows: dict[str, float]) -> None:
-        y = rows["blur"]
+    def test_a_radius_is_none_or_one_that_there_is(self, context: Context) -> None:
+        y = ROWS["blur"]
         with panel(context) as slid:
             slid.do(Moved(BOXES, y), PRESS)
-            found = {slid.do(Moved(x, y)).blur for x in range(int(BOXES), 580, 3)}
-            found |= {slid.do(Moved(x, y)).blur for x in range(580, int(BOXES) - 20, -3)}
+            found = {slid.do(Moved(x, y)).blur for x in range(int(BOXES), 597, 3)}
+            found |= {slid.do(Moved(x, y)).blur for x in range(597, int(BOXES) - 20, -3)}
         assert min(found) == 0
         assert max(found) == 500
         assert min(found - {0}) >= 4
 
     def test_what_waits_for_the_next_start_cannot_be_changed(self, context: Context) -> None:
         with panel(context) as clicked:
-            clicked.click(500, 67)  # unfolds Model
-            for y in range(74, 180, 6):
-                for below in (0, ROW):
+            top = int(FOLDED["model"] - ROW * len(ROWS) - 4)  # once the first section is folded
+            clicked.click(500, PICTURE)
+            clicked.click(500, top)
+            for y in range(top + 25, top + 200, 11):
+                for below in (0, 2 * ROW):  # the second of a list
                     clicked.click(BOXES, y + below)
                 assert not {"backend", "precision", "fit"} & {*changed(PLAIN, clicked.settings)}
         assert changed(PLAIN, clicked.settings), "others of this section can be"
 
     def test_texts_count_with_enter_if_they_can_be(self, context: Context) -> None:
         with panel(context) as typed:
-            typed.click(500, 44)  # unfolds Camera
-            typed.click(BOXES + 20, 44 + 2 * ROW + 4)
+            typed.click(500, FOLDED["camera"])
+            typed.click(BOXES + 20, FOLDED["camera"] + 2 * ROW + 2)
             assert typed.gui.takes_keys
             assert typed.enter("99") == PLAIN
-            typed.click(BOXES + 20, 44 + 2 * ROW + 4)
+            typed.click(BOXES + 20, FOLDED["camera"] + 2 * ROW + 2)
             assert typed.enter("320x200") == Settings(size="320x200")
             assert not typed.gui.takes_keys
 
     def test_it_scrolls(self, context: Context) -> None:
         """The last section is reached, and its box clicked."""
         with panel(context) as scrolled:
-            scrolled.do(Moved(500, 300), *[Wheel(0, -5)] * 8)
-            scrolled.click(500, 452)  # unfolds Window
-            scrolled.do(Moved(500, 300), *[Wheel(0, -5)] * 16)
-            for y in range(400, 470, 6):
+            for y in reversed(FOLDED.values()):  # unfolds all
+                scrolled.click(500, y)
+            scrolled.do(Moved(300, 300), *[Wheel(0, -5)] * 16)
+            for y in range(380, 470, 6):
                 scrolled.click(BOXES, y)
             assert {"overlay", "fullscreen"} & {*changed(PLAIN, scrolled.settings)}
 
@@ -164,7 +157,7 @@ class TestWithoutWindow:
         with panel(context, WITH_PANEL) as shrunk:
             shrunk.size = (600, 470)  # letters stay as large
             shrunk.do(Left())
-            assert shrunk.click(590, 17) == PLAIN, "its cross is at its right"
+            assert shrunk.click(580, 17) == PLAIN, "its cross is at its right"
 
     @pytest.mark.parametrize("size", [(1, 1), (64, 400), (256, 144), (2000, 300)])
     def test_every_size(self, context: Context, size: ImageSize) -> None:
@@ -246,25 +239,25 @@ def room(display: Display, settings: Settings = WITH_PANEL) -> Iterator[Room]:
 
 
 class TestInWindow:
-    def test_a_box_a_slider_and_a_list(self, display: Display, rows: dict[str, float]) -> None:
+    def test_a_box_a_slider_and_a_list(self, display: Display) -> None:
         with room(display) as used:
-            used.click(BOXES, rows["mirror"])
+            used.click(BOXES, ROWS["mirror"])
             used.until(lambda: used.settings.mirror)
-            used.click(BOXES, rows["mirror"])
+            used.click(BOXES, ROWS["mirror"])
             used.until(lambda: not used.settings.mirror)
-            used.click(SLIDERS, rows["smooth"])
-            used.until(lambda: used.settings.smooth > 0.8)
-            used.click(SLIDERS, rows["effect"])
-            used.click(BOXES + 10, rows["effect"] + ROW)
+            used.click(SLIDERS, ROWS["light_wrap"])
+            used.until(lambda: used.settings.light_wrap > 0.7)
+            used.click(SLIDERS, ROWS["effect"])
+            used.click(BOXES + 10, ROWS["effect"] + ROW)
             used.until(lambda: used.settings.effect != "blur")
             names = changed(WITH_PANEL, used.settings)
-            assert set(names) == {"smooth", "effect"}
+            assert set(names) == {"light_wrap", "effect"}
 
-    def test_typing_is_no_command(self, display: Display, rows: dict[str, float]) -> None:
+    def test_typing_is_no_command(self, display: Display) -> None:
         with room(display) as used:
             used.press("e")
             used.until(lambda: [key.text for key in used.keys] == ["e"])
-            used.click(BOXES + 30, rows["background"])
+            used.click(BOXES + 30, ROWS["background"])
             used.until(lambda: used.gui.takes_keys)
             used.press("q", "numbersign", "0", "0", "f", "f", "0", "0", "Home", "Delete")
             for _ in range(20):
@@ -277,11 +270,11 @@ class TestInWindow:
             used.until(lambda: len(used.keys) > 1)
             assert [key.text for key in used.keys] == ["e", "q"]
 
-    def test_paste(self, display: Display, rows: dict[str, float]) -> None:
+    def test_paste(self, display: Display) -> None:
         with room(display, Settings(panel=True, background="before")) as used:
             glfw: Any = import_module("glfw")  # loads a shared library, which only windows need
             glfw.set_clipboard_string(None, "a picture\nwith ä.png")
-            used.click(BOXES + 30, rows["background"])
+            used.click(BOXES + 30, ROWS["background"])
             used.until(lambda: used.gui.takes_keys)
             used.press("ctrl+a", "ctrl+v", "Return")
             used.until(lambda: used.settings.background != "before")

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import cv2
 import numpy as np
@@ -18,11 +20,14 @@ from texelflow.app.frame.figures import CameraFigures, Figures
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.overlay import panel
-from texelflow.app.overlay.controls import controls
+from texelflow.app.overlay.controls import SETTINGS_TITLE, controls
 from texelflow.app.overlay.gui import Gui, free_area
+from texelflow.app.overlay.inputs import Button, Input, Left, Moved
 from texelflow.app.overlay.performance import Facts, FigureLook, performance
+from texelflow.app.overlay.placement import Area
+from texelflow.app.overlay.timeline import TIMELINE_EM, Pointing, Timeline, timeline
 from texelflow.app.picture.preprocess import ImageSize
-from texelflow.app.settings.settings import Settings
+from texelflow.app.settings.settings import Corner, Settings
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context
 from texelflow.gpu_delegate.errors import DeviceError
@@ -42,7 +47,9 @@ STATES = {
         0x80C9: "blend from", 0x80C8: "blend to", 0x8009: "blend equation",
     }.items()
 }  # fmt: skip
+CORNERS: tuple[Corner, ...] = get_args(Corner)
 Parts = Sequence[Callable[[], None]]
+PRESS, RELEASE = Button(0, True), Button(0, False)
 
 
 REPLAY = ("decode", "upload", "image_to_tensor", "network", "composite", "blit", "overlay", "swap")
@@ -74,7 +81,8 @@ def figures_of(frames: int, has_gpu: bool, camera: CameraFigures | None = None) 
     return figures
 
 
-FULL = FigureLook(full=True)
+FULL, COMPACT = FigureLook(full=True), FigureLook()
+TIMELINE = Timeline(0.4, "{:.2f}".format, "0:01.234 / 0:04.000", ("frame 37 of 120   0.5x",), 0.2, 0.9, (0.3, 0.5))
 FACTS = Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "the timer tells nothing")
 
 
@@ -105,7 +113,38 @@ def picture(
         return np.ascontiguousarray(pixels[::-1, :, :3])
 
 
+def compact(camera: CameraFigures | None = None, look: FigureLook = COMPACT, footer_em: float = 0.0) -> None:
+    """As in a window; beside the panel of settings, if that was drawn."""
+    performance(figures_of(130, False, camera), FACTS, look, free_area(footer_em=footer_em))
+
+
+def settings_panel() -> None:
+    """The panel, in which nothing changes."""
+    controls(Settings())
+
+
+def bar() -> None:
+    """The bar of a recording, over all of the lowest lines."""
+    timeline(TIMELINE, free_area(row_em=TIMELINE_EM))
+
+
+def beside_settings() -> None:
+    """The figures and the bar, which make room for the panel."""
+    performance(figures_of(130, True, CAMERA), FACTS, COMPACT, free_area(SETTINGS_TITLE, TIMELINE_EM))
+    timeline(TIMELINE, free_area(SETTINGS_TITLE, row_em=TIMELINE_EM))
+
+
 PICTURES: dict[str, tuple[ImageSize, Parts]] = {
+    "compact": (
+        (640, 480),
+        [
+            lambda: compact(CAMERA),
+            lambda: panel.message("? shows the keys, p the settings", 0.5),
+            bar,
+        ],
+    ),
+    "beside_settings": ((640, 480), [settings_panel, beside_settings]),
+    "corner": ((320, 240), [lambda: compact(look=FigureLook(corner="bottom-right", scale=1.5), footer_em=2.5)]),
     "wall": (
         (640, 480),
         [
@@ -167,6 +206,85 @@ def test_every_size_is_drawn(context: Context, size: ImageSize) -> None:
     everything = [part for _, parts in PICTURES.values() for part in parts]
     for scale in (0.5, 3.0):
         assert picture(context, size, everything, scale).shape == (size[1], size[0], 3)
+
+
+def covered(context: Context, size: ImageSize, part: Callable[[], None], scale: float = 1.0) -> npt.NDArray[np.bool_]:
+    """Where it is drawn: (H, W)."""
+    drawn: npt.NDArray[np.bool_] = (picture(context, size, [part], scale) != round(255 * GREY)).any(axis=2)
+    return drawn
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_three_lines_and_a_graph_cover_a_fifth_at_most_in_the_corner_that_was_chosen(
+    context: Context, corner: Corner
+) -> None:
+    for camera, size, scale in ((CAMERA, (640, 480), 1.0), (None, (640, 480), 2.0), (CAMERA, (320, 200), 1.0)):
+        seen = covered(context, size, lambda: compact(camera, FigureLook(corner=corner)), scale)  # noqa: B023
+        rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+        assert 0.03 < seen.mean() <= 0.2
+        above, left = rows[0], columns[0]
+        below, right = size[1] - 1 - rows[-1], size[0] - 1 - columns[-1]
+        assert (above < below) == corner.startswith("top")
+        assert (left < right) == corner.endswith("left")
+        assert max(min(above, below), min(left, right)) <= 9
+
+
+def test_figures_grow_with_their_scale_and_go_where_there_is_no_room(context: Context) -> None:
+    usual = covered(context, (640, 480), compact).mean()
+    large = covered(context, (640, 480), lambda: compact(look=FigureLook(scale=1.5))).mean()
+    assert large == pytest.approx(2.25 * usual, rel=0.2)
+    assert not covered(
+        context, (640, 480), lambda: performance(figures_of(9, True), FACTS, FULL, Area(9, 9, 30, 300))
+    ).any()
+
+
+class TestTimeline:
+    """The bar without any window: what the mouse does is fed."""
+
+    SIZE = (640, 480)
+
+    def pointings(
+        self, context: Context, *inputs: Sequence[Input], shown: Timeline = TIMELINE, settings: bool = False
+    ) -> list[Pointing]:
+        """What it says of each picture, before which some inputs came."""
+        found: list[Pointing] = []
+
+        def tried() -> None:
+            found.append(timeline(shown, free_area(SETTINGS_TITLE if settings else "", row_em=TIMELINE_EM)))
+
+        parts: Parts = [settings_panel, tried] if settings else [tried]
+        with drawing(context, self.SIZE) as (gui, target):
+            for done in ([Moved(1, 1)], [], *inputs):
+                gui.feed(done)
+                gui.draw(target.framebuffer, self.SIZE, 1.0, parts)
+        return found[2:]
+
+    def test_it_is_dragged_also_beyond_its_ends(self, context: Context) -> None:
+        over, held, *dragged, end, gone = self.pointings(
+            context, [Moved(320, 460)], [PRESS], [Moved(160, 100)], [Moved(-50, 0)], [Moved(900, 470)], [RELEASE], []
+        )
+        assert (over, held.over) == (Pointing(True), True)
+        assert [each.held for each in (held, *dragged, end)] == pytest.approx([0.5, 0.236, 0.0, 1.0, 1.0], abs=5e-3)
+        assert [each.ends for each in (over, held, *dragged, end, gone)] == [False] * 5 + [True, False]
+        assert gone == Pointing()
+
+    def test_where_it_is_let_go_counts_unless_the_mouse_is_gone(self, context: Context) -> None:
+        begun = [Moved(320, 460)], [PRESS]
+        *_, moved, gone = self.pointings(context, *begun, [Moved(160, 100), RELEASE], [])
+        assert (moved.held, moved.ends, gone) == (pytest.approx(0.236, abs=5e-3), True, Pointing())
+        *_, lost = self.pointings(context, *begun, [Left()])
+        assert lost.held is None
+
+    def test_where_the_end_is_unknown_nothing_is_dragged(self, context: Context) -> None:
+        shown = replace(TIMELINE, place=None, left="0:01.234")
+        assert self.pointings(context, [Moved(320, 460)], [PRESS], [], shown=shown) == [Pointing()] * 3
+
+    def test_the_mouse_is_that_of_the_panel_where_that_is(self, context: Context) -> None:
+        """The bar is left of it; a slider that is held in the panel keeps the mouse when that is moved to the bar."""
+        inputs = [Moved(520, 176)], [], [PRESS], [Moved(120, 460)], [], [RELEASE], [], [PRESS]
+        *panels, own = self.pointings(context, *inputs, settings=True)
+        assert [each.held for each in panels] == [None] * 7
+        assert own.held == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_panel_leaves_most_of_the_picture_and_grows_with_the_scale(context: Context) -> None:

@@ -15,7 +15,7 @@ from texelflow.app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, Up
 from texelflow.app.frame.upload_path import choose_path, fastest
 from texelflow.app.picture.convert import ToRgba
 from texelflow.app.picture.picture import Layout, Matrix, Orientation, Picture, PictureFormat, Siting
-from texelflow.app.picture.preprocess import Fit, Preprocessor
+from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor
 from texelflow.app.picture.video_frame import picture_format, views
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context, compile_compute
@@ -254,17 +254,26 @@ def test_shaders_have_the_same_pixels(context: Context, form: PictureFormat) -> 
 def test_shaders_sample_the_same_between_pixels(context: Context, form: PictureFormat, fit: Fit) -> None:
     for orientation in ORIENTATIONS:
         picture = Picture(replace(form, orientation=orientation), noise(form).planes)
-        with FrameTextures(context, picture.format) as frame:
-            frame.upload(picture)
-            there = ImageToTensor(context, frame, (13, 30), fit, (-1, 1))
-            buffer = context.mgl.buffer(reserve=there.size_bytes)
-            tensor = BufferRange(buffer.glo, 0, there.size_bytes)
-            there.run(tensor)
-            found = read_buffer(context, tensor).view(np.float32).reshape(30, 13, 4)[..., :3]
-            there.release()
-            buffer.release()
-        expected = Preprocessor(picture.format, (13, 30), fit, (-1, 1)).image_to_tensor(picture)[0]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=5e-6)
+        assert_sampled_alike(context, picture, (13, 30), fit, "plain")
+    dark = tuple(plane // 2 for plane in noise(form).planes)
+    for orientation, size in ((ORIENTATIONS[0], (13, 30)), (ORIENTATIONS[6], (7, 4))):
+        assert_sampled_alike(context, Picture(replace(form, orientation=orientation), dark), size, fit, "auto")
+
+
+def assert_sampled_alike(
+    context: Context, picture: Picture, size: tuple[int, int], fit: Fit, preprocessing: Preprocessing
+) -> None:
+    with FrameTextures(context, picture.format) as frame:
+        frame.upload(picture)
+        there = ImageToTensor(context, frame, size, fit, (-1, 1), preprocessing)
+        buffer = context.mgl.buffer(reserve=there.size_bytes)
+        tensor = BufferRange(buffer.glo, 0, there.size_bytes)
+        there.run(tensor)
+        found = read_buffer(context, tensor).view(np.float32).reshape(size[1], size[0], 4)[..., :3]
+        there.release()
+        buffer.release()
+    expected = Preprocessor(picture.format, size, fit, (-1, 1), preprocessing).image_to_tensor(picture)[0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=5e-6)
 
 
 @pytest.mark.parametrize("path", [RING, ORPHANED], ids=lambda path: path.name)

@@ -137,6 +137,7 @@ def test_without_a_display_there_is_one_line(clip: Path, texelflow: Command, mon
         (["--backend", "cpu", "--precision", "fp16"], "--precision fp16 is for the GPU"),
         (["--loop"], "--loop needs --window"),
         (["--overlay"], "--overlay needs --out or --window"),
+        (["--overlay-style", "full"], "--overlay-style needs --out or --window"),
         (["--window", "--speed", "0"], "--speed 0"),
         (["--window", "--speed", "nan"], "--speed nan"),
         (["--window", "--loop", "--out", "x.mp4"], "--loop does not go with --out"),

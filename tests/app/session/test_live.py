@@ -30,11 +30,11 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("key", "name", "words", "in_force"),
         [
-            ("m", "mirror", "mirror", lambda stage: stage.canvas.look.mirror),
+            ("m", "mirror", "flip horizontally", lambda stage: stage.canvas.look.mirror),
             ("v", "side_by_side", "side by side", lambda stage: stage.canvas.shown().size == (2 * SIZE[0], SIZE[1])),
             ("g", "edges", "edges", lambda stage: stage.refinement.edges),
             ("d", "delay_video", "delay video", lambda stage: stage.refinement.delay == 1),
-            ("a", "auto", "auto", lambda stage: stage.parts.workload.work.auto),
+            ("a", "auto", "keep frame rate", lambda stage: stage.parts.workload.work.auto),
         ],
     )
     def test_what_is_on_or_off(
@@ -80,15 +80,29 @@ class TestKeys:
             yield from stage.frames(3)
             yield from stage.until(lambda: not stage.words)
             plain = stage.on_screen()
-            for key in ("o", "question", "h", "p"):
+            for key, presses in (("o", 2), ("question", 1), ("h", 1), ("p", 1)):
                 stage.press(key)
                 yield from stage.until(lambda: (stage.on_screen() != plain).mean() > 0.05, f"what {key} shows")
-                stage.press(key)
+                stage.press(*[key] * presses)
                 yield from stage.until(lambda: (stage.on_screen() == plain).all(), "its end")
             assert stage.settings == before
 
-        before = Settings(camera=str(still), size="160x120", fps=60.0, backend="cpu", effect="none")
+        before = Settings(camera=str(still), size="160x120", fps=60.0, backend="cpu", effect="none", start_hint=False)
         theatre.run(script, camera=str(still), effect="none")
+
+    def test_a_line_at_start_fades_with_a_key_and_is_in_no_recording(self, theatre: Theatre, still: Path) -> None:
+        def script(stage: Stage) -> Script:
+            hint = stage.hud.hint
+            yield from stage.frames(2)
+            assert hint.alpha == 1
+            with_hint, picture = stage.on_screen(), stage.drawn()
+            stage.press("z")  # which means nothing
+            yield from stage.until(lambda: 0 < hint.alpha < 1, "its fading")
+            yield from stage.until(lambda: hint.alpha == 0, "its end")
+            yield from stage.until(lambda: (stage.on_screen() == picture[..., :3]).all(), "the picture alone")
+            assert (with_hint != picture[..., :3]).any()
+
+        theatre.run(script, camera=str(still), effect="none", start_hint=True)
 
     def test_recording(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
@@ -159,7 +173,7 @@ class TestFileOfSettings:
             yield from stage.frames(1)
             stage.save('[picture]\neffect = "none"\nmirror = true\n')
             yield from stage.until(lambda: stage.settings.mirror, "reading it again")
-            assert stage.words == "mirror on"
+            assert stage.words == "flip horizontally on"
             assert stage.canvas.look.effect == "tint", "flags are stronger"
             yield from stage.pressed("m", lambda: not stage.settings.mirror)
             for wrong, complaint in (
@@ -172,7 +186,7 @@ class TestFileOfSettings:
                 assert stage.settings == before, "they stay as they are"
             stage.save('[mask]\nsmooth = 0.25\n[model]\nfit = "crop"\n')
             yield from stage.until(lambda: stage.refinement.smooth == 0.25)
-            assert "settings read again; what changes only with the next start: fit" in stage.words
+            assert "settings read again; what takes effect after restart: fit" in stage.words
             assert stage.settings.fit == "stretch"
 
         theatre.run(script)

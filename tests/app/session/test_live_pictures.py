@@ -54,7 +54,7 @@ class TestGolden:
         [
             ("replace", (320, 240), {"effect": "replace", "light_wrap": 0.5}),
             ("beside", (480, 200), {"effect": "blur", "side_by_side": True, "mirror": True}),
-            ("panel", (480, 360), {"effect": "color", "panel": True}),
+            ("panel", (480, 360), {"effect": "color", "panel": True, "backgrounds": "pictures"}),
             ("signal", (320, 240), {"effect": "cutout"}),
         ],
     )
@@ -75,6 +75,11 @@ class TestGolden:
             stage.display.xdotool("windowsize", stage.display.window("texelflow"), *size)
             yield from stage.until(lambda: window.size == size and not window.damaged)
             yield from stage.frames(10)  # the mask comes to rest
+            if name == "panel":
+                assert stage.parts.gallery
+                textures = stage.parts.gallery.textures
+                yield from stage.until(lambda: not textures.busy)
+                yield from stage.frames(2)
             stage.display.xdotool("getmouselocation")  # answered when all that was drawn is there
             shown.append(stage.on_screen())
 

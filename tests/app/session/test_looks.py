@@ -8,8 +8,9 @@ from texelflow.app.frame.effects import EFFECTS, Effect, effect_by_number
 from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.render import Look
 from texelflow.app.outputs.png_files import wants_folder
+from texelflow.app.overlay.performance import FigureLook
 from texelflow.app.replay.options import ReplayOptions, check_options
-from texelflow.app.session.derived import chosen_look_of, refinement_of
+from texelflow.app.session.derived import chosen_look_of, figure_look_of, refinement_of
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.errors import MediaError, UsageError
@@ -76,6 +77,15 @@ def test_live_takes_a_background_to_mean_that_it_is_shown() -> None:
     for flags, effect in (({}, "blur"), ({"background": "x.png"}, "replace"), ({"blur": 9.0}, "blur")):
         assert ConfigWatch(None, flags).settings.effect == effect
     assert ConfigWatch(None, {"background": "x.png", "effect": "tint"}).settings.effect == "tint"
+
+
+def test_how_figures_look_means_that_they_are_shown() -> None:
+    for flags, shown in (
+        ({}, False), ({"overlay_style": "full"}, True), ({"overlay_scale": 2.0, "overlay": False}, False),
+    ):  # fmt: skip
+        assert ConfigWatch(None, flags).settings.overlay == shown
+    settings = ConfigWatch(None, {"overlay_style": "full", "overlay_corner": "top-right"}).settings
+    assert figure_look_of(settings) == FigureLook(True, "top-right", 1.0)
 
 
 def test_effects_follow_each_other_round_and_round() -> None:

@@ -43,7 +43,7 @@ def without_collection() -> Iterator[None]:
 def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
     target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
     machine = compute_in(context, request.param, Console(quiet=True))
-    yield SharedParts(machine, rgba_format(SIZE), "stretch", "fp32", 10.0, Drawn(target, backdrop))
+    yield SharedParts(machine, rgba_format(SIZE), "stretch", "auto", "fp32", 10.0, Drawn(target, backdrop))
     backdrop.release()
     target.release()
 

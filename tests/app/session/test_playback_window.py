@@ -24,6 +24,7 @@ from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
 FRAMES, RATE, GOP = 120, 10, 20
 GOLDEN = Path(__file__).parents[2] / "data"
+AWAY = 799, 599  # outside of windows
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24
 
 
@@ -62,6 +63,10 @@ class TestPlaying:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: stage.here >= 2)
             stage.press("Right", "End", "a", "l")
+            mouse = "mousemove", "--window", display.window(clip.name)
+            display.xdotool(
+                *mouse, 60, 110, *mouse, 80, 110, "mousedown", 1, *mouse, 10, 110, "mouseup", 1, "mousemove", *AWAY
+            )
             yield from stage.until(lambda: stage.playback.paused)
 
         played = run(display, model, clip, script, last=29, speed=100, out=str(tmp_path / "out.mp4"))
@@ -153,7 +158,7 @@ class TestKeys:
             yield from stage.until(lambda: pacer.speed == 0.75)
             stage.press("bracketright", "bracketright")
             yield from stage.until(lambda: pacer.speed == 1.5)
-            assert stage.words == "speed 1.5"
+            assert stage.words == "playback speed 1.5"
             stage.press("BackSpace")
             yield from stage.until(lambda: pacer.speed == 1)
 
@@ -214,15 +219,23 @@ class TestKeys:
             yield from stage.until(lambda: not stage.words)
             yield from stage.settled()
             plain = display.picture()
-            for key in ("o", "question"):
+            steps = (
+                ("o", (True, "compact", False)), ("question", (True, "compact", True)), ("o", (True, "full", True)),
+                ("o", (False, "compact", True)), ("question", (False, "compact", False)),
+            )  # fmt: skip
+            seen = []
+            for key, state in steps:
                 stage.press(key)
-                yield from stage.until(lambda: stage.settings.overlay or stage.hud.help)
+                yield from stage.until(lambda state=state: now(stage) == state)  # type: ignore[misc]
                 yield from stage.settled()
-                assert (display.picture() != plain).any()
-                stage.press(key)
-                yield from stage.until(lambda: not (stage.settings.overlay or stage.hud.help))
-                yield from stage.settled()
-                assert (display.picture() == plain).all()
+                seen.append(display.picture())
+            assert (seen[0] != plain).any()
+            assert (seen[1] != plain).any()
+            assert all((picture == seen[1]).all() for picture in seen[2:4]), "beside the help there are no figures"
+            assert (seen[4] == plain).all()
+
+        def now(stage: Stage) -> tuple[bool, str, bool]:
+            return stage.settings.overlay, stage.settings.overlay_style, stage.hud.help
 
         run(display, model, clip, script)
 
@@ -241,6 +254,38 @@ class TestKeys:
             end = monotonic() + PATIENCE_S
             session.run(lambda: monotonic() > end)
             assert monotonic() < end
+
+
+class TestMouse:
+    """The bar at the bottom, dragged for real: its middle is the middle of the file, wherever its ends are."""
+
+    def test_dragging(self, display: Display, model: SegmentationModel, clip: Path) -> None:
+        middle = FRAMES // 2 - 1  # on the screen at half of the last frame's time
+
+        def script(stage: Stage) -> Script:
+            number, bar = display.window(clip.name), stage.hud.seek_bar
+            assert bar is not None
+            yield from stage.until(lambda: stage.here >= 1 and stage.source.count is not None)
+            assert bar.alpha == 0
+            for x in (70, 80):
+                display.xdotool("mousemove", "--window", number, x, 110)
+                yield from stage.until(lambda: stage.session.parts.view.stirred or bar.alpha > 0)
+            yield from stage.until(lambda: bar.pointed)
+            display.xdotool("mousedown", 1)
+            yield from stage.at(middle)
+            assert stage.playback.paused
+            display.xdotool("mousemove", "--window", number, 1000, 110)
+            yield from stage.at(FRAMES - 1)
+            display.xdotool("mousemove", "--window", number, 0, 110)
+            yield from stage.at(0)
+            display.xdotool("mousemove", "--window", number, 80, 60, "mouseup", 1)
+            yield from stage.until(lambda: not bar.held and stage.here >= middle + 2)
+            assert middle in stage.played.numbers
+            assert not stage.playback.paused
+            assert stage.session.controller.touched
+            display.xdotool("mousemove", *AWAY)  # the screen's own pointer is in pictures of it
+
+        run(display, model, clip, script)
 
 
 class TestScreenshots:
@@ -385,6 +430,7 @@ class TestGolden:
 
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(60)
+            stage.hud.seek_bar = None  # it is tried without a window, where words are compared
             display.xdotool("windowsize", display.window("people"), *size)
             yield from stage.until(lambda: stage.window.size == size and not stage.window.damaged)
             yield from stage.settled()

@@ -32,7 +32,7 @@ def diagnosis(result: Result) -> tuple[Mapping[str, Mapping[str, Any]], list[str
 
 
 def test_this_machine_can(texelflow: Command, selfie_model: Path) -> None:
-    named, _ = diagnosis(texelflow("doctor", "--json"))
+    named, _ = diagnosis(texelflow("doctor", "--developer", "--json"))
     for name in ("Python", "packages", "version", "storage bindings", "fence", "TensorFlow Lite", "libx264 encoder"):
         assert named[name]["state"] == "ok", named[name]
     assert named["selfie"]["found"] == f"{selfie_model.stat().st_size:,} bytes"
@@ -47,6 +47,8 @@ def test_the_table_fits_a_terminal(
     assert result.code == 0
     assert max(map(len, result.out.splitlines())) <= 100
     assert "Recordings can be segmented here" in result.out.splitlines()[-1]
+    assert "Models" in result.out
+    assert not {"Tests", "Xvfb", "glslangValidator"} & set(result.out.split()), "they are a developer's"
 
 
 @pytest.mark.parametrize(

@@ -226,8 +226,10 @@ class TestInputs:
             window.toggle_fullscreen()
             assert is_hidden()
             window.listening = True
+            assert is_hidden(), "it may be noticed without being of use"
+            window.points = True
             assert not is_hidden()
-            window.listening = False
+            window.points = False
             assert is_hidden()
 
 

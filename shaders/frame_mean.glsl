@@ -1,0 +1,94 @@
+// What of the frame lies under a pixel of the network's input goes in, its mean comes out: the definition is in
+// app/picture/preprocess.py. Here columns and rows are those of the stored planes, x before y.
+// Of luma (RGBA, grey): where the intervals begin that are averaged, (i * step + start) / den of pixel i, how long they
+// are, how many pixels they touch, and every which pixel counts; then the same of chroma.
+#define LUMA_STEP ivec2(2560, 1920)
+#define LUMA_START ivec2(0, 0)
+#define LUMA_DEN ivec2(1024, 1024)
+#define LUMA_LENGTH vec2(2.5, 1.875)
+#define LUMA_SPAN ivec2(3, 3)
+#define LUMA_EVERY ivec2(1, 1)
+#define CHROMA_STEP ivec2(2560, 1920)
+#define CHROMA_START ivec2(0, 0)
+#define CHROMA_DEN ivec2(2048, 2048)
+#define CHROMA_LENGTH vec2(1.25, 1.0)
+#define CHROMA_SPAN ivec2(3, 2)
+#define CHROMA_EVERY ivec2(1, 1)
+#include "frame.glsl"
+
+struct Area { ivec2 step, start, den; vec2 length; ivec2 span, every; };
+
+const Area LUMA_AREA = Area(LUMA_STEP, LUMA_START, LUMA_DEN, LUMA_LENGTH, LUMA_SPAN, LUMA_EVERY);
+const Area CHROMA_AREA = Area(CHROMA_STEP, CHROMA_START, CHROMA_DEN, CHROMA_LENGTH, CHROMA_SPAN, CHROMA_EVERY);
+
+// How much of the interval's pixels, from the n-th one on, lies in it, along both axes.
+vec2 covered(ivec2 n, Place p, Area area) {
+    return mix(clamp(p.part + area.length - vec2(n), 0.0, 1.0), 1.0 - p.part, equal(n, ivec2(0)));
+}
+
+// The pixel that counts at a place among those that do.
+ivec2 counted(ivec2 at, ivec2 size, ivec2 every) {
+    ivec2 first = min(every / 2, size - 1);
+    return clamp(at, ivec2(0), (size - 1 - first) / every) * every + first;
+}
+
+// The mean of all samples of a plane's pixels.
+vec4 mean_of(sampler2D plane, ivec2 size, ivec2 at, Area area) {
+    Place p = place(at, area.step, area.start, area.den);
+    vec4 mean = vec4(0.0);
+    for (int j = 0; j < area.span.y; j++) {
+        vec4 row = vec4(0.0);
+        for (int i = 0; i < area.span.x; i++) {
+            ivec2 pixel = counted(p.whole + ivec2(i, j), size, area.every);
+            row += covered(ivec2(i), p, area).x * texelFetch(plane, pixel, 0);
+        }
+        mean += covered(ivec2(j), p, area).y * row;
+    }
+    return mean / (area.length.x * area.length.y);
+}
+
+// The same for a plane with one sample per pixel; four are fetched at once where all count.
+float single_mean(sampler2D plane, ivec2 size, ivec2 at, Area area) {
+    if (area.every != ivec2(1)) return mean_of(plane, size, at, area).r;
+    Place p = place(at, area.step, area.start, area.den);
+    float mean = 0.0;
+    for (int j = 0; j < area.span.y; j += 2)
+        for (int i = 0; i < area.span.x; i += 2) {
+            ivec2 n = ivec2(i, j);
+            vec4 four = textureGather(plane, (vec2(p.whole + n) + 1.0) / vec2(size));  // from the corner they share
+            vec2 near = covered(n, p, area), far = covered(n + 1, p, area);
+            mean += near.y * (near.x * four.w + far.x * four.z) + far.y * (near.x * four.x + far.x * four.y);
+        }
+    return mean / (area.length.x * area.length.y);
+}
+
+#if LAYOUT >= 4
+// Both chromas of pairs.
+vec2 pairs_mean(ivec2 at, Area area) {
+    Place p = place(at, area.step, area.start, area.den);
+    vec2 mean = vec2(0.0);
+    for (int j = 0; j < area.span.y; j++)
+        for (int i = 0; i < area.span.x; i++) {
+            vec2 part = vec2(covered(ivec2(i), p, area).x, covered(ivec2(j), p, area).y);
+            mean += part.x * part.y * pair(counted(p.whole + ivec2(i, j), CHROMA, area.every));
+        }
+    return mean / (area.length.x * area.length.y);
+}
+#endif
+
+// Red, green and blue of the frame under a pixel of the network's upright input.
+vec3 frame_mean(ivec2 at) {
+    at = stored_order(at);
+#if LAYOUT == 0
+    return mean_of(frame_0, STORED, at, LUMA_AREA).rgb;
+#elif LAYOUT == 1
+    return to_rgb(vec3(single_mean(frame_0, STORED, at, LUMA_AREA)));
+#elif LAYOUT == 2
+    float cb = single_mean(frame_1, CHROMA, at, CHROMA_AREA), cr = single_mean(frame_2, CHROMA, at, CHROMA_AREA);
+    return to_rgb(vec3(single_mean(frame_0, STORED, at, LUMA_AREA), cb, cr));
+#elif LAYOUT == 3
+    return to_rgb(vec3(single_mean(frame_0, STORED, at, LUMA_AREA), mean_of(frame_1, CHROMA, at, CHROMA_AREA).rg));
+#else
+    return to_rgb(vec3(mean_of(frame_0, STORED, at, LUMA_AREA).LUMA, pairs_mean(at, CHROMA_AREA)));
+#endif
+}

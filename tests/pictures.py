@@ -106,7 +106,7 @@ def own_colours(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
         )
         return sums[..., :3] / (sums[..., 3:] + 1e-9), sums[..., 3:]
 
-    (front, most), (back, rest) = around((shares / 255) ** 2), around((1 - shares / 255) ** 2)
+    (front, most), (back, rest) = around((shares / 255) ** 4), around((1 - shares / 255) ** 4)
     apart = (front - back) * most * rest / (most * rest + 0.0004)
     counts = [-(-extent // step) for extent in (height, width)]
     steps = interpolate_rows(interpolate_rows(apart, side / step, counts[0]).swapaxes(0, 1), side / step, counts[1])

@@ -1,5 +1,6 @@
 """An image file goes in, RGBA bytes of the frame's size come out: the background that is put behind the person."""
 
+import difflib
 from importlib import resources
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from texelflow.gpu_delegate.errors import MediaError
 from ..media.image_file import image_kind, read_image_file
 from ..picture.convert import ToRgba
 from ..picture.preprocess import ImageSize
-from .colour_names import meant_colour
+from .colour_names import CSS_COLOURS
 from .effects import BUILT_IN_BACKGROUNDS, DEFAULT_BACKGROUND
 
 Image = npt.NDArray[np.uint8]
@@ -31,9 +32,15 @@ def is_image(path: Path) -> bool:
             raise MediaError(f"cannot read background {path}: not a regular file; use an image or a recording")
         return image_kind(path) == "picture"
     except FileNotFoundError as error:
-        raise MediaError(f"cannot read background {path}: {error.strerror}{meant_colour(str(path))}") from None
+        raise MediaError(f"cannot read background {path}: {error.strerror}{_meant(str(path))}") from None
     except OSError as error:
         raise MediaError(f"cannot read background {path}: {error.strerror}") from None
+
+
+def _meant(name: str) -> str:
+    """'; did you mean red?' for rde: a colour or a built-in picture; '' where none is near."""
+    near = difflib.get_close_matches(name.lower()[:80], (*BUILT_IN_BACKGROUNDS, *CSS_COLOURS), 1, 0.65)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def read_image(path: Path) -> Image:

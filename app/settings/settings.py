@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
@@ -44,6 +45,11 @@ _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
+
+
+_REPLACED: Mapping[str, str] = MappingProxyType(
+    {"softness": "use feather, the width of a soft edge in pixels; softness 1 is feather 0"}
+)
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ class Settings:
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
         "",
-        "Behind the person: image, video, colour (red, #rrggbb), or dusk, room, studio, lights.",
+        "Image, video, colour (red, #rrggbb) or built in: dusk, room, studio, lights.",
         "background",
         choices=(*BUILT_IN_BACKGROUNDS,),
     )
@@ -201,7 +207,7 @@ class Settings:
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
     gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=LEAST_GAMMA, high=MOST_GAMMA)
     grow: float = _mask(0.0, "Pixels of the frame by which the person grows; below 0 it shrinks.", low=-20, high=20)
-    feather: float = _mask(0.0, "Pixels of the frame over which the person's edge fades; 0: as it is.", low=0, high=50)
+    feather: float = _mask(0.0, "Pixels of the frame over which the edge fades; 0: as the mask has it.", low=0, high=50)
     delay_video: bool = _mask(False, "Look one frame ahead: in live the picture comes a frame later.", in_replay=True)
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60, label="frames per mask")
@@ -333,7 +339,9 @@ def meaning(spec: Spec) -> str:
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """'; did you mean effect?' for efect; nothing where nothing is near."""
+    """'; did you mean effect?' for efect; what to use instead of a setting that is gone; '' where nothing is near."""
+    if name.lstrip("-") in _REPLACED:
+        return f"; {_REPLACED[name.lstrip('-')]}"
     near = difflib.get_close_matches(name[:80], names, 1)
     return f"; did you mean {near[0]}?" if near else ""
 

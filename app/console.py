@@ -11,7 +11,7 @@ from typing import Any
 
 import rich.console
 from rich.box import HEAVY_HEAD, SIMPLE_HEAD
-from rich.console import RenderableType
+from rich.console import JustifyMethod, RenderableType
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -101,7 +101,8 @@ class Console:
         table = Table(header_style="bold", box=SIMPLE_HEAD if dense else HEAVY_HEAD, collapse_padding=dense)
         numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
         for column, right in zip(columns, numeric, strict=True):
-            table.add_column(column, justify="right" if right else "left", overflow="fold")
+            justify: JustifyMethod = "right" if right else "left"
+            table.add_column(column, justify=justify, overflow="fold", no_wrap=dense and right)
         for row in rows:
             table.add_row(*(Text(f"{cell:.2f}" if isinstance(cell, float) else printable(str(cell))) for cell in row))
         self._out.print(table)
@@ -117,9 +118,9 @@ class Console:
             yield report
 
     @contextlib.contextmanager
-    def download(self) -> Iterator[Report]:
-        """Shows how many bytes of a model have come, once the first one has."""
-        with self._progress("fetching the model", DownloadColumn(), TimeRemainingColumn(), transient=True) as report:
+    def download(self, what: str = "the model") -> Iterator[Report]:
+        """Shows how many bytes have come, once the first one has."""
+        with self._progress(f"fetching {what}", DownloadColumn(), TimeRemainingColumn(), transient=True) as report:
             yield report
 
     @contextlib.contextmanager

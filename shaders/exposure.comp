@@ -45,6 +45,6 @@ void main() {
     int level = 255, reached = samples_by_code[level];
     while (reached * SHARE <= samples) reached += samples_by_code[--level];
     float light = (float(level) - BLACK) / (WHITE - BLACK), ratio = light > 0.0 ? BRIGHT / light : MOST_GAIN;
-    float now = clamp(ratio * ratio * ratio, 1.0, MOST_GAIN), before = gain;
+    float now = clamp(ratio * ratio, 1.0, MOST_GAIN), before = gain;
     gain = abs(now - before) <= JUMP * before ? before + STEADY * (now - before) : now;
 }

@@ -5,7 +5,7 @@ uniform sampler2D cells;
 out vec4 fitted;
 
 const int REACH = 2;
-const float EPSILON = 0.0015, UNSURE = 0.001, STEEPNESS = 2.0;
+const float COLOR = 0.0007, BRIGHTNESS = 0.0018, UNSURE = 0.3, STEEPNESS = 2.0;
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(cells, 0) - 1;
@@ -22,8 +22,8 @@ void main() {
         }
     masks /= weights, colors /= weights;
     vec3 covariance = products / weights - colors * masks;
-    squares = squares / weights - colors * colors + EPSILON;
-    mixed = mixed / weights - colors * colors.gbr;
+    squares = squares / weights - colors * colors + COLOR + BRIGHTNESS;
+    mixed = mixed / weights - colors * colors.gbr + BRIGHTNESS;
     vec3 red = vec3(squares.r, mixed.r, mixed.b), green = vec3(mixed.r, squares.g, mixed.g);
     vec3 blue = vec3(mixed.b, mixed.g, squares.b);
     mat3 cofactors = mat3(cross(green, blue), cross(blue, red), cross(red, green));

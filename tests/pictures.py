@@ -16,7 +16,7 @@ from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.picture.picture import rgba_format, rgba_picture
-from texelflow.app.picture.preprocess import Fit, ImageSize
+from texelflow.app.picture.preprocess import Fit, ImageSize, Sampling
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferRange
 
@@ -148,6 +148,14 @@ def picture_of(look: Look, rgba: Image, mask: Floats) -> Doubles:
     shown = colours[look.effect] if look.effect in colours else lit * person + behind[look.effect] * (1 - person)
     alpha = 255 * person if look.effect == "cutout" else np.full_like(person, 255)
     return np.asarray(np.concatenate([shown, alpha], -1)[:, turn])
+
+
+def sampled(values: Floats, back: Sampling) -> Doubles:
+    """What a frame samples of a network's output (H, W, C): (h, w, C), and 0 where the network never saw it."""
+    (columns, x_weights), (rows, y_weights) = back.taps()
+    made = sum(values[row].astype(np.float64) * w[:, None, None] for row, w in zip(rows, y_weights, strict=True))
+    made = sum(np.asarray(made)[:, column] * w[:, None] for column, w in zip(columns, x_weights, strict=True))
+    return np.asarray(made * (back.y.inside()[:, None] & back.x.inside())[..., None])
 
 
 # A frame and its mask on the device

@@ -129,7 +129,7 @@ def voted(colors: Doubles, masks: Doubles) -> Doubles:
     masks_there = windows[..., 3]
     sure, alike = weights(windows[..., :4], colors)
     rare = (sure * windows[..., 4]).sum(0) / ((sure * (masks_there < 0.5)).sum(0) + 0.02)
-    trust = 1 - smooth(0.01, 0.05, rare)
+    trust = 1 - smooth(0.005, 0.02, rare)
     novel = 0.01 * trust * (sure * np.maximum(2 * masks_there - 1, 0)).sum(0)
     own = 0.3 + trust * (0.001 - 0.3)
     votes = ((alike * masks_there).sum(0) + novel + own * masks) / (alike.sum(0) + novel + own)
@@ -139,21 +139,27 @@ def voted(colors: Doubles, masks: Doubles) -> Doubles:
 
 def fitted(colors: Doubles, masks: Doubles) -> Doubles:
     """The coefficients (h, w, 4) of cells with these colours (h, w, 3) and masks (h, w)."""
+    first = guided(colors, voted(colors, masks))
+    around = neighbours(first, [(x, y) for y in (-1, 0, 1) for x in (-1, 0, 1)]).mean(0)
+    return guided(colors, np.clip((around[..., :3] * colors).sum(-1) + around[..., 3], 0, 1))
+
+
+def guided(colors: Doubles, masks: Doubles) -> Doubles:
+    """The coefficients of one fit."""
     rows, columns = masks.shape
-    windows = neighbours(np.dstack([colors, voted(colors, masks)]), DIAMOND)
+    windows = neighbours(np.dstack([colors, masks]), DIAMOND)
     return np.array([[regression(windows[:, y, x]) for x in range(columns)] for y in range(rows)])
 
 
 def regression(window: Doubles) -> Doubles:
     """(a', b') of cells (13, 4): red, green, blue, mask."""
     colors, masks = window[:, :3], window[:, 3]
-    weights = (2 * masks - 1) ** 2 + 0.001
+    weights = (2 * masks - 1) ** 2 + 0.3
     weights /= weights.sum()
     color, mask = weights @ colors, weights @ masks
     apart = colors - color
-    slope = np.linalg.solve(
-        (weights[:, None] * apart).T @ apart + 0.0015 * np.eye(3), (weights * (masks - mask)) @ apart
-    )
+    covariance = (weights[:, None] * apart).T @ apart + 0.0007 * np.eye(3) + 0.0018
+    slope = np.linalg.solve(covariance, (weights * (masks - mask)) @ apart)
     return np.append(2 * slope, 2 * (mask - slope @ color) - 0.5)
 
 

@@ -35,7 +35,8 @@ GL = pytest.param("gl", marks=pytest.mark.gl)
 def expected(frame: Frame, model: str = "selfie", fit: Fit = "stretch", options: SpecOptions | None = None) -> Mask:
     """What the frame job on the CPU makes of an RGBA frame."""
     loaded = load_segmentation(model, options)
-    return CpuFrameJob(loaded, rgba_format((frame.shape[1], frame.shape[0])), fit).run(rgba_picture(frame))
+    job = CpuFrameJob(loaded, rgba_format((frame.shape[1], frame.shape[0])), fit, preprocessing="auto")
+    return job.run(rgba_picture(frame))
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
@@ -130,7 +131,7 @@ class TestMasks:
         assert segment(frame_rgba).tobytes() == before
 
     @pytest.mark.gl
-    def test_another_size_costs_two_shaders(self, frame_rgba: Frame, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_another_size_costs_three_shaders(self, frame_rgba: Frame, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled: list[str] = []
         real = context_module.compile_program
 
@@ -144,7 +145,7 @@ class TestMasks:
             compiled.clear()
             segment(frame_rgba)
             segment(frame_rgba)
-            assert sorted(compiled) == ["image_to_tensor", "mask_to_frame"]
+            assert sorted(compiled) == ["exposure", "image_to_tensor", "mask_to_frame"]
 
     @pytest.mark.parametrize("backend", [GL, "cpu"])
     @pytest.mark.parametrize(

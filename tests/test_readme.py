@@ -98,7 +98,8 @@ def test_make_target(line: str) -> None:
 @pytest.mark.gl
 def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     code, _ = blocks("python")
-    tensor = cv2.resize(frame_rgba[..., :3], (256, 256)).astype(np.float32)[None] / np.float32(255)
+    small = cv2.resize(frame_rgba[..., :3].astype(np.float32), (256, 256), interpolation=cv2.INTER_AREA)
+    tensor = small[None] / np.float32(255)
     names: dict[str, Any] = {"image": frame_rgba, "tensor": tensor}
     exec(compile(code, "README.md", "exec"), names)
     assert names["mask"].shape == (480, 640)

@@ -21,7 +21,7 @@ from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.stats import summarize
 from ..media.frames import clip_frames, parse_frame_size, read_frames
 from ..models.catalogue import model_path
-from ..models.loading import FrameModel, load_frame_model
+from ..models.loading import FrameModel, PictureModel, load_frame_model
 from ..picture.convert import Rgba
 from ..picture.picture import rgba_format, rgba_picture
 from ..picture.preprocess import ImageSize
@@ -54,6 +54,8 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
     size = (frames[0].shape[1], frames[0].shape[0])
     with console.download() as progress:
         model = load_frame_model(options.model, progress=progress)
+    if options.masks is not None and isinstance(model, PictureModel):
+        raise UsageError(f"--masks: {model.name} puts out a picture and has no mask; leave it out")
     with _job(options, model, size, console) as make:
         start = perf_counter()
         job = make()

@@ -6,7 +6,7 @@ are tuned on "tuned" alone, and judged on "judged". tests/data/scenes/README.md 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,11 @@ class SceneRow:
     def name(self) -> str:
         return f"{self.scene}, {self.condition.name}"
 
+    def shortened(self, frames: int | None) -> "SceneRow":
+        """The same with so many frames at most."""
+        condition = self.condition
+        return replace(self, condition=replace(condition, frames=min(condition.frames, frames or condition.frames)))
+
 
 @dataclass(frozen=True)
 class SceneTable:
@@ -114,7 +119,7 @@ class SceneTable:
 
 def scenes_folder() -> Path:
     """The folder in the repository. Raises UsageError where the program is installed without it."""
-    folder = Path(__file__).parents[2] / "tests" / "data" / "scenes"
+    folder = Path(__file__).resolve().parents[2] / "tests" / "data" / "scenes"
     if not folder.is_dir():
         raise UsageError(
             "--scenes: the scenes are in the repository, not in the installed package; run it in a checkout"

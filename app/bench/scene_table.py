@@ -19,7 +19,6 @@ _WORSE_BY = ("f_score", "matte_error", "flicker", "island_pixels", "hole_pixels"
 _COLUMNS = (
     ("F, %", "f_score", 100.0),
     ("matte", "matte_error", 1e3),
-    ("edge", "edge_error", 1e3),
     ("flicker", "flicker", 1e3),
     ("islands", "islands", 1.0),
     ("px", "island_pixels", 1.0),

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from .scene_table import Judged, row_figures, scene_summary, show_scenes
 __all__ = ["ScenesBench", "bench_scenes", "choose_scenes"]
 
 FRAME_MS = 1000 / 30
+_LEAST_FRAMES = 2 + MOST_DELAY  # the last ones are not judged with a delay
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     )
     settle(Files(reads, (Write("--sheet", options.sheet, "picture"),) if options.sheet else ()), options.force)
     table = read_scenes(folder)
-    rows = _available(choose_rows(table.rows, options.part, options.conditions, options.only), console)
+    chosen = choose_rows(table.rows, options.part, options.conditions, options.only)
+    rows = _available([row.shortened(options.frames) for row in chosen], console)
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
     sheet = SceneSheet(options.sheet, len(rows)) if options.sheet else None
@@ -89,8 +90,8 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     title = f"{model.name}, {'tuned and judged' if options.part == 'all' else options.part} scenes"
     show_scenes(judged, title, console)
     console.say(
-        f"F-score of outlines at {THRESHOLD}, {TOLERANCE} pixels tolerated; errors and flicker in thousandths, edge "
-        f"and colour (levels of 255) within {BAND} pixels of the true outline, far beyond {FAR}; islands and holes of "
+        f"F-score of outlines at {THRESHOLD}, {TOLERANCE} pixels tolerated; errors and flicker in thousandths, colour "
+        f"in levels of 255 within {BAND} pixels of the true outline, far beyond {FAR}; islands and holes of "
         f"{LEAST_PIXELS} pixels or more, by frame; {FAR} and {LEAST_PIXELS} at 640x480"
     )
     return {
@@ -105,11 +106,11 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
 
 
 def _check(options: ScenesBench) -> None:
-    for step in options.steps:
+    for step in options.steps or ("",):
         if step not in STEPS:
             raise UsageError(f"--steps {step}: one of {', '.join(STEPS)} is needed")
-    if options.frames is not None and options.frames < 2:
-        raise UsageError(f"--frames {options.frames}: 2 or more are needed")
+    if options.frames is not None and options.frames < _LEAST_FRAMES:
+        raise UsageError(f"--frames {options.frames}: {_LEAST_FRAMES} or more are needed")
 
 
 def _available(rows: Sequence[SceneRow], console: Console) -> Sequence[SceneRow]:
@@ -117,7 +118,7 @@ def _available(rows: Sequence[SceneRow], console: Console) -> Sequence[SceneRow]
     if all(placed.person.stored for row in rows for placed in row.people):
         return rows
     try:
-        with console.download() as progress:
+        with console.download("photographs") as progress:
             fetch_photos(progress)
         return rows
     except CatalogueError as error:
@@ -141,21 +142,20 @@ def _judge_all(
 ) -> Iterator[Judged]:
     """All rows, one size of frames after the other."""
     portrait_of = lru_cache(maxsize=8)(partial(read_portrait, folder=table.folder))
-    most = options.frames or max(row.condition.frames for row in rows)
-    counts = [min(row.condition.frames, most) for row in rows]
-    with console.frames("judging") as report:
-        done = 0
-        for size in sorted({row.size for row in rows}):
-            with _ways(options, size, model, compute, console) as (segmenter, ways):
-                for row in (row for row in rows if row.size == size):
-                    frames = islice(scene_frames(row, table.folder, portrait_of), most)
-                    shown = sheet if sheet and sheet.shows(rows.index(row)) else None
-                    yield _judge(row, frames, segmenter, ways, shown, _counting(report, done, sum(counts)))
-                    done += min(row.condition.frames, most)
+    for size in sorted({row.size for row in rows}):
+        chosen = [(number, row) for number, row in enumerate(rows) if row.size == size]
+        total, done = sum(row.condition.frames for _, row in chosen), 0
+        ways = _ways(options, size, model, compute, console)
+        with ways as (segmenter, masks), console.frames(f"judging {size[0]}x{size[1]}") as report:
+            for number, row in chosen:
+                frames = scene_frames(row, table.folder, portrait_of)
+                shown = sheet if sheet and sheet.shows(number) else None
+                yield _judge(row, frames, segmenter, masks, shown, partial(_report, report, done, total))
+                done += row.condition.frames
 
 
-def _counting(report: Report, before: int, total: int) -> Callable[[int], None]:
-    return lambda done: report(before + done, total)
+def _report(report: Report, before: int, total: int, done: int) -> None:
+    report(before + done, total)
 
 
 @contextlib.contextmanager

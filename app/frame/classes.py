@@ -6,7 +6,6 @@ highest score; activations do not change which that is. Its colour is mix(frame,
 frame's where the network never saw it. Colours are those of PASCAL VOC's development kit, all different.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from texelflow.gpu_delegate import opengl
@@ -14,6 +13,7 @@ from texelflow.gpu_delegate.context import Context
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .drawing import FRAME_SAMPLERS, Drawing
+from .effects import LegendSide
 from .legend import legend_picture, legend_place
 from .network_output import ClassScores
 from .render import Look
@@ -33,7 +33,7 @@ class ClassesCompositor:
         """Raises DeviceError if the shader does not compile."""
         self._context, self._frame, self._scores, self._fit = context, frame, scores, fit
         self._frame_size = frame.format.upright_size
-        self._drawings: dict[bool, Drawing] = {}  # with a legend and without
+        self._drawings: dict[LegendSide, Drawing] = {}
         self._tensor = BufferTexture(context, stride=4)
         self._legend: Any = None
 
@@ -43,7 +43,7 @@ class ClassesCompositor:
         self._frame.bind(age=age)
         self._tensor.bind(_SCORES_UNIT, self._scores.span())
         drawing = self._drawing(look.legend)
-        if look.legend and self._legend:
+        if self._legend:
             gl.bind_texture(_LEGEND_UNIT, opengl.TEXTURE_2D, self._legend.glo)
         if self._context.can_compute:
             gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
@@ -52,9 +52,9 @@ class ClassesCompositor:
         drawing.set_ints("height", size[1])
         drawing.draw(target.framebuffer, size)
 
-    def _drawing(self, with_legend: bool) -> Drawing:
+    def _drawing(self, legend: LegendSide) -> Drawing:
         """Compiled, and its legend drawn, when it is first asked for."""
-        if with_legend not in self._drawings:
+        if legend not in self._drawings:
             scores = self._scores
             back = sampling(self._frame_size, scores.size, self._fit).inverse()
             defines = {
@@ -62,25 +62,26 @@ class ClassesCompositor:
                 **dict(zip(("SCORES_W", "SCORES_H"), scores.size, strict=True)),
                 **axis_defines(back),
                 **self._frame.defines(),
-                **(self._make_legend(scores.labels) if with_legend else {}),
+                **(self._legend_defines(legend) if legend != "none" else {}),
                 "CLASSES": scores.classes,
                 "SHARE": _SHARE,
                 "UNSEEN": int(not all_inside(back)),
             }
-            label = f"classes{' with a legend' if with_legend else ''}"
-            self._drawings[with_legend] = Drawing(self._context, "classes.frag", defines, _SAMPLERS, label)
-        return self._drawings[with_legend]
+            label = f"classes, legend {legend}"
+            self._drawings[legend] = Drawing(self._context, "classes.frag", defines, _SAMPLERS, label)
+        return self._drawings[legend]
 
-    def _make_legend(self, labels: Sequence[str]) -> dict[str, int]:
-        """Upload it; the parameters of classes.frag about it."""
-        picture = legend_picture(labels, self._scores.classes, self._frame_size)
+    def _legend_defines(self, side: LegendSide) -> dict[str, int]:
+        """Upload the legend, once; the parameters of classes.frag about it."""
+        picture = legend_picture(self._scores.labels, self._scores.classes, self._frame_size)
         if picture is None:
             return {}
         height, width = picture.shape[:2]
-        self._legend = self._context.mgl.texture((width, height), 4, picture.tobytes(), alignment=1)
-        self._context.label(opengl.TEXTURE, self._legend.glo, "legend")
-        self._context.check_errors("making the legend of classes")
-        x, y = legend_place((width, height), self._frame_size)
+        if self._legend is None:
+            self._legend = self._context.mgl.texture((width, height), 4, picture.tobytes(), alignment=1)
+            self._context.label(opengl.TEXTURE, self._legend.glo, "legend")
+            self._context.check_errors("making the legend of classes")
+        x, y = legend_place((width, height), self._frame_size, side)
         return {"LEGEND_X": x, "LEGEND_Y": y, "LEGEND_W": width, "LEGEND_H": height}
 
     def release(self) -> None:

@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 Effect = Literal["tint", "replace", "color", "blur", "cutout", "mask", "none", "checker", "classes", "picture"]
+LegendSide = Literal["none", "left", "right"]  # of the picture
 EFFECTS: tuple[Effect, ...] = get_args(Effect)  # their places are the shaders' numbers
-MASK_EFFECTS = EFFECTS[: EFFECTS.index("classes")]  # of composite.frag
+MASK_EFFECTS = tuple(effect for effect in EFFECTS if effect not in ("classes", "picture"))  # of composite.frag
 COLOUR = re.compile(r"#([0-9a-fA-F]{6})")  # what a background may be instead of a file
 BUILT_IN_BACKGROUNDS: Mapping[str, str] = MappingProxyType(  # by name, files among the assets
     {

@@ -13,15 +13,18 @@ which tests/app/frame/test_refine.py has in NumPy:
     rare    of means that are certainly background, k < 0.2: r = 0.05 / (0.05 + sum(w (1 - k))) over the others of 7 x 7
             means in steps of 4 cells, w = (2 k - 1)^4 exp(-|g - g'|^2 / (2 * 0.04^2)): 1 where none has its colour
     vote    bilateral: of the same 7 x 7 means, w = (2 k - 1)^4, u = w exp(-|g - c|^2 / (2 * 0.04^2)), with the trust
-            t = 1 - smoothstep(0.01, 0.05, sum(w r) / (sum(w where k < 0.5) + 0.02)), n = 0.01 t sum(w max(2 k - 1, 0))
+            t = 1 - smoothstep(0.005, 0.02, sum(w r) / (sum(w where k < 0.5) + 0.02)), n = 0.01 t sum(w max(2 k - 1, 0))
             and o = 0.3 + t (0.001 - 0.3): v = (sum(u k) + n + o p) / (sum(u) + n + o), and with the k that
             the cell is in d = 1 - smoothstep(0.7, 0.95, |2 k - 1|): p += d (2 v - 1)^2 (v - p). A cell near an
             edge takes the mask of similar colours, or keeps its own where those disagree. Where the background repeats
             itself, little evidence is enough, and a cell whose colour is similar to none becomes person, by n, where a
             person is near: collars, hats, objects in the hand. Elsewhere the background has rare colours too
-    guided  fit over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.001:
-            a = (cov(c, c) + 0.0015 I)^-1 cov(c, p), b = mean(p) - a . mean(c)
+    guided  fit over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.3:
+            a = (cov(c, c) + 0.0007 I + 0.0018 J)^-1 cov(c, p), b = mean(p) - a . mean(c), all of J being 1: brightness
+            differs by folds and shadows too, and has to differ more
     steep   by 2 around 0.5, for linear fits come out flat: a' = 2 a, b' = 2 b - 0.5
+    again   with p = a' . c + b', clamped to 0..1, for a' and b' the means of the 3 x 3 cells around: what one fit could
+            not decide the next one does, with neighbours that it has decided
 
 Beyond its edges the grid repeats: the mask its last pixels to fill the last cells, then all the outermost cells.
 
@@ -48,7 +51,7 @@ from .temporal import CELL
 from .upload import FrameTextures
 
 _UNIT, _BEFORE_UNIT = 3, 4  # what is read in turn, beside the frame's planes
-_KNOWN_UNIT = _BEFORE_UNIT
+_KNOWN_UNIT = _FITS_UNIT = _BEFORE_UNIT
 
 
 class GuidedFilter:
@@ -68,12 +71,14 @@ class GuidedFilter:
             {**FRAME_SAMPLERS, "steady": _UNIT, "before": _BEFORE_UNIT},
             "refine shrink",
         )
-        samplers = {"cells": _UNIT, "means": _UNIT, "known": _KNOWN_UNIT}
-        self._mean, self._rare, self._bilateral, self._guided = (
+        samplers = {"cells": _UNIT, "means": _UNIT, "known": _KNOWN_UNIT, "fits": _FITS_UNIT}
+        self._mean, self._rare, self._bilateral, self._guided, self._apply = (
             Drawing(context, f"refine_{step}.frag", {}, samplers, f"refine {step}")
-            for step in ("mean", "rare", "bilateral", "guided")
+            for step in ("mean", "rare", "bilateral", "guided", "apply")
         )
-        self._cells, self._before, self._voted = (OffscreenTarget(context, size, "floats") for _ in range(3))
+        self._cells, self._before, self._voted, self._applied = (
+            OffscreenTarget(context, size, "floats") for _ in range(4)
+        )
         half = -(-size[0] // 2), -(-size[1] // 2)
         self._means, self._known = (OffscreenTarget(context, half, "floats") for _ in range(2))
 
@@ -93,6 +98,9 @@ class GuidedFilter:
         self._bind(_KNOWN_UNIT, self._known)
         self._step(self._bilateral, self._cells, self._voted)
         self._step(self._guided, self._voted, self._before)
+        self._bind(_FITS_UNIT, self._before)
+        self._step(self._apply, self._voted, self._applied)
+        self._step(self._guided, self._applied, self._before)
         return self._before
 
     def _step(self, drawing: Drawing, source: OffscreenTarget, target: OffscreenTarget) -> None:
@@ -105,9 +113,9 @@ class GuidedFilter:
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""
-        for drawing in (self._shrink, self._mean, self._rare, self._bilateral, self._guided):
+        for drawing in (self._shrink, self._mean, self._rare, self._bilateral, self._guided, self._apply):
             drawing.release()
-        for target in (self._cells, self._before, self._voted, self._means, self._known):
+        for target in (self._cells, self._before, self._voted, self._applied, self._means, self._known):
             target.release()
 
 

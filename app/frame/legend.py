@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..picture.convert import Rgba
 from ..picture.preprocess import ImageSize
+from .effects import LegendSide
 
 _USUAL_HEIGHT = 720  # of pictures; in larger ones text grows with them, since people see them as large as these
 _ROW, _PADDING, _SWATCH, _TEXT = 15, 5, 10, 0.38  # pixels at the usual height; the text's scale
@@ -55,10 +56,10 @@ def legend_picture(labels: Sequence[str], classes: int, frame_size: ImageSize) -
     return _premultiplied(picture)
 
 
-def legend_place(size: ImageSize, frame_size: ImageSize) -> ImageSize:
-    """Where its upper left corner is: at the right, as far from the edges as its rows are from its own."""
+def legend_place(size: ImageSize, frame_size: ImageSize, side: LegendSide = "right") -> ImageSize:
+    """Where its upper left corner is: on that side, as far from the edges as its rows are from its own."""
     gap = round(_PADDING * max(1.0, frame_size[1] / _USUAL_HEIGHT))
-    return frame_size[0] - size[0] - gap, gap
+    return (gap if side == "left" else frame_size[0] - size[0] - gap), gap
 
 
 def _named(number: int, labels: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop
 from .blur import Blur, gaussian
 from .drawing import FRAME_SAMPLERS, Drawing
-from .effects import EFFECTS, Effect
+from .effects import EFFECTS, Effect, LegendSide
 from .foreground import Foreground
 from .mask_edge import MaskEdge
 from .refine import Refiner
@@ -47,8 +47,8 @@ class Look:
 
     The mask m is clamp(m - threshold + 0.5) ** gamma wherever it is used, grown and feathered by pixels of the frame
     (mask_edge.py). mirror mirrors the frame, not the background. side_by_side is for windows: the frame as it is, and
-    beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend whether
-    the names of classes stand beside them.
+    beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend the side
+    on which the names of classes stand.
     """
 
     effect: Effect = "tint"
@@ -62,7 +62,7 @@ class Look:
     mirror: bool = False
     side_by_side: bool = False
     strength: float = 1.0
-    legend: bool = True
+    legend: LegendSide = "right"
 
     @property
     def curves_mask(self) -> bool:

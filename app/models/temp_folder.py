@@ -1,6 +1,7 @@
 """A folder goes in; a new temporary folder in it comes out, removed at the end or before the next one."""
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +23,16 @@ def temp_folder(parent: Path) -> Iterator[Path]:
             stack.callback(shutil.rmtree, work, ignore_errors=True)
             stack.enter_context(locked(work))
         yield work
+
+
+def store_whole(place: Path, content: bytes, work: Path) -> None:
+    """Write a file by way of the temporary folder: its name never refers to a part of it, even after a crash."""
+    whole = work / place.name
+    with whole.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(whole, place)
 
 
 def clean(parent: Path) -> None:

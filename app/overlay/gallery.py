@@ -108,7 +108,7 @@ def _grid(imgui: Any, tiles: Sequence[Choice]) -> Choice | None:
     for place, tile in enumerate(tiles):
         if place % columns:
             imgui.same_line()
-        if imgui.invisible_button(tile.key, size):
+        if imgui.invisible_button(str(place), size):  # not by a name: some characters mean something there
             clicked = tile
         _draw(imgui, tile, em)
         imgui.set_item_tooltip(tile.hint)
@@ -120,10 +120,11 @@ def _draw(imgui: Any, tile: Choice, em: float) -> None:
     """What the button that came last looks like."""
     low, high, draw = imgui.get_item_rect_min(), imgui.get_item_rect_max(), imgui.get_window_draw_list()
     vector, rounding = imgui.ImVec2, _ROUND * em
-    draw.add_rect_filled(low, high, tile.fill, rounding)
     if tile.texture:
         reference = getattr(imgui, "ImTextureRef", int)(tile.texture)  # older bindings take the number itself
         draw.add_image_rounded(reference, low, high, vector(0, 0), vector(1, 1), BRIGHT, rounding)
+    else:
+        draw.add_rect_filled(low, high, tile.fill, rounding)
     if tile.label:
         top, text = high.y - 1.3 * em, imgui.calc_text_size(tile.label)
         draw.add_rect_filled(vector(low.x, top), high, _STRIP, rounding)

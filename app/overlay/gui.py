@@ -17,7 +17,7 @@ from ..glfw_library import library_named
 from ..picture.preprocess import ImageSize
 from ..signals import postponed
 from .inputs import Button, Held, Input, Left, Moved, Typed, Wheel
-from .placement import Area, largest_beside
+from .placement import ScreenArea, largest_beside
 
 FONT_PX = 13.0  # at scale 1
 SMALLEST_FONT_PX = 9.0
@@ -175,22 +175,22 @@ def load_imgui() -> Any:
     return imgui
 
 
-def free_area(taken_by: str = "", footer_em: float = 0.0, row_em: float = 0.0) -> Area:
+def free_area(taken_by: str = "", footer_em: float = 0.0, row_em: float = 0.0) -> ScreenArea:
     """What a window of Dear ImGui, drawn before in this picture, leaves of the picture: the largest part beside it.
 
     Without a footer and margins; or of the lowest row alone, if one is asked for.
     """
     imgui = load_imgui()
     em, size = imgui.get_font_size(), imgui.get_io().display_size
-    whole, margin = Area(0, 0, size.x, size.y), 0.0 if row_em else _MARGIN * em
+    whole, margin = ScreenArea(0, 0, size.x, size.y), 0.0 if row_em else _MARGIN * em
     if row_em:
-        whole = Area(0, max(0.0, size.y - row_em * em), size.x, size.y)
+        whole = ScreenArea(0, max(0.0, size.y - row_em * em), size.x, size.y)
     taken = None
     if taken_by:
         imgui.begin(taken_by)  # once more: it is the same window
         place, extent = imgui.get_window_pos(), imgui.get_window_size()
         imgui.end()
-        taken = Area(place.x, place.y, place.x + extent.x, place.y + extent.y)
+        taken = ScreenArea(place.x, place.y, place.x + extent.x, place.y + extent.y)
     return largest_beside(whole, taken).within(margin, footer_em * em)
 
 

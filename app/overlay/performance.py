@@ -9,7 +9,7 @@ from ..frame.pipeline import DECODE
 from ..frame.stats import TimeSummary
 from ..settings.settings import Corner
 from .draw import BRIGHT, CPU, DIM, GPU, LATE, LATE_SHARE, PADDING, PLAIN, Painter
-from .placement import Area, in_corner
+from .placement import ScreenArea, in_corner
 from .words import plain, wrapped
 
 _GRAPH, _SMALL_GRAPH, _GAP = 3.4, 2.2, 0.45  # em
@@ -62,7 +62,7 @@ class FigureLook:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FigureLayout:
     """What the panel says: a line above the graph, blocks below it, whose lines are counted from there."""
 
     header: str
@@ -82,7 +82,7 @@ class Layout:
         return 1 + (self.graph + 2 * _GAP if self.graph else 0) + below
 
 
-def performance(figures: Figures, facts: Facts, look: FigureLook, free: Area) -> None:
+def performance(figures: Figures, facts: Facts, look: FigureLook, free: ScreenArea) -> None:
     """The panel, in a corner of what is free of the picture; less of it where there is little room, or none at all."""
     painter = Painter(scale=look.scale)
     summary, em, letter = figures.summary, painter.em, painter.letter
@@ -110,14 +110,14 @@ def performance(figures: Figures, facts: Facts, look: FigureLook, free: Area) ->
 
 
 @lru_cache(maxsize=8)
-def _layouts(summary: FigureSummary, facts: Facts, full: bool, letters: int) -> tuple[Layout, ...]:
+def _layouts(summary: FigureSummary, facts: Facts, full: bool, letters: int) -> tuple[FigureLayout, ...]:
     """The panel with all there is to say or less, the most first; `letters` is the width of what is free, in them."""
     header, *more = wrapped(_rates(summary), min(_LINE_LETTERS, letters))
     stages = wrapped(_where_time_goes(summary.stages), min(_LINE_LETTERS, letters))
     model = f"{plain(facts.model)}, {facts.backend}"[: min(_LINE_LETTERS, letters)]
     lines = _stacked([Paragraph(BRIGHT, more), Paragraph(PLAIN, stages), Paragraph(DIM, [model])])
-    brief = Layout(header, lines, _SMALL_GRAPH), Layout(header, graph=_SMALL_GRAPH), Layout(header)
-    shortest = Layout(f"{summary.frames_per_s:.1f} fps")
+    brief = FigureLayout(header, lines, _SMALL_GRAPH), FigureLayout(header, graph=_SMALL_GRAPH), FigureLayout(header)
+    shortest = FigureLayout(f"{summary.frames_per_s:.1f} fps")
     return (*([_all_figures(summary, facts, letters)] if full else []), *brief, shortest)
 
 
@@ -143,7 +143,7 @@ def _longer_ms(stage: StageFigures) -> float:
     return max(stage.cpu.median_ms, stage.gpu.median_ms if stage.gpu else 0.0)
 
 
-def _all_figures(summary: FigureSummary, facts: Facts, letters: int) -> Layout:
+def _all_figures(summary: FigureSummary, facts: Facts, letters: int) -> FigureLayout:
     header = f"{summary.frames_per_s:.1f} fps  {summary.frame_ms:.1f} ms"
     if not summary.camera:
         header += f"   dropped {summary.dropped}  repeated {summary.repeated}"
@@ -153,7 +153,7 @@ def _all_figures(summary: FigureSummary, facts: Facts, letters: int) -> Layout:
     still = Paragraph(DIM, wrapped(_still(summary, facts), wide))
     table_lines = len(summary.stages) + 1 + (any(stage.gpu for stage in summary.stages))
     below = _stacked([*_camera(summary, wide), moment, still], table_lines)
-    return Layout(header, (*table, *below), _GRAPH, is_brief=False)
+    return FigureLayout(header, (*table, *below), _GRAPH, is_brief=False)
 
 
 def _camera(summary: FigureSummary, wide: int) -> list[Paragraph]:

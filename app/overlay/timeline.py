@@ -6,7 +6,7 @@ from typing import Any
 
 from .draw import BACK, BRIGHT, CPU, DIM, PADDING, PLAIN, RULE, Painter
 from .gui import load_imgui
-from .placement import Area
+from .placement import ScreenArea
 
 TIMELINE_EM = 2.8  # how high it is, from the bottom of the picture, with the margin there
 _MARGIN, _LEAST = 0.6, 12.0  # em: around it, and the width without which it is left out
@@ -14,7 +14,7 @@ _TRACK, _TRACK_TOP, _TEXT_TOP, _KNOB = 0.3, 0.45, 0.95, 0.75  # em
 
 
 @dataclass(frozen=True)
-class Timeline:
+class BarState:
     """What the bar shows; places are shares of the whole recording, from 0 to 1.
 
     place: where it is; None where the end of the recording is unknown: then there is no bar, only text. tip: what is
@@ -40,7 +40,7 @@ class Pointing:
     ends: bool = False
 
 
-def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
+def timeline(shown: BarState, free: ScreenArea, alpha: float = 1.0) -> Pointing:
     """Draw the bar into the lowest lines of what is free of the picture; nothing if that is too narrow.
 
     It is behind other windows of Dear ImGui, which get the mouse where they are.
@@ -48,7 +48,7 @@ def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
     imgui = load_imgui()
     em = imgui.get_font_size()
     margin = _MARGIN * em
-    area = Area(free.left + margin, free.bottom - TIMELINE_EM * em, free.right - margin, free.bottom - margin)
+    area = ScreenArea(free.left + margin, free.bottom - TIMELINE_EM * em, free.right - margin, free.bottom - margin)
     if area.width < _LEAST * em or area.top < free.top:
         return Pointing()
     with _Strip(imgui, area):
@@ -70,7 +70,7 @@ def timeline(shown: Timeline, free: Area, alpha: float = 1.0) -> Pointing:
 class _Strip:
     """A window of Dear ImGui without anything of its own; leave its with-block to end it."""
 
-    def __init__(self, imgui: Any, area: Area) -> None:
+    def __init__(self, imgui: Any, area: ScreenArea) -> None:
         self._imgui, self._area = imgui, area
 
     def __enter__(self) -> None:
@@ -87,7 +87,7 @@ class _Strip:
         self._imgui.pop_style_var(2)
 
 
-def _draw(painter: Painter, shown: Timeline, area: Area) -> None:
+def _draw(painter: Painter, shown: BarState, area: ScreenArea) -> None:
     em, letter = painter.em, painter.letter
     painter.fill(area.left, area.top, area.right, area.bottom, BACK, 0.45 * em)
     left, right = area.left + PADDING * em, area.right - PADDING * em
@@ -101,7 +101,7 @@ def _draw(painter: Painter, shown: Timeline, area: Area) -> None:
     painter.text(right - len(text) * letter, top, PLAIN, text)
 
 
-def _draw_tip(text: str, area: Area, x: float) -> None:
+def _draw_tip(text: str, area: ScreenArea, x: float) -> None:
     """A few words above the bar, where the mouse is."""
     painter = Painter(in_front=True)
     wide = len(text) * painter.letter + 2 * PADDING * painter.em
@@ -109,7 +109,7 @@ def _draw_tip(text: str, area: Area, x: float) -> None:
     painter.text(*painter.box(left, area.top / painter.em - 2.2, wide / painter.em - 2 * PADDING, 1, 0.4), BRIGHT, text)
 
 
-def _draw_track(painter: Painter, shown: Timeline, left: float, top: float, wide: float) -> None:
+def _draw_track(painter: Painter, shown: BarState, left: float, top: float, wide: float) -> None:
     em, place = painter.em, shown.place or 0.0
     bottom = top + _TRACK * em
 

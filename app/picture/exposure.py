@@ -38,7 +38,7 @@ class Exposure:
         black, white = level_range(self._format)
         light = (np.float32(self._level(picture)) - np.float32(black)) / np.float32(white - black)
         ratio = np.float32(BRIGHT) / light if light > 0 else np.float32(MOST_GAIN)
-        now = min(max(ratio * ratio * ratio, np.float32(1)), np.float32(MOST_GAIN))
+        now = min(max(ratio * ratio, np.float32(1)), np.float32(MOST_GAIN))
         before = self._before
         follows = abs(now - before) <= np.float32(JUMP) * before
         self._before = before + np.float32(STEADY) * (now - before) if follows else now

@@ -45,7 +45,7 @@ the network sees (so bars do not count). A sample's code is luma's, its upper 8 
 (77 red + 150 green + 29 blue + 128) >> 8. The level is the largest code that more than a twentieth of the samples
 reach. Its light l is level / 255, or in the limited range (level - 16) / 219. Then
 
-    gain = 1 where l >= 0.5, 3 where l <= 0, else (0.5 / l)^3, at most 3
+    gain = 1 where l >= 0.5, 3 where l <= 0, else (0.5 / l)^2, at most 3
 
 so that a picture that is bright somewhere stays as it is. Of pictures that follow each other the gain goes on by a
 tenth of the way to the new one; the first one's is taken at once, and one that differs from the last by more than a

@@ -6,8 +6,8 @@ only when the last one is there. Where the mouse rests, or lets go, the frame is
 
 from time import perf_counter, perf_counter_ns
 
-from ..overlay.placement import Area
-from ..overlay.timeline import Pointing, Timeline, timeline
+from ..overlay.placement import ScreenArea
+from ..overlay.timeline import BarState, Pointing, timeline
 from ..window.fading import Fading
 from .playback import Playback
 
@@ -63,7 +63,7 @@ class SeekBar:
             return seen_s + _STEP_S
         return None if self._playback.paused or self._over else self._fading.changes_s(seen_s)
 
-    def draw(self, free: Area) -> None:
+    def draw(self, free: ScreenArea) -> None:
         """Within Gui.draw, into what is free of the picture."""
         self._stirred = False
         if self._playback.paused:
@@ -96,7 +96,7 @@ class SeekBar:
         self._target = None
         self._fading.show()
 
-    def _shown(self) -> Timeline:
+    def _shown(self) -> BarState:
         """Of the frame that the mouse has chosen, or of the one on the screen."""
         playback = self._playback
         assert playback.frame is not None
@@ -109,7 +109,7 @@ class SeekBar:
         words = f"frame {index}" + ("" if count is None else f" of {count}")
         right = f"{words}{speed}", words, f"frame {index}"
         if whole_ms is None:
-            return Timeline(None, self._tip, left, right)
+            return BarState(None, self._tip, left, right)
 
         def share(frame: int | None, otherwise: float) -> float:
             at_ms = None if frame is None else playback.time_ms_of(frame)
@@ -118,7 +118,7 @@ class SeekBar:
         begin, end = playback.range
         marks = tuple(share(mark, 0.0) for mark in playback.marks if mark is not None)
         place = self._held if self._held is not None else time_ms / max(1e-3, whole_ms)
-        return Timeline(place, self._tip, left, right, share(begin, 0.0), share(end, 1.0), marks)
+        return BarState(place, self._tip, left, right, share(begin, 0.0), share(end, 1.0), marks)
 
     def _tip(self, share: float) -> str:
         index = self._playback.index_at_share(share)

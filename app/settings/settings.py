@@ -164,9 +164,11 @@ class Settings:
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )
     preprocessing: "Preprocessing" = _model(
-        "auto", "Of frames for the network; auto averages pixels and lightens dark frames, plain does neither.",
-        choices=("auto", "plain"), changes=_once,
-    )  # fmt: skip
+        "auto",
+        "How frames become its input; auto averages noise and lightens dark frames.",
+        choices=("auto", "plain"),
+        changes=_once,
+    )
     input_range: str = _model("", "What black and white are for a model that does not say it: LO,HI.", "range")
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")

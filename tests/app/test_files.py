@@ -186,7 +186,7 @@ def test_what_comes_while_the_run_begins_is_kept(place: Path) -> None:
         """Somebody else writes the output meanwhile."""
 
         @contextmanager
-        def download(self) -> Iterator[Report]:
+        def download(self, what: str = "the model") -> Iterator[Report]:
             Path("new.json").write_text("precious")
             with super().download() as report:
                 yield report

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.commands import Command
 from tests.frame_models import CLASS_NAMES, class_network
-from tests.pictures import Bench, Doubles, Floats, Image, noise
+from tests.pictures import Bench, Doubles, Floats, Image, noise, sampled
 from texelflow import assets
 from texelflow.app.frame.classes import ClassesCompositor
+from texelflow.app.frame.effects import LegendSide
 from texelflow.app.frame.legend import class_color, legend_picture, legend_place
 from texelflow.app.frame.network_output import ClassScores, shows_classes
 from texelflow.app.frame.render import Look
@@ -43,9 +44,7 @@ def test_colours_are_those_of_pascal_voc() -> None:
 def classes_of(scores: Floats, fit: Fit) -> tuple[Doubles, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """The docstring of app/frame/classes.py: the lead of the best score, the class, and whether it is seen: (h, w)."""
     back = sampling(SIZE, GRID, fit).inverse()
-    (x, near_x, part_x), (y, near_y, part_y) = back.taps()
-    rows = scores[y] * (1 - part_y)[:, None, None] + scores[near_y] * part_y[:, None, None]
-    values = (rows[:, x] * (1 - part_x)[:, None] + rows[:, near_x] * part_x[:, None]).astype(np.float64)
+    values = sampled(scores, back)
     best = np.sort(values, -1)
     lead: Doubles = best[..., -1] - best[..., -2]
     return lead, values.argmax(-1), back.y.inside()[:, None] & back.x.inside()
@@ -83,17 +82,21 @@ def test_every_pixel_has_the_colour_of_its_class(context: Context, classes: int)
         lead, number, seen = classes_of(scores, fit)
         frame = easel.rgba[..., :3].astype(np.float64)
         expected = np.where(seen[..., None], frame + 0.6 * (palette[number] - frame), frame)
-        found = easel.drawn(Look("classes", legend=False, mirror=mirror), fit)[:, :: -1 if mirror else 1, :3]
+        found = easel.drawn(Look("classes", legend="none", mirror=mirror), fit)[:, :: -1 if mirror else 1, :3]
         assert np.abs(found - expected)[lead > 1e-4].max() <= 1, fit
     easel.release()
 
 
-def test_the_legend_covers_its_own_place_alone(context: Context) -> None:
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_legend_covers_its_own_place_alone(context: Context, side: LegendSide) -> None:
     easel = Easel(context, np.ones((GRID[1], GRID[0], 5), np.float32))
-    without, with_legend = (easel.drawn(Look("classes", legend=legend, mirror=True)) for legend in (False, True))
+    without, with_legend = (
+        easel.drawn(look) for look in (Look("classes", legend="none"), Look("classes", legend=side))
+    )
     legend = legend_picture(SHORT_NAMES, 5, SIZE)
     assert legend is not None
-    (x, y), (high, wide) = legend_place((legend.shape[1], legend.shape[0]), SIZE), legend.shape[:2]
+    (x, y), (high, wide) = legend_place((legend.shape[1], legend.shape[0]), SIZE, side), legend.shape[:2]
+    assert (x < SIZE[0] // 2) == (side == "left")
     rows, columns = slice(y, y + high), slice(x, x + wide)
     over = legend.astype(np.float64)
     expected = without.astype(np.float64)

@@ -194,7 +194,7 @@ def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
         f"composite{number}{full}": load(
             "composite.frag", {"EFFECT": number, **dict.fromkeys(("WRAPS", "SHAPED", "EDGED", "UNMIXED"), full)}
         )
-        for number, full in product(range(len(MASK_EFFECTS)), (0, 1))
+        for number, full in product(map(EFFECTS.index, MASK_EFFECTS), (0, 1))
     }
     sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
     names = (

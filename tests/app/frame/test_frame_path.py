@@ -86,7 +86,7 @@ class TestDefinition:
         )
         codes = (rgba[np.ix_(rows, columns)].astype(int) @ [77, 150, 29, 0] + 128) >> 8
         light = max(code for code in range(256) if 20 * (codes >= code).sum() > codes.size) / 255
-        return float(np.clip((0.5 / light) ** 3, 1, 3)) if light else 3.0
+        return float(np.clip((0.5 / light) ** 2, 1, 3)) if light else 3.0
 
     @classmethod
     def tensor(
@@ -258,7 +258,7 @@ class TestExposure:
                 work.begin_anew()
                 before = None
                 continue
-            now = min(max((127.5 / light) ** 3, 1.0), 3.0) if light else 3.0
+            now = min(max((127.5 / light) ** 2, 1.0), 3.0) if light else 3.0
             before = now if before is None or abs(now - before) > 0.25 * before else before + 0.1 * (now - before)
             picture = rgba_picture(np.full((10, 20, 4), light, np.uint8))
             frame.upload(picture)
@@ -276,7 +276,7 @@ class TestExposure:
         rgba[:, :20], rgba[:, 60:] = 255, 255
         work = Preprocessor(rgba_format((80, 20)), (8, 4), fit, preprocessing="auto")
         tensor = work.image_to_tensor(rgba_picture(rgba))[0]
-        assert tensor[2, 4, 0] == pytest.approx(100 / 255 * ((127.5 / 100) ** 3 if fit == "crop" else 1), rel=1e-6)
+        assert tensor[2, 4, 0] == pytest.approx(100 / 255 * ((127.5 / 100) ** 2 if fit == "crop" else 1), rel=1e-6)
 
 
 class TestMaskToFrame:

@@ -12,7 +12,7 @@ import pytest
 from tests.commands import Command
 from tests.frame_models import class_network, picture_network
 from tests.partial_models import reversed_twice
-from tests.pictures import BACKGROUND, Doubles, Floats, Image, noise
+from tests.pictures import BACKGROUND, Doubles, Floats, Image, noise, sampled
 from texelflow import assets
 from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import cover
@@ -52,11 +52,7 @@ def defined(look: Look, rgba: Image, output: Floats, layout: PictureLayout, fit:
     if layout.channels == 3:
         made[..., 3] = 1
     size = (rgba.shape[1], rgba.shape[0])
-    back = sampling(size, layout.size, fit).inverse()
-    (x, near_x, part_x), (y, near_y, part_y) = back.taps()
-    rows = made[y] * (1 - part_y)[:, None, None] + made[near_y] * part_y[:, None, None]
-    made = rows[:, x] * (1 - part_x)[:, None] + rows[:, near_x] * part_x[:, None]
-    made[~(back.y.inside()[:, None] & back.x.inside())] = 0
+    made = sampled(made.astype(np.float32), sampling(size, layout.size, fit).inverse())
     frame, alpha, turn = rgba[..., :3] / 255.0, made[..., 3:], slice(None, None, -1 if look.mirror else 1)
     person = frame + look.strength * (made[..., :3] - frame)
     squares = np.add.outer(np.arange(size[1]) // 16, np.arange(size[0]) // 16) % 2

@@ -180,6 +180,8 @@ def test_what_is_told_of_a_file_is_what_its_frames_have(recording: Path) -> None
         assert source.count == len(expected)
         assert source.last_index == len(expected) - 1
         assert [source.index_at(frame.time_ms) for frame in expected] == list(range(len(expected)))
+        assert [source.time_ms_of(frame.index) for frame in expected] == [frame.time_ms for frame in expected]
+        assert source.time_ms_of(-1) is source.time_ms_of(len(expected)) is None
         assert source.index_at(-5) == 0
         assert source.index_at(1e9) == len(expected) - 1
         for frame in expected:

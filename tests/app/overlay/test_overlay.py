@@ -24,8 +24,8 @@ from texelflow.app.overlay.controls import SETTINGS_TITLE, controls
 from texelflow.app.overlay.gui import Gui, free_area
 from texelflow.app.overlay.inputs import Button, Input, Left, Moved
 from texelflow.app.overlay.performance import Facts, FigureLook, performance
-from texelflow.app.overlay.placement import Area
-from texelflow.app.overlay.timeline import TIMELINE_EM, Pointing, Timeline, timeline
+from texelflow.app.overlay.placement import ScreenArea
+from texelflow.app.overlay.timeline import TIMELINE_EM, BarState, Pointing, timeline
 from texelflow.app.picture.preprocess import ImageSize
 from texelflow.app.settings.settings import Corner, Settings
 from texelflow.gpu_delegate import opengl
@@ -82,7 +82,7 @@ def figures_of(frames: int, has_gpu: bool, camera: CameraFigures | None = None) 
 
 
 FULL, COMPACT = FigureLook(full=True), FigureLook()
-TIMELINE = Timeline(0.4, "{:.2f}".format, "0:01.234 / 0:04.000", ("frame 37 of 120   0.5x",), 0.2, 0.9, (0.3, 0.5))
+TIMELINE = BarState(0.4, "{:.2f}".format, "0:01.234 / 0:04.000", ("frame 37 of 120   0.5x",), 0.2, 0.9, (0.3, 0.5))
 FACTS = Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "the timer tells nothing")
 
 
@@ -234,7 +234,7 @@ def test_figures_grow_with_their_scale_and_go_where_there_is_no_room(context: Co
     large = covered(context, (640, 480), lambda: compact(look=FigureLook(scale=1.5))).mean()
     assert large == pytest.approx(2.25 * usual, rel=0.2)
     assert not covered(
-        context, (640, 480), lambda: performance(figures_of(9, True), FACTS, FULL, Area(9, 9, 30, 300))
+        context, (640, 480), lambda: performance(figures_of(9, True), FACTS, FULL, ScreenArea(9, 9, 30, 300))
     ).any()
 
 
@@ -244,7 +244,7 @@ class TestTimeline:
     SIZE = (640, 480)
 
     def pointings(
-        self, context: Context, *inputs: Sequence[Input], shown: Timeline = TIMELINE, settings: bool = False
+        self, context: Context, *inputs: Sequence[Input], shown: BarState = TIMELINE, settings: bool = False
     ) -> list[Pointing]:
         """What it says of each picture, before which some inputs came."""
         found: list[Pointing] = []
@@ -271,7 +271,8 @@ class TestTimeline:
     def test_where_it_is_let_go_counts_unless_the_mouse_is_gone(self, context: Context) -> None:
         begun = [Moved(320, 460)], [PRESS]
         *_, moved, gone = self.pointings(context, *begun, [Moved(160, 100), RELEASE], [])
-        assert (moved.held, moved.ends, gone) == (pytest.approx(0.236, abs=5e-3), True, Pointing())
+        assert moved.held == pytest.approx(0.236, abs=5e-3)
+        assert (moved.ends, gone) == (True, Pointing())
         *_, lost = self.pointings(context, *begun, [Left()])
         assert lost.held is None
 
@@ -280,8 +281,9 @@ class TestTimeline:
         assert self.pointings(context, [Moved(320, 460)], [PRESS], [], shown=shown) == [Pointing()] * 3
 
     def test_the_mouse_is_that_of_the_panel_where_that_is(self, context: Context) -> None:
-        """The bar is left of it; a slider that is held in the panel keeps the mouse when that is moved to the bar."""
-        inputs = [Moved(520, 176)], [], [PRESS], [Moved(120, 460)], [], [RELEASE], [], [PRESS]
+        """The bar is left of it; a header that is held in the panel keeps the mouse when that is moved to the bar."""
+        away: Sequence[Input] = [Moved(120, 460)]
+        inputs: list[Sequence[Input]] = [[Moved(520, 44)], [], [PRESS], away, [], [RELEASE], [], [PRESS]]
         *panels, own = self.pointings(context, *inputs, settings=True)
         assert [each.held for each in panels] == [None] * 7
         assert own.held == pytest.approx(0.5, abs=0.05)

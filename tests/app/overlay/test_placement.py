@@ -5,19 +5,19 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.app.overlay.placement import Area, in_corner, largest_beside
+from texelflow.app.overlay.placement import ScreenArea, in_corner, largest_beside
 from texelflow.app.settings.settings import Corner
 
-WHOLE = Area(0, 0, 100, 60)
+WHOLE = ScreenArea(0, 0, 100, 60)
 
 
-def areas(low: int, high: int) -> st.SearchStrategy[Area]:
+def areas(low: int, high: int) -> st.SearchStrategy[ScreenArea]:
     sides = st.tuples(st.integers(low, high), st.integers(low, high)).map(sorted)
-    return st.tuples(sides, sides).map(lambda both: Area(both[0][0], both[1][0], both[0][1], both[1][1]))
+    return st.tuples(sides, sides).map(lambda both: ScreenArea(both[0][0], both[1][0], both[0][1], both[1][1]))
 
 
 @given(areas(-30, 130))
-def test_what_is_left_is_beside_what_is_taken(taken: Area) -> None:
+def test_what_is_left_is_beside_what_is_taken(taken: ScreenArea) -> None:
     left = largest_beside(WHOLE, taken)
     across = min(left.right, taken.right) - max(left.left, taken.left)
     down = min(left.bottom, taken.bottom) - max(left.top, taken.top)
@@ -29,7 +29,7 @@ def test_what_is_left_is_beside_what_is_taken(taken: Area) -> None:
 
 
 @given(areas(0, 100), st.sampled_from(get_args(Corner)), st.floats(0, 1), st.floats(0, 1))
-def test_what_fits_lies_inside_in_its_corner(area: Area, corner: Corner, across: float, down: float) -> None:
+def test_what_fits_lies_inside_in_its_corner(area: ScreenArea, corner: Corner, across: float, down: float) -> None:
     wide, high = area.width * across, area.height * down
     x, y = in_corner(area, corner, wide, high)
     assert x == area.left if corner.endswith("left") else x + wide == area.right

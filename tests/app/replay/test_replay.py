@@ -81,7 +81,7 @@ def clip_format() -> PictureFormat:
 
 def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
-    path = GlPath(context, load_segmentation("selfie"), clip_format())
+    path = GlPath(context, load_segmentation("selfie"), clip_format(), preprocessing="auto")
     target = OffscreenTarget(context, SIZE)
     canvas = Canvas(context, path, target, "stretch", ChosenLook(Look()))
     return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
@@ -139,7 +139,8 @@ def test_replay_with_a_recording_reads_each_picture_back_once(tmp_path: Path, co
 
 def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
     frame = frame_60()
-    expected = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(frame.rgba))
+    path = CpuPath(load_segmentation("selfie"), rgba_format(SIZE), preprocessing="auto")
+    expected = path.run(rgba_picture(frame.rgba))
     for backend in ("gl", "cpu"):
         out = tmp_path / f"{backend}.mp4"
         flags = {"out": str(out), "effect": "mask", "backend": backend, "refine": False}
@@ -155,13 +156,15 @@ def test_a_background_covers_what_is_no_person(tmp_path: Path, texelflow: Comman
     texelflow("replay", CLIP, "--from", 60, "--to", 60, "--out", output, "--background", "#ff0000")
     rgba = frame_60().rgba
     picture = frames_of(output)[0].astype(int)
-    mask = CpuPath(load_segmentation("selfie"), rgba_format(SIZE)).run(rgba_picture(rgba))
+    path = CpuPath(load_segmentation("selfie"), rgba_format(SIZE), preprocessing="auto")
+    mask = path.run(rgba_picture(rgba))
     assert np.abs(picture[mask < 0.001] - (255, 0, 0)).mean() < 6
     assert np.abs(picture[mask > 0.999] - rgba[mask > 0.999][:, :3]).mean() < 6
 
 
 def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: Command) -> None:
-    expected = CpuPath(load_segmentation("selfie"), clip_format()).run(frame_60().picture)
+    path = CpuPath(load_segmentation("selfie"), clip_format(), preprocessing="auto")
+    expected = path.run(frame_60().picture)
     for backend in ("gl", "cpu"):
         folder = tmp_path / backend
         wanted = "--from", 60, "--to", 61, "--masks", folder, "--backend", backend, "--no-refine"

@@ -19,9 +19,10 @@ from texelflow.gpu_delegate.errors import MediaError
 
 
 def drop(window: Window, *paths: bytes) -> None:
-    """What the library glfw does when files are dropped."""
-    drops = window._drops
-    drops._callback(None, len(paths), (ctypes.c_char_p * len(paths))(*paths))
+    """Call what the library glfw calls when files are dropped."""
+    library, handle, own = window._glfw._glfw, window._handle, window._drops._callback
+    held = library.glfwSetDropCallback(handle, own)  # gives what was set before
+    held(handle, len(paths), (ctypes.c_char_p * len(paths))(*paths))
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ class TestGolden:
         [
             ("replace", (320, 240), {"effect": "replace", "light_wrap": 0.5}),
             ("beside", (480, 200), {"effect": "blur", "side_by_side": True, "mirror": True}),
-            ("panel", (480, 360), {"effect": "color", "panel": True, "backgrounds": "pictures"}),
+            ("panel", (480, 360), {"effect": "color", "panel": True, "backgrounds": "pictures", "start_hint": False}),
             ("signal", (320, 240), {"effect": "cutout"}),
         ],
     )

@@ -16,7 +16,7 @@ from tests.commands import Command
 from texelflow.app.frame.compute import Backend
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.models.entries import SEGMENTERS
-from texelflow.app.picture.preprocess import Fit
+from texelflow.app.picture.preprocess import Fit, Preprocessing
 from texelflow.app.picture.size import parse_size
 from texelflow.app.settings.config import read_config
 from texelflow.app.settings.flags import flag_of, with_settings
@@ -52,6 +52,7 @@ class TestSpecs:
     def test_what_may_be_chosen_is_what_there_is(self) -> None:
         assert SPECS["effect"].choices == EFFECTS
         assert SPECS["fit"].choices == get_args(Fit)
+        assert SPECS["preprocessing"].choices == get_args(Preprocessing)
         assert SPECS["precision"].choices == get_args(Precision)
         assert SPECS["backend"].choices == ("auto", *get_args(Backend))
         assert SPECS["model"].choices == SPECS["small_model"].choices == SEGMENTERS == ("selfie", "selfie-landscape")
@@ -122,7 +123,7 @@ class TestValues:
         assert changed(before, before) == ()
         now, waiting = while_running(before, after)
         assert {*changed(before, now)} | {*waiting} == {*names}
-        assert {*waiting} <= {"backend", "precision", "compile_budget", "fit"}
+        assert {*waiting} <= {"backend", "precision", "compile_budget", "fit", "preprocessing"}
         assert not {*waiting} & {*changed(before, now)}
 
     def test_home_is_known_where_no_shell_knows_it(self, monkeypatch: pytest.MonkeyPatch) -> None:

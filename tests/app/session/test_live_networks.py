@@ -1,0 +1,54 @@
+"""Live changes from masks to a network's picture and to several classes; effects and recordings follow that."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.frame_models import class_network, picture_network
+from tests.live_stage import Script, Stage, Theatre
+from texelflow.app.frame.effects import MASK_EFFECTS, Effect
+
+pytestmark = pytest.mark.gl
+
+
+def effect(stage: Stage) -> Effect:
+    """What is drawn."""
+    return stage.canvas.look.effect
+
+
+def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_path: Path) -> None:
+    style, classes = tmp_path / "style.tflite", tmp_path / "classes.tflite"
+    style.write_bytes(picture_network((33, 25), (33, 26)))
+    classes.write_bytes(class_network())
+
+    def changed_to(stage: Stage, model: object) -> Script:
+        stage.session.controller.change(model=str(model))
+        yield from stage.until(lambda: stage.parts.stages.name == str(model), f"model {model}")
+        yield from stage.frames(2)
+
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(2)
+        assert stage.canvas.effects == MASK_EFFECTS
+        yield from changed_to(stage, style)
+        assert effect(stage) == "picture"
+        assert stage.settings.effect == "blur", "it comes back with a model that has it"
+        assert (stage.parts.outputs.active, stage.settings.masks) == ((), "")
+        assert not stage.parts.workload.has_small_model
+        assert "has no mask" in stage.words
+        whole = stage.drawn().astype(int)
+        stage.session.controller.change(strength=0.0)
+        yield from stage.frames(1)
+        assert np.abs(whole - stage.drawn()).mean() > 10
+        yield from stage.pressed("1", lambda: "puts out a picture without transparency" in stage.words)
+        stage.session.controller.change(masks="others")
+        yield from stage.until(lambda: "no masks are recorded" in stage.words)
+        yield from changed_to(stage, classes)
+        assert effect(stage) == "tint"
+        yield from stage.pressed("9", lambda: effect(stage) == "classes")
+        assert stage.parts.workload.has_small_model
+        yield from changed_to(stage, "selfie-landscape")
+        assert effect(stage) == "tint"
+
+    theatre.run(script, camera=str(people), effect="blur", masks="masks")
+    assert list((tmp_path / "masks").glob("*.png"))

@@ -5,8 +5,8 @@ uniform sampler2D cells;
 uniform sampler2D known;
 out vec4 voted;
 
-const int REACH = 3, STRIDE = 2;
-const float ALIKE = 0.04, NOVEL = 0.01, COMMON = 0.005, RARE = 0.02, UNSURE = 0.001, OWN = 0.3;
+const int REACH = 2, STRIDE = 3;
+const float ALIKE = 0.04, NOVEL = 0.015, COMMON = 0.005, RARE = 0.02, UNSURE = 0.001, OWN = 0.3;
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(known, 0) - 1;

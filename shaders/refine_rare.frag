@@ -5,8 +5,8 @@
 uniform sampler2D means;
 out vec4 known;
 
-const int REACH = 3, STRIDE = 2;
-const float ALIKE = 0.04, CERTAIN = 0.2, FEW = 0.05;
+const int REACH = 2, STRIDE = 3;
+const float ALIKE = 0.04, CERTAIN = 0.2, FEW = 0.035;
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(means, 0) - 1;

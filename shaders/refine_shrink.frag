@@ -12,7 +12,7 @@
 #define Y_DEN 512
 #include "frame.glsl"
 
-const float NOISE = 0.03;
+const float NOISE = 0.06;
 
 uniform sampler2D steady;
 uniform sampler2D before;  // cells of the frame before

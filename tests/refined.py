@@ -18,7 +18,7 @@ CELL = 2
 DIAMOND = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if abs(x) + abs(y) <= 2]
 CORNERS = [(-1, -1), (1, -1), (-1, 1), (1, 1)]
 BT601, BT709 = np.array([0.299, 0.587, 0.114]), np.array([0.2126, 0.7152, 0.0722])
-BLOCK = [(2 * x, 2 * y) for y in range(-3, 4) for x in range(-3, 4)]
+BLOCK = [(3 * x, 3 * y) for y in range(-2, 3) for x in range(-2, 3)]
 
 
 def sureness(values: Doubles) -> Doubles:
@@ -35,7 +35,7 @@ def blended(new: Doubles, steady: Doubles, least: float) -> Doubles:
     """The steady mask after a new one."""
     change = np.abs(new - steady)
     clear = neighbours((sureness(new) * smooth(0.3, 0.6, change))[..., None], [(3 * x, 3 * y) for x, y in CORNERS])
-    moved = np.maximum(sureness(new) * smooth(0, 0.3, change), clear.max(0)[..., 0])
+    moved = np.maximum(sureness(new) * smooth(0.1, 0.4, change), clear.max(0)[..., 0])
     weight = least + (1 - least) * moved
     return np.asarray(steady + weight * (new - steady))
 
@@ -85,7 +85,7 @@ def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
 
 def calmed(colors: Doubles, before: Doubles, least: float) -> Doubles:
     """Colours (h, w, 3) with less noise than they came with."""
-    weight = least + (1 - least) * smooth(0.03, 0.09, np.linalg.norm(colors - before, axis=-1))
+    weight = least + (1 - least) * smooth(0.06, 0.18, np.linalg.norm(colors - before, axis=-1))
     return np.asarray(before + weight[..., None] * (colors - before))
 
 
@@ -115,7 +115,7 @@ def rarity(mean_colors: Doubles, mean_masks: Doubles) -> Doubles:
     """How rare the colours of known background are (h', w'), which themselves do not count."""
     windows = neighbours(np.dstack([mean_colors, mean_masks]), [step for step in BLOCK if any(step)])
     _, alike = weights(windows, mean_colors)
-    rare = 0.05 / (0.05 + (alike * (1 - windows[..., 3])).sum(0))
+    rare = 0.035 / (0.035 + (alike * (1 - windows[..., 3])).sum(0))
     return np.asarray(np.where(mean_masks < 0.2, np.floor(1023 * rare) / 1023, 0))
 
 
@@ -130,7 +130,7 @@ def voted(colors: Doubles, masks: Doubles) -> Doubles:
     sure, alike = weights(windows[..., :4], colors)
     rare = (sure * windows[..., 4]).sum(0) / ((sure * (masks_there < 0.5)).sum(0) + 0.02)
     trust = 1 - smooth(0.005, 0.02, rare)
-    novel = 0.01 * trust * (sure * np.maximum(2 * masks_there - 1, 0)).sum(0)
+    novel = 0.015 * trust * (sure * np.maximum(2 * masks_there - 1, 0)).sum(0)
     own = 0.3 + trust * (0.001 - 0.3)
     votes = ((alike * masks_there).sum(0) + novel + own * masks) / (alike.sum(0) + novel + own)
     doubt = 1 - smooth(0.7, 0.95, sureness(around))

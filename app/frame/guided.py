@@ -6,15 +6,16 @@ the mask that is a little off is then drawn to the edge of the colours, since wh
 which tests/app/frame/test_refine.py has in NumPy:
 
     cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
-    steady  with b the c of the frame before: c = b + w (c - b), w = least + (1 - least) smoothstep(0.03, 0.09, |c - b|)
+    steady  with b the c of the frame before: c = b + w (c - b), w = least + (1 - least) smoothstep(0.06, 0.18, |c - b|)
             and least as in temporal.py, so that a camera's noise does not make edges flicker
     mean    for each 2 x 2 cells: their mean colour g, and the neighbourhood mean k of the p of the 6 x 6 cells around
             them, which is certain only at some distance from the mask's edges, where networks err
-    rare    of means that are certainly background, k < 0.2: r = 0.05 / (0.05 + sum(w (1 - k))) over the others of 7 x 7
-            means in steps of 4 cells, w = (2 k - 1)^4 exp(-|g - g'|^2 / (2 * 0.04^2)): 1 where none has its colour
-    vote    bilateral: of the same 7 x 7 means, w = (2 k - 1)^4, u = w exp(-|g - c|^2 / (2 * 0.04^2)), with the trust
-            t = 1 - smoothstep(0.005, 0.02, sum(w r) / (sum(w where k < 0.5) + 0.02)), n = 0.01 t sum(w max(2 k - 1, 0))
-            and o = 0.3 + t (0.001 - 0.3): v = (sum(u k) + n + o p) / (sum(u) + n + o), and with the k that
+    rare    of means that are certainly background, k < 0.2: r = 0.035 / (0.035 + sum(w (1 - k))) over the others of
+            5 x 5 means in steps of 6 cells, w = (2 k - 1)^4 exp(-|g - g'|^2 / (2 * 0.04^2)): near 1 where no other one
+            has its colour
+    vote    bilateral: of the same 5 x 5 means, w = (2 k - 1)^4, u = w exp(-|g - c|^2 / (2 * 0.04^2)), with the trust
+            t = 1 - smoothstep(0.005, 0.02, sum(w r) / (sum(w where k < 0.5) + 0.02)), o = 0.3 + t (0.001 - 0.3) and
+            n = 0.015 t sum(w max(2 k - 1, 0)): v = (sum(u k) + n + o p) / (sum(u) + n + o), and with the k that
             the cell is in d = 1 - smoothstep(0.7, 0.95, |2 k - 1|): p += d (2 v - 1)^2 (v - p). A cell near an
             edge takes the mask of similar colours, or keeps its own where those disagree. Where the background repeats
             itself, little evidence is enough, and a cell whose colour is similar to none becomes person, by n, where a

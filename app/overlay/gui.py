@@ -4,6 +4,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -162,6 +163,7 @@ class Gui:
             raise DeviceError(f"the overlay cannot be drawn on {self._renderer}: {what}; {_ADVICE}") from error
 
 
+@lru_cache(maxsize=1)  # each picture asks for it several times
 def load_imgui() -> Any:
     """Dear ImGui's module. Large, and it loads libraries of the system: only who draws needs it. Raises DeviceError."""
     try:

@@ -3,7 +3,6 @@
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from ..frame.effects import (
     BUILT_IN_BACKGROUNDS,
@@ -304,7 +304,7 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
     known |= {spec.was: spec for spec in specs() if spec.was}
     for name, raw in values.items():
         if name not in known:
-            raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
+            raise UsageError(f"{where(name)} is no setting{meant_setting(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
             near = meant(raw, known[name].choices) if isinstance(raw, str) else ""
@@ -340,12 +340,10 @@ def meaning(spec: Spec) -> str:
     return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
 
 
-def meant(name: str, names: Iterable[str]) -> str:
-    """'; did you mean effect?' for efect; what to use instead of a setting that is gone; '' where nothing is near."""
-    if name.lstrip("-") in _REPLACED:
-        return f"; {_REPLACED[name.lstrip('-')]}"
-    near = difflib.get_close_matches(name[:80], names, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+def meant_setting(name: str, names: Iterable[str]) -> str:
+    """As `meant`; for a setting that is gone, what to use instead."""
+    instead = _REPLACED.get(name.lstrip("-"))
+    return f"; {instead}" if instead else meant(name, names)
 
 
 def as_text(raw: object) -> str:

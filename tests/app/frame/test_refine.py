@@ -371,7 +371,10 @@ def test_opengl_3_3_is_enough() -> None:
 
 @needs_validator
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
-    sources = {name: load(f"refine_{name}.frag") for name in ("blend", "shrink", "mean", "rare", "bilateral", "guided", "apply")}
+    sources = {
+        name: load(f"refine_{name}.frag")
+        for name in ("blend", "shrink", "mean", "rare", "bilateral", "guided", "apply")
+    }
     sources["hindsight"] = load("refine_blend.frag", {"HINDSIGHT": 1})
     sources["composite"] = load("composite.frag", {"REFINED": 1})
     assert_valid_glsl(sources, tmp_path)

@@ -234,6 +234,7 @@ class TestLive:
             (["--smooth", "2"], "--smooth 2: a number from 0 to 1 is needed"),
             (["--smooth", "much"], "'--smooth'"),
             (["--efect", "blur"], "--efect"),
+            (["--softness", "0.5"], "--softness; use feather, the width of a soft edge in pixels"),
             (["--config", "none.toml"], "cannot read none.toml: No such file or directory; --dump-config prints one"),
             (["--config", "wrong.toml"], "wrong.toml, line 3: [mask] smoth is no setting; did you mean smooth?"),
         ],

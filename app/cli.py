@@ -40,7 +40,7 @@ from .options import (
     window_option,
 )  # fmt: skip
 from .settings.flags import with_settings
-from .settings.settings import meant_setting
+from .settings.settings import setting_meant
 from .signals import EndedBySignal, StopFlag, exit_code, raising
 from .streams import guarded
 
@@ -462,7 +462,7 @@ def _complain_of_usage(error: Any) -> int:
     option, verb = getattr(error, "option_name", ""), re.match(r"No such command '(.*?)'", message)
     if context and option:
         names = (name for each in context.command.params for name in (*each.opts, *each.secondary_opts))
-        message = f"No such option: {option}{meant_setting(option, names)}"
+        message = f"No such option: {option}{setting_meant(option, names)}"
     elif context and verb:
         message = f"{verb[0]}{meant(verb[1], context.command.commands)}"
     return _complain(f"{message}; `{command} --help` tells more", 2) if message else 2

@@ -304,7 +304,7 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
     known |= {spec.was: spec for spec in specs() if spec.was}
     for name, raw in values.items():
         if name not in known:
-            raise UsageError(f"{where(name)} is no setting{meant_setting(name, known)}")
+            raise UsageError(f"{where(name)} is no setting{setting_meant(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
             near = meant(raw, known[name].choices) if isinstance(raw, str) else ""
@@ -340,10 +340,10 @@ def meaning(spec: Spec) -> str:
     return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
 
 
-def meant_setting(name: str, names: Iterable[str]) -> str:
-    """As `meant`; for a setting that is gone, what to use instead."""
-    instead = _REPLACED.get(name.lstrip("-"))
-    return f"; {instead}" if instead else meant(name, names)
+def setting_meant(name: str, names: Iterable[str]) -> str:
+    """What to use instead of a setting that is gone, else as `meant`."""
+    replacement = _REPLACED.get(name.lstrip("-"))
+    return f"; {replacement}" if replacement else meant(name, names)
 
 
 def as_text(raw: object) -> str:

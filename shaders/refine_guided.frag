@@ -5,7 +5,7 @@ uniform sampler2D cells;
 out vec4 fitted;
 
 const int REACH = 2;
-const float COLOR = 0.0007, BRIGHTNESS = 0.0018, UNSURE = 0.3, STEEPNESS = 2.0;
+const float COLOR = 0.001, BRIGHTNESS = 0.0025, UNSURE = 0.3, STEEPNESS = 2.0;
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(cells, 0) - 1;

@@ -158,7 +158,7 @@ def regression(window: Doubles) -> Doubles:
     weights /= weights.sum()
     color, mask = weights @ colors, weights @ masks
     apart = colors - color
-    covariance = (weights[:, None] * apart).T @ apart + 0.0007 * np.eye(3) + 0.0018
+    covariance = (weights[:, None] * apart).T @ apart + 0.001 * np.eye(3) + 0.0025
     slope = np.linalg.solve(covariance, (weights * (masks - mask)) @ apart)
     return np.append(2 * slope, 2 * (mask - slope @ color) - 0.5)
 

@@ -1,6 +1,5 @@
 """An image file goes in, RGBA bytes of the frame's size come out: the background that is put behind the person."""
 
-import difflib
 from importlib import resources
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.wording import meant
 
 from ..media.image_file import image_kind, read_image_file
 from ..picture.convert import ToRgba
@@ -32,15 +32,10 @@ def is_image(path: Path) -> bool:
             raise MediaError(f"cannot read background {path}: not a regular file; use an image or a recording")
         return image_kind(path) == "picture"
     except FileNotFoundError as error:
-        raise MediaError(f"cannot read background {path}: {error.strerror}{_meant(str(path))}") from None
+        near = meant(str(path).lower(), (*BUILT_IN_BACKGROUNDS, *CSS_COLOURS))
+        raise MediaError(f"cannot read background {path}: {error.strerror}{near}") from None
     except OSError as error:
         raise MediaError(f"cannot read background {path}: {error.strerror}") from None
-
-
-def _meant(name: str) -> str:
-    """'; did you mean red?' for rde: a colour or a built-in picture; '' where none is near."""
-    near = difflib.get_close_matches(name.lower()[:80], (*BUILT_IN_BACKGROUNDS, *CSS_COLOURS), 1, 0.65)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def read_image(path: Path) -> Image:

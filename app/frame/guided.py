@@ -21,7 +21,7 @@ which tests/app/frame/test_refine.py has in NumPy:
             itself, little evidence is enough, and a cell whose colour is similar to none becomes person, by n, where a
             person is near: collars, hats, objects in the hand. Elsewhere the background has rare colours too
     guided  fit over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.3:
-            a = (cov(c, c) + 0.0007 I + 0.0018 J)^-1 cov(c, p), b = mean(p) - a . mean(c), all of J being 1: brightness
+            a = (cov(c, c) + 0.001 I + 0.0025 J)^-1 cov(c, p), b = mean(p) - a . mean(c), all of J being 1: brightness
             differs by folds and shadows too, and has to differ more
     steep   by 2 around 0.5, for linear fits come out flat: a' = 2 a, b' = 2 b - 0.5
     again   with p = a' . c + b', clamped to 0..1, for a' and b' the means of the 3 x 3 cells around: what one fit could

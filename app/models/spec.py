@@ -22,6 +22,7 @@ TASKS: tuple[Task, ...] = get_args(Task)
 ACTIVATIONS = ("none", "sigmoid", "softmax")
 
 _PERSON = "person"
+_SAY_INPUT_RANGE = "what black and white are: give --input-range, mostly 0,1 or -1,1"
 _COLOURS = (3, 4)  # channels of a picture: RGB, RGBA
 _LEAST_RANGE, _MOST_RANGE = 1e-6, 1e6  # from black to white in a picture
 _MOST_PICTURE_PIXELS = 1 << 24  # 256 MiB of float32 RGBA
@@ -90,13 +91,11 @@ def decide_spec(
     activation = options.activation or metadata.activation or (entry.activation if entry else None)
     channel = next((c for c in _channel_choices(entry, metadata, options, channels) if c is not None), None)
     if input_range is None or activation is None or channel is None:
-        asked = (
-            (input_range, "what black and white are: give --input-range, mostly 0,1 or -1,1"),
+        raise _unsaid(
+            (input_range, _SAY_INPUT_RANGE),
             (activation, f"what its output still needs: give --activation {'|'.join(ACTIVATIONS)}"),
             (channel, f"which class to show: give --channel 0..{channels - 1}"),
         )
-        missing = (advice for value, advice in asked if value is None)
-        raise UsageError(f"the model's file does not say {'; nor '.join(missing)}")
     return ModelSpec(input_range, activation, channel, metadata.labels[:channels])
 
 
@@ -156,12 +155,17 @@ def _picture(
             f"black is {low:g} and white {high:g} in the model's picture; give another --output-range LO,HI"
         )
     if input_range is None or output_range is None:
-        missing = [
-            *(["--input-range LO,HI"] if input_range is None else []),
-            *(["--output-range LO,HI"] if output_range is None else []),
-        ]
-        raise UsageError(f"the model's metadata does not say what black and white are: give {' and '.join(missing)}")
+        raise _unsaid(
+            (input_range, _SAY_INPUT_RANGE),
+            (output_range, "what black and white are in its picture: give --output-range, mostly 0,1 or -1,1 or 0,255"),
+        )
     return PictureSpec(input_range, output_range)
+
+
+def _unsaid(*asked: tuple[object, str]) -> UsageError:
+    """What is unknown among (value, advice)."""
+    missing = (advice for value, advice in asked if value is None)
+    return UsageError(f"the model's file does not say {'; nor '.join(missing)}")
 
 
 def _channels(shape: Sequence[int]) -> int:

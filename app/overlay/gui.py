@@ -190,8 +190,10 @@ def free_area(taken_by: str = "", footer_em: float = 0.0, row_em: float = 0.0) -
     taken = None
     if taken_by:
         imgui.begin(taken_by)  # once more: it is the same window
-        place, extent = imgui.get_window_pos(), imgui.get_window_size()
+        place, extent, appears = imgui.get_window_pos(), imgui.get_window_size(), imgui.is_window_appearing()
         imgui.end()
+        if appears:  # how large it is shows in its second picture
+            return ScreenArea(0, 0, 0, 0)
         taken = ScreenArea(place.x, place.y, place.x + extent.x, place.y + extent.y)
     return largest_beside(whole, taken).within(margin, footer_em * em)
 

@@ -198,7 +198,7 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
         ),
         (("--channel", "2"), "style.tflite: --channel is for models whose output is a segmentation"),
         (("--output-range", "1,0"), "--output-range 1,0: the first number must be below the second"),
-        (("--task", "segmentation"), "style.tflite: neither the model's metadata nor the catalogue says it: give"),
+        (("--task", "segmentation"), "style.tflite: the model's file does not say what its output still needs"),
     ],
 )
 def test_what_it_cannot_do_is_refused_in_one_line(

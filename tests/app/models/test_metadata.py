@@ -88,7 +88,9 @@ def test_the_range_of_a_picture(says: dict[str, Any], expected: tuple[float, flo
     assert (metadata.is_picture, metadata.output_range) == (True, expected)
     options, shape = SpecOptions(), (1, 7, 5, 4)
     if expected is None:
-        with pytest.raises(UsageError, match=r"what black and white are: give --output-range LO,HI$"):
+        with pytest.raises(
+            UsageError, match=r"does not say what black and white are in its picture: give --output-range, mostly"
+        ):
             decide_spec(None, metadata, options, shape)
     else:
         assert decide_spec(None, metadata, options, shape) == PictureSpec((0.0, 1.0), expected)

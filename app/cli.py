@@ -18,6 +18,7 @@ import typer
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
+from texelflow.gpu_delegate.wording import meant
 
 from .bench_cli import bench
 from .options import (
@@ -39,7 +40,7 @@ from .options import (
     window_option,
 )  # fmt: skip
 from .settings.flags import with_settings
-from .settings.settings import meant
+from .settings.settings import setting_meant
 from .signals import EndedBySignal, StopFlag, exit_code, raising
 from .streams import guarded
 
@@ -73,17 +74,17 @@ def _show_version(wanted: bool) -> None:
 
 def _show_completion(shell: str | None) -> None:
     if shell:
-        from .completion import script
+        from .completion import completion_script
 
-        print(script(shell), end="")
+        print(completion_script(shell), end="")
         raise typer.Exit
 
 
 def _install_completion(shell: str | None) -> None:
     if shell:
-        from .completion import install
+        from .completion import install_completion
 
-        print(install(shell))
+        print(install_completion(shell))
         raise typer.Exit
 
 
@@ -413,9 +414,9 @@ def _run(arguments: list[str] | None) -> int:
         with raising(ended), _warnings_as_lines():
             command = typer.main.get_command(app)
             if COMPLETION_ASKED in os.environ:
-                from .completion import answer
+                from .completion import answer_completion
 
-                return answer(command, sys.argv[1:] if arguments is None else arguments)
+                return answer_completion(command, sys.argv[1:] if arguments is None else arguments)
             result: Any = command.main(arguments, prog_name="texelflow", standalone_mode=False)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -461,7 +462,7 @@ def _complain_of_usage(error: Any) -> int:
     option, verb = getattr(error, "option_name", ""), re.match(r"No such command '(.*?)'", message)
     if context and option:
         names = (name for each in context.command.params for name in (*each.opts, *each.secondary_opts))
-        message = f"No such option: {option}{meant(option, names)}"
+        message = f"No such option: {option}{setting_meant(option, names)}"
     elif context and verb:
         message = f"{verb[0]}{meant(verb[1], context.command.commands)}"
     return _complain(f"{message}; `{command} --help` tells more", 2) if message else 2

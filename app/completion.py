@@ -16,14 +16,15 @@ from typing import Any, Literal
 import platformdirs
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from .models.entries import CATALOGUE, SEGMENTERS
 from .options import COMPLETION_ASKED
-from .settings.settings import as_text, meant
+from .settings.settings import as_text
 
 SHELLS = ("bash", "zsh", "fish")
 
-Files = Literal["none", "files", "tflite"]
+ShellFiles = Literal["none", "files", "tflite"]
 
 _CHOICES = re.compile(r"[a-z0-9]+(\|[a-z0-9]+)+")  # as an option's help has them
 _OF_FILES = re.compile(r"FILE|DIR|PATH.*|INPUT|CLIP")
@@ -85,17 +86,17 @@ class Candidates:
     """What may stand in a place: words with their help, and which files the shell shall add."""
 
     words: tuple[tuple[str, str], ...] = ()
-    files: Files = "none"
+    files: ShellFiles = "none"
 
 
-def answer(command: Any, words: Sequence[str]) -> int:
+def answer_completion(command: Any, words: Sequence[str]) -> int:
     """Print the candidates for the last word of a command line of this command of Typer's: the exit code."""
-    found = candidates(command, words)
+    found = completions(command, words)
     print(found.files, *(f"{word}\t{' '.join(help.split())}" for word, help in found.words), sep="\n")
     return 0
 
 
-def candidates(command: Any, words: Sequence[str]) -> Candidates:
+def completions(command: Any, words: Sequence[str]) -> Candidates:
     """What may stand in place of the last word, '' where nothing of it is typed. bash parts --effect=blur at the =."""
     typed = words[-1].removeprefix("=") if words else ""
     option = None
@@ -145,14 +146,14 @@ def _values(parameter: Any) -> Candidates:
         return Candidates(tuple((choice, "") for choice in shown.split("|")))
     if shown in ("MODEL", "NAMES", "CLIP|MODEL", "NAME|FILE") or (shown == "NAME" and is_argument):
         names = SEGMENTERS if shown == "NAME|FILE" else tuple(CATALOGUE)
-        files: Files = "files" if shown == "CLIP|MODEL" else "none" if shown == "NAME" else "tflite"
+        files: ShellFiles = "files" if shown == "CLIP|MODEL" else "none" if shown == "NAME" else "tflite"
         return Candidates(tuple((name, "") for name in names), files)
     if "--camera" in parameter.opts:
         return Candidates((("pattern", "a moving test picture"),), "files")
     return Candidates(files="files" if _OF_FILES.fullmatch(shown) else "none")
 
 
-def script(shell: str) -> str:
+def completion_script(shell: str) -> str:
     """What a shell reads to have Tab complete. Raises UsageError for another shell."""
     if shell not in SHELLS:
         raise UsageError(f"{as_text(shell)}: one of {', '.join(SHELLS)} is needed{meant(shell, SHELLS)}")
@@ -166,9 +167,9 @@ def _program() -> str:
     return str(Path(started).absolute()) if started else str(beside) if beside.exists() else "texelflow"
 
 
-def install(shell: str) -> str:
+def install_completion(shell: str) -> str:
     """Have new shells of the user complete: a line that says what was written. Raises UsageError."""
-    text = script(shell)
+    text = completion_script(shell)
     place = (
         platformdirs.user_config_path("fish") / "completions" / "texelflow.fish" if shell == "fish"
         else platformdirs.user_data_path("texelflow", appauthor=False) / f"completion.{shell}"

@@ -1,5 +1,6 @@
-"""Numbers go in, what lines of text say of them comes out: how many there are, which ones, how large."""
+"""Numbers and names go in, what a line says of them comes out: how many, which ones, how large, what was meant."""
 
+import difflib
 from collections.abc import Iterable
 
 _MOST_RANGES = 8  # of operators' numbers in a line
@@ -27,3 +28,9 @@ def number_ranges(numbers: Iterable[int]) -> str:
 def sized(size_bytes: int) -> str:
     """0.5 KiB, 1.5 MiB."""
     return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 1 << 20 else f"{size_bytes / 2**10:.1f} KiB"
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """'; did you mean effect?' for efect; nothing where nothing is near."""
+    near = difflib.get_close_matches(name[:80], names, 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -12,9 +12,10 @@ void main() {
     for (int j = -1; j <= 1; j++)
         for (int i = -1; i <= 1; i++) {
             vec4 cell = texelFetch(cells, clamp(at + ivec2(i, j), ivec2(0), last), 0);
-            float tent = float((2 - abs(i)) * (2 - abs(j))) / 16.0, rest = 1.0 - cell.a;
-            person += tent * cell.a * cell.a * vec4(cell.rgb, 1.0);
-            behind += tent * rest * rest * vec4(cell.rgb, 1.0);
+            vec2 weights = vec2(cell.a, 1.0 - cell.a) * vec2(cell.a, 1.0 - cell.a);
+            weights *= weights * float((2 - abs(i)) * (2 - abs(j))) / 16.0;
+            person += weights.x * vec4(cell.rgb, 1.0);
+            behind += weights.y * vec4(cell.rgb, 1.0);
         }
     float both = person.a * behind.a;
     vec3 difference = person.rgb / (person.a + TINY) - behind.rgb / (behind.a + TINY);

@@ -2,8 +2,7 @@
 // The frame and the mask go in, a sample of both for each cell comes out: the colour of the pixel in its middle, the
 // mask there in alpha. The definition is in app/frame/foreground.py. Row 0 is the top row.
 #include "frame.glsl"
-#include "mask_over.glsl"
-#include "look.glsl"
+#include "person.glsl"
 
 uniform int side;  // pixels of the frame along a side of a cell
 out vec4 cell;
@@ -11,5 +10,5 @@ out vec4 cell;
 void main() {
     ivec2 at = min(ivec2(gl_FragCoord.xy) * side + side / 2, ivec2(FRAME_W, FRAME_H) - 1);
     vec3 pixel = frame_at(at);
-    cell = vec4(pixel, shaped(mask_over(at, pixel, false)));
+    cell = vec4(pixel, person_at(at, pixel, false));
 }

@@ -16,14 +16,14 @@
 #define CHROMA_EVERY ivec2(1, 1)
 #include "frame.glsl"
 
-struct Area { ivec2 step, start, den; vec2 length; ivec2 span, every; };
+struct Area { ivec2 step, start, den; vec2 extent; ivec2 span, every; };
 
 const Area LUMA_AREA = Area(LUMA_STEP, LUMA_START, LUMA_DEN, LUMA_LENGTH, LUMA_SPAN, LUMA_EVERY);
 const Area CHROMA_AREA = Area(CHROMA_STEP, CHROMA_START, CHROMA_DEN, CHROMA_LENGTH, CHROMA_SPAN, CHROMA_EVERY);
 
 // How much of the interval's pixels, from the n-th one on, lies in it, along both axes.
 vec2 covered(ivec2 n, Place p, Area area) {
-    return mix(clamp(p.part + area.length - vec2(n), 0.0, 1.0), 1.0 - p.part, equal(n, ivec2(0)));
+    return mix(clamp(p.part + area.extent - vec2(n), 0.0, 1.0), 1.0 - p.part, equal(n, ivec2(0)));
 }
 
 // The pixel that counts at a place among those that do.
@@ -44,7 +44,7 @@ vec4 mean_of(sampler2D plane, ivec2 size, ivec2 at, Area area) {
         }
         mean += covered(ivec2(j), p, area).y * row;
     }
-    return mean / (area.length.x * area.length.y);
+    return mean / (area.extent.x * area.extent.y);
 }
 
 // The same for a plane with one sample per pixel; four are fetched at once where all count.
@@ -59,7 +59,7 @@ float single_mean(sampler2D plane, ivec2 size, ivec2 at, Area area) {
             vec2 near = covered(n, p, area), far = covered(n + 1, p, area);
             mean += near.y * (near.x * four.w + far.x * four.z) + far.y * (near.x * four.x + far.x * four.y);
         }
-    return mean / (area.length.x * area.length.y);
+    return mean / (area.extent.x * area.extent.y);
 }
 
 #if LAYOUT >= 4
@@ -72,7 +72,7 @@ vec2 pairs_mean(ivec2 at, Area area) {
             vec2 part = vec2(covered(ivec2(i), p, area).x, covered(ivec2(j), p, area).y);
             mean += part.x * part.y * pair(counted(p.whole + ivec2(i, j), CHROMA, area.every));
         }
-    return mean / (area.length.x * area.length.y);
+    return mean / (area.extent.x * area.extent.y);
 }
 #endif
 

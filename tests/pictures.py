@@ -100,18 +100,17 @@ def own_colours(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
         """The weighted mean colour of 3 x 3 cells, and the mean weight."""
         padded = np.pad(np.concatenate([weights * colours, weights], -1), ((1, 1), (1, 1), (0, 0)), "edge")
         rows, columns = weights.shape[:2]
-        sums = sum(
-            (2 - abs(y - 1)) * (2 - abs(x - 1)) / 16 * padded[y : y + rows, x : x + columns]
-            for y, x in np.ndindex(3, 3)
-        )
+        tents = {(y, x): (2 - abs(y - 1)) * (2 - abs(x - 1)) / 16 for y, x in np.ndindex(3, 3)}
+        moved = [tent * padded[y : y + rows, x : x + columns] for (y, x), tent in tents.items()]
+        sums = np.sum(moved, axis=0)
         return sums[..., :3] / (sums[..., 3:] + 1e-9), sums[..., 3:]
 
-    (front, most), (back, rest) = around((shares / 255) ** 2), around((1 - shares / 255) ** 2)
+    (front, most), (back, rest) = around((shares / 255) ** 4), around((1 - shares / 255) ** 4)
     apart = (front - back) * most * rest / (most * rest + 0.0004)
     counts = [-(-extent // step) for extent in (height, width)]
     steps = interpolate_rows(interpolate_rows(apart, side / step, counts[0]).swapaxes(0, 1), side / step, counts[1])
     places = np.ix_(*(np.arange(extent) // step for extent in (height, width)))
-    return np.clip(frame + (1 - np.maximum(person, drawn)) * steps.swapaxes(0, 1)[places], 0, 255)
+    return np.asarray(np.clip(frame + (1 - np.maximum(person, drawn)) * steps.swapaxes(0, 1)[places], 0, 255))
 
 
 def checkered(size: ImageSize) -> Doubles:

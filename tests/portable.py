@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -23,10 +24,10 @@ def assert_runs_with_opengl_3_3(function: Callable[[], None]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def assert_valid_glsl(fragment_shaders: Mapping[str, str], folder: Path) -> None:
+def assert_valid_glsl(shaders: Mapping[str, str], folder: Path, kind: Literal["frag", "comp"] = "frag") -> None:
     """Have sources, by any names, compiled without a warning; files are written into an empty folder."""
-    for name, source in fragment_shaders.items():
-        (folder / f"{name}.frag").write_text(source)
+    for name, source in shaders.items():
+        (folder / f"{name}.{kind}").write_text(source)
     command = [_VALIDATOR, *map(str, folder.iterdir())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout

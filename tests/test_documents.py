@@ -36,6 +36,15 @@ def test_every_target_of_make_exists() -> None:
     assert named <= set(targets)
 
 
+def test_nothing_is_installed_by_a_name_that_no_index_has() -> None:
+    """The program itself is on none: what it can do without is named by its own package."""
+    folders = (ROOT / name for name in ("app", "gpu_delegate", "docs", "assets", "examples"))
+    files = [*ROOT.glob("*.md"), *(file for folder in folders for file in folder.rglob("*.*"))]
+    texts = {file: file.read_text(encoding="utf-8") for file in files if file.suffix in (".md", ".py", ".service")}
+    assert sum("pip install" in text for text in texts.values()) > 5
+    assert not [file for file, text in texts.items() if re.search(r"pip install [^`\n]*texelflow", text)]
+
+
 def test_a_term_is_explained_once() -> None:
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", text_of("docs/glossary.md"), re.M)
     terms = [term.strip() for row in rows if row.strip() not in ("term", "---") for term in row.split(",")]

@@ -19,7 +19,9 @@ from tests.display import Display
 from tests.partial_models import reversed_twice, segments
 from texelflow.app.settings.config import dump
 from texelflow.app.settings.settings import Settings
-from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import load_model, read_model
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -75,6 +77,8 @@ def test_command(
 ) -> None:
     shutil.copytree(recording.parent, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    if "--install" in line:
+        monkeypatch.setenv("HOME", str(tmp_path))
     fewer = next((runs for start, runs in FEWER_RUNS.items() if line.startswith(f"{start} ")), ())
     result = Command(capsys)(*shlex.split(line.partition(" > ")[0])[1:], *fewer)
     assert result.code == 0, result.err
@@ -131,6 +135,15 @@ def test_python_that_adds_the_delegate(
     found, expected = (each.get_tensor(each.get_output_details()[0]["index"]) for each in (names["interpreter"], plain))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     assert np.ptp(expected) > 0.1
+
+
+def test_dispatches_are_those_of_the_program(selfie_model: Path) -> None:
+    """Of the network alone, as `inspect`, `bench model`, `bench frame`, replay and its log count them."""
+    graph = load_model(selfie_model)
+    plans = compile_graph(graph, SOFTWARE), compile_graph(graph, HARDWARE), compile_graph(graph, SOFTWARE, fuse=False)
+    said = re.search(r"(\d+) dispatches\s\((\d+) for hardware\).*?\beach\b.*?(\d+)", README, re.S)
+    assert said is not None
+    assert [int(number) for number in said.groups()] == [len(plan.kernels) for plan in plans]
 
 
 def test_files_exist() -> None:

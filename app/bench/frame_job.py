@@ -13,6 +13,7 @@ import numpy as np
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
@@ -85,8 +86,8 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
 
 def _frames(options: FrameBench) -> Sequence[Rgba]:
     """Checks the options, and gives the frames."""
-    if options.backend not in ("gl", "cpu"):
-        raise UsageError(f"--backend {options.backend}: gl or cpu is needed here")
+    if options.backend not in (known := ("gl", "cpu")):
+        raise UsageError(f"--backend {options.backend}: gl or cpu is needed here{meant(options.backend, known)}")
     if options.precision != "fp32" and options.backend == "cpu":
         raise UsageError(f"--precision {options.precision} is for the GPU: leave it or --backend cpu out")
     if options.frames is not None and options.size is not None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.reading.model_file import printable_name
+from texelflow.gpu_delegate.wording import meant
 
 from ..verbs.precision import checked_budget, parse_precision
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
@@ -110,7 +111,8 @@ def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend
     """The backend that was asked for, by its name or by an option that only one has."""
     said: str | None = given.get("backend")
     if said is not None and said not in BACKENDS:
-        raise UsageError(f"--backend {said}: {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]} is needed here")
+        needed = f"{', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}"
+        raise UsageError(f"--backend {said}: {needed} is needed here{meant(said, BACKENDS)}")
     uses_gpu = given.get("uses_gpu")
     if said is not None and uses_gpu is not None and uses_gpu != (said != "cpu"):
         raise UsageError(f"--backend {said} and {names['uses_gpu']} contradict each other: drop one")

@@ -1,9 +1,9 @@
 """A row's frames, masks and pictures go in; the figures of the row come out, beside those of mask_quality.py.
 
 islands, holes  connected parts by their edges of the mask at 0.5 without one pixel of the true person, and of what is
-                left of it without one of the true background: how many a frame, and how many pixels. Those count
-                that have LEAST_PIXELS or more in a frame of 640x480, scaled by the area of others, and touch
-                nothing that is not judged
+                left of it without one of the true background: how many a frame, and how many pixels, scaled to a frame
+                of 640x480. Those count that have LEAST_PIXELS or more and touch nothing that is not judged; one counts
+                with MOST_PIXELS at most, since a false person in an empty room is no speck, and would drown them all
 outline length  of all the row's outlines against the true ones
 far error       sum of |mask - matte| further than scene_frames.FAR pixels from the true outline, by all pixels
 colour error    mean difference, in levels of 255, of what is drawn before a plain new background and what should be,
@@ -21,9 +21,9 @@ from ..picture.preprocess import Floats
 from .mask_quality import THRESHOLD, MaskScorer, outline
 from .scene_frames import PIXELS, SceneFrame
 
-__all__ = ["LEAST_PIXELS", "LEVELS", "SceneFigures", "SceneScorer", "colour_error", "stray_parts"]
+__all__ = ["LEAST_PIXELS", "LEVELS", "MOST_PIXELS", "SceneFigures", "SceneScorer", "colour_error", "stray_parts"]
 
-LEAST_PIXELS = 6  # at 640x480
+LEAST_PIXELS, MOST_PIXELS = 6, 300  # at 640x480
 LEVELS = (30, 225)  # of the new backgrounds
 
 _Bools = npt.NDArray[np.bool_]
@@ -60,11 +60,10 @@ class SceneScorer:
         truth = frame.truth
         self._masks.add(mask, truth)
         person, true = mask >= THRESHOLD, truth.matte >= THRESHOLD
-        least = LEAST_PIXELS * mask.size / PIXELS
         error = np.abs(truth.only_judged(mask - truth.matte))
         self._sums += (
-            *stray_parts(person, true, truth.ignored, least),
-            *stray_parts(~person, ~true, truth.ignored, least),
+            *stray_parts(person, true, truth.ignored),
+            *stray_parts(~person, ~true, truth.ignored),
             float(error[frame.far].sum()) / truth.judged_pixels,
             float(np.mean([colour_error(picture, level, frame) for level, picture in drawn.items()])),
         )
@@ -82,18 +81,19 @@ class SceneScorer:
         )  # fmt: skip
 
 
-def stray_parts(found: _Bools, true: _Bools, ignored: _Bools | None, least_pixels: float) -> tuple[int, int]:
-    """How many connected parts of `found` (h, w) have no pixel in `true`, and their pixels.
+def stray_parts(found: _Bools, true: _Bools, ignored: _Bools | None) -> tuple[int, float]:
+    """How many connected parts of `found` (h, w) have no pixel in `true`, and their pixels at 640x480.
 
-    Parts with fewer pixels and those that touch what is ignored do not count.
+    Parts with fewer pixels than LEAST_PIXELS and those that touch what is ignored do not count.
     """
     _, labels, stats, _ = cv2.connectedComponentsWithStats(found.astype(np.uint8), connectivity=4)
-    stray = stats[:, cv2.CC_STAT_AREA] >= least_pixels
+    areas = stats[:, cv2.CC_STAT_AREA] * (PIXELS / found.size)
+    stray = areas >= LEAST_PIXELS
     stray[0] = False
     stray[labels[true]] = False
     if ignored is not None:
         stray[labels[ignored]] = False
-    return int(stray.sum()), int(stats[stray, cv2.CC_STAT_AREA].sum())
+    return int(stray.sum()), float(np.minimum(areas[stray], MOST_PIXELS).sum())
 
 
 def colour_error(drawn: npt.NDArray[np.uint8], level: int, frame: SceneFrame) -> float:

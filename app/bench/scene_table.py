@@ -52,9 +52,8 @@ def row_figures(judged: Judged) -> dict[str, Any]:
         }
         for name, figures in judged.figures.items()
     }
-    return {
-        "scene": row.scene, "condition": row.condition.name, "part": row.part, "size": list(row.size), "ways": ways
-    }  # fmt: skip
+    named = {"scene": row.scene, "condition": row.condition.name, "part": row.part}
+    return {**named, "size": list(row.size), "ways": ways}
 
 
 def scene_summary(judged: Sequence[Judged]) -> dict[str, Any]:
@@ -64,12 +63,10 @@ def scene_summary(judged: Sequence[Judged]) -> dict[str, Any]:
     others = [way for way in ways if way != RAW] if RAW in ways else []
     return {
         "means": {way: _rounded(_mean(judged, way)) for way in ways},
-        "conditions": {
-            name: {way: _rounded(_mean(_under(judged, name), way)) for way in ways} for name in conditions
-        },
+        "conditions": {name: {way: _rounded(_mean(_under(judged, name), way)) for way in ways} for name in conditions},
         "worse_than_raw": {way: {key: _worse(judged, way, key) for key in _WORSE_BY} for way in others},
         "targets": {way: [vars(target) for target in _targets(judged, way)] for way in others},
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)
@@ -85,9 +82,7 @@ def _targets(judged: Sequence[Judged], way: str) -> list[_Target]:
     raw, ours = _mean(judged, RAW), _mean(judged, way)
     gain = 100 * (ours.f_score - raw.f_score)
     worse_f = sum(each.figures[way].f_score < each.figures[RAW].f_score - _WORSE_F for each in judged)
-    flickers = {
-        name: limit for name, limit in _FLICKER.items() if _under(judged, name)
-    }  # fmt: skip
+    flickers = {name: limit for name, limit in _FLICKER.items() if _under(judged, name)}
     targets = [
         _Target("F-score of outlines", "+6 points or more", f"{gain:+.1f}", gain >= 6),
         _limited("matte error", 0.75, ours.matte_error, raw.matte_error),
@@ -98,21 +93,18 @@ def _targets(judged: Sequence[Judged], way: str) -> list[_Target]:
         ),
         _limited("pixels of islands", 1.0, ours.island_pixels, raw.island_pixels),
         _limited("pixels of holes", 0.5, ours.hole_pixels, raw.hole_pixels),
-        _Target("outline length", "1.10 or less", f"{ours.outline_length:.2f}", ours.outline_length <= 1.1),
+        _Target("outline length", "1.10 or less", f"{ours.outline_length:.3f}", ours.outline_length <= 1.1),
         _limited("colour error", 0.8, ours.colour_error, raw.colour_error),
     ]
     for key in ("matte_error", "flicker", "colour_error"):
         worse = _worse(judged, way, key)
         targets.append(_Target(f"rows worse in {key.replace('_', ' ')}", "none", str(worse), worse == 0))
     most = int(_MOST_WORSE_F * len(judged))
-    targets.append(
-        _Target("rows worse in F by over 2 points", f"{most} or fewer", str(worse_f), worse_f <= most)
-    )  # fmt: skip
-    return targets
+    return [*targets, _Target("rows worse in F by over 2 points", f"{most} or fewer", str(worse_f), worse_f <= most)]
 
 
 def _limited(name: str, most: float, ours: float, raw: float) -> _Target:
-    found = f"{ours / raw:.2f}" if raw else ("1.00" if not ours else "more")
+    found = f"{ours / raw:.3f}" if raw else ("1" if not ours else "more")
     return _Target(name, f"{most:g} of raw's or less", found, ours <= most * raw)
 
 

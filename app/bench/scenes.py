@@ -26,7 +26,7 @@ from ..picture.preprocess import ImageSize, Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE
 from .mask_ways import STEPS, MaskWay
 from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
-from .scene_figures import LEAST_PIXELS, LEVELS, SceneScorer
+from .scene_figures import LEAST_PIXELS, LEVELS, MOST_PIXELS, SceneScorer
 from .scene_frames import FAR, SceneFrame, scene_frames
 from .scene_layers import read_portrait
 from .scene_photos import ScenePixels, fetch_photos
@@ -92,7 +92,7 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     console.say(
         f"F-score of outlines at {THRESHOLD}, {TOLERANCE} pixels tolerated; errors and flicker in thousandths, colour "
         f"in levels of 255 within {BAND} pixels of the true outline, far beyond {FAR}; islands and holes of "
-        f"{LEAST_PIXELS} pixels or more, by frame; {FAR} and {LEAST_PIXELS} at 640x480"
+        f"{LEAST_PIXELS} pixels or more, by frame, each with {MOST_PIXELS} at most; {FAR} and those at 640x480"
     )
     return {
         "model": model.name,

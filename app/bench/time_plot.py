@@ -17,7 +17,7 @@ _MIDDLE, _AROUND, _BEYOND = "*", ":", "^"
 _USUAL = 95  # per cent of the spans
 _ROOM = 1.25  # above the highest
 _SMOOTHED = 200  # parts of the time whose medians are the line of the picture
-NO_MATPLOTLIB = "--plot needs matplotlib: pip install 'texelflow[plots]'"
+NO_MATPLOTLIB = "--plot needs matplotlib: pip install matplotlib"
 
 _Values = npt.NDArray[np.float64]
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import av
 
+from texelflow.gpu_delegate.wording import meant
+
 from ..console import one_line
 from ..media.sound_blocks import RATE_HZ, BlockDecoder, SoundBlock, duration_ns
 from . import alsa
@@ -129,6 +131,7 @@ def _opened(form: str, name: str) -> av.container.InputContainer:
     raise SourceError(
         f"microphone {one_line(name)} cannot be opened ({reason}): "
         + (help or "is it plugged in, and allowed? 'texelflow live --list' shows what is there")
+        + meant(name, [each.microphone for each in list_microphones()])
     )
 
 

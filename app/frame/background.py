@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.wording import meant
 
 from ..media.image_file import image_kind, read_image_file
 from ..picture.convert import ToRgba
 from ..picture.preprocess import ImageSize
-from .colour_names import meant_colour
+from .colour_names import CSS_COLOURS
 from .effects import BUILT_IN_BACKGROUNDS, DEFAULT_BACKGROUND
 
 Image = npt.NDArray[np.uint8]
@@ -31,7 +32,8 @@ def is_image(path: Path) -> bool:
             raise MediaError(f"cannot read background {path}: not a regular file; use an image or a recording")
         return image_kind(path) == "picture"
     except FileNotFoundError as error:
-        raise MediaError(f"cannot read background {path}: {error.strerror}{meant_colour(str(path))}") from None
+        near = meant(str(path).lower(), (*BUILT_IN_BACKGROUNDS, *CSS_COLOURS))
+        raise MediaError(f"cannot read background {path}: {error.strerror}{near}") from None
     except OSError as error:
         raise MediaError(f"cannot read background {path}: {error.strerror}") from None
 

@@ -1,9 +1,8 @@
-"""A word goes in; the number of the colour that CSS calls so comes out, or the name that was meant.
+"""A word goes in; the colour that CSS calls so comes out.
 
 The table is that of CSS Color Module Level 4, section 6.1: the 16 colours of HTML, those of X11, and rebeccapurple.
 """
 
-import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -33,9 +32,3 @@ ee82ee wheat f5deb3 white ffffff whitesmoke f5f5f5 yellow ffff00 yellowgreen 9ac
 """
 _WORDS = _TABLE.split()
 CSS_COLOURS: Mapping[str, str] = MappingProxyType(dict(zip(_WORDS[::2], _WORDS[1::2], strict=True)))  # rrggbb by name
-
-
-def meant_colour(text: str) -> str:
-    """'; did you mean the colour red?' for rde; nothing where no name is near."""
-    near = difflib.get_close_matches(text.lower()[:80], CSS_COLOURS, 1, 0.7)
-    return f"; did you mean the colour {near[0]}?" if near else ""

@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.quantization import dequantized, quantized
 
-from ..models.loading import FrameModel
+from ..models.loading import FrameModel, preprocessing_for
 from ..models.spec import ModelSpec, PictureSpec
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor
@@ -41,7 +41,7 @@ class CpuPath:
         """`delegate` is Reference's. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is
         not installed.
         """
-        self.model, self.fit, self._preprocessing = model, fit, preprocessing
+        self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         self.take(frame)
         with contextlib.nullcontext() if is_apart(model.graph) else _silence():
             self._reference = Reference(model.graph, threads, delegate=delegate)

@@ -8,7 +8,7 @@ frame's colour c, the mask a with the look's curve, and the mask m that is drawn
 
     cells   squares of `side` pixels, a share of the frame's height: c and a of the pixel in the middle, in bytes, a not
             softened; in the last row and column, the middle is in the frame at least
-    apart   of 3 x 3 cells, with weights t of 1 2 1 along both axes, A = sum(t a^2), F = sum(t a^2 c) / A, and B and C
+    apart   of 3 x 3 cells, with weights t of 1 2 1 along both axes, A = sum(t a^4), F = sum(t a^4 c) / A, and B and C
             likewise with 1 - a for a: (F - B) A C / (A C + 0.0004); cells beyond the edges repeat the last
             ones. Where there is only one of both it is 0
     between apart at the middle of each square of `step` pixels, half as long, interpolated bilinearly between cells
@@ -16,7 +16,7 @@ frame's colour c, the mask a with the look's curve, and the mask m that is drawn
 
 For c = a F' + (1 - a) B' that is F', as far as F' - B' is F - B. Pixels that the look adds to the person stay as
 they are.
-The side, the squares and the 0.0004 were chosen on photographs of one man over several backgrounds, with true mattes
+The side, the power and the 0.0004 were chosen on photographs of one man over several backgrounds, with true mattes
 and with refined masks.
 """
 

@@ -10,7 +10,7 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange, device_of
 
-from ..models.loading import FrameModel, PictureModel
+from ..models.loading import FrameModel, PictureModel, preprocessing_for
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Preprocessing
 from .compute import Backend
@@ -78,7 +78,8 @@ class GlPath:
         preprocessing: Preprocessing,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
-        self.model, self.fit, self.precision, self._preprocessing = model, fit, precision, preprocessing
+        self.model, self.fit, self.precision = model, fit, precision
+        self._preprocessing = preprocessing_for(model, preprocessing)
         compiled = compile_graph(  # may refuse, so it comes first
             model.graph, device_of(context), precision=precision, compile_budget_s=compile_budget_s
         )

@@ -125,11 +125,6 @@ class ImageToTensor:
             self._gl.glDeleteProgram(self._program)
             raise
 
-    @property
-    def dispatches(self) -> int:
-        """Of one frame."""
-        return 2 if self._exposure else 1
-
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
         if self._exposure:

@@ -54,7 +54,7 @@ def built_in_candidates() -> list[Candidate]:
     return _candidates_of(BUILT_IN_BACKGROUNDS)
 
 
-def candidates(folder: Path) -> list[Candidate]:
+def backgrounds_in(folder: Path) -> list[Candidate]:
     """The built-in pictures, and the images and videos in a folder by their endings, in the order of names.
 
     A folder that is not there has none.

@@ -6,7 +6,7 @@ from texelflow.gpu_delegate.errors import CatalogueError, ModelError, Unsupporte
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, printable_name, read_model
 
-from ..picture.preprocess import ImageSize
+from ..picture.preprocess import ImageSize, Preprocessing
 from .catalogue import CATALOGUE, Progress, resolve
 from .entries import SEGMENTATION, SEGMENTERS, ModelEntry
 from .metadata import read_metadata
@@ -46,6 +46,11 @@ class PictureModel:
 
 
 FrameModel = SegmentationModel | PictureModel  # what frames can be drawn with
+
+
+def preprocessing_for(model: FrameModel, wanted: Preprocessing) -> Preprocessing:
+    """What is done to a model's frames: a network's picture is shown, so its frames stay as light as they are."""
+    return "plain" if isinstance(model, PictureModel) else wanted
 
 
 def load_segmentation(

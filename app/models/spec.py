@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from .class_names import find_class
 from .entries import ModelEntry
@@ -21,7 +22,9 @@ TASKS: tuple[Task, ...] = get_args(Task)
 ACTIVATIONS = ("none", "sigmoid", "softmax")
 
 _PERSON = "person"
+_SAY_INPUT_RANGE = "what black and white are: give --input-range, mostly 0,1 or -1,1"
 _COLOURS = (3, 4)  # channels of a picture: RGB, RGBA
+_LEAST_RANGE, _MOST_RANGE = 1e-6, 1e6  # from black to white in a picture
 _MOST_PICTURE_PIXELS = 1 << 24  # 256 MiB of float32 RGBA
 
 
@@ -69,7 +72,7 @@ def parse_task(text: str) -> Task:
     for task in TASKS:
         if text == task:
             return task
-    raise UsageError(f"--task {text[:40]}: {' or '.join(TASKS)} is needed")
+    raise UsageError(f"--task {text[:40]}: {' or '.join(TASKS)} is needed{meant(text, TASKS)}")
 
 
 def decide_spec(
@@ -88,12 +91,11 @@ def decide_spec(
     activation = options.activation or metadata.activation or (entry.activation if entry else None)
     channel = next((c for c in _channel_choices(entry, metadata, options, channels) if c is not None), None)
     if input_range is None or activation is None or channel is None:
-        missing = [
-            *(["--input-range LO,HI"] if input_range is None else []),
-            *([f"--activation {'|'.join(ACTIVATIONS)}"] if activation is None else []),
-            *([f"--channel 0..{channels - 1}"] if channel is None else []),
-        ]
-        raise UsageError(f"neither the model's metadata nor the catalogue says it: give {' and '.join(missing)}")
+        raise _unsaid(
+            (input_range, _SAY_INPUT_RANGE),
+            (activation, f"what its output still needs: give --activation {'|'.join(ACTIVATIONS)}"),
+            (channel, f"which class to show: give --channel 0..{channels - 1}"),
+        )
     return ModelSpec(input_range, activation, channel, metadata.labels[:channels])
 
 
@@ -147,13 +149,23 @@ def _picture(
             "drawn"
         )
     output_range = options.output_range or metadata.output_range
+    if output_range and not _LEAST_RANGE <= output_range[1] - output_range[0] <= _MOST_RANGE:
+        low, high = output_range
+        raise UsageError(
+            f"black is {low:g} and white {high:g} in the model's picture; give another --output-range LO,HI"
+        )
     if input_range is None or output_range is None:
-        missing = [
-            *(["--input-range LO,HI"] if input_range is None else []),
-            *(["--output-range LO,HI"] if output_range is None else []),
-        ]
-        raise UsageError(f"the model's metadata does not say what black and white are: give {' and '.join(missing)}")
+        raise _unsaid(
+            (input_range, _SAY_INPUT_RANGE),
+            (output_range, "what black and white are in its picture: give --output-range, mostly 0,1 or -1,1 or 0,255"),
+        )
     return PictureSpec(input_range, output_range)
+
+
+def _unsaid(*asked: tuple[object, str]) -> UsageError:
+    """What is unknown among (value, advice)."""
+    missing = (advice for value, advice in asked if value is None)
+    return UsageError(f"the model's file does not say {'; nor '.join(missing)}")
 
 
 def _channels(shape: Sequence[int]) -> int:
@@ -179,7 +191,8 @@ def _check_options(options: SpecOptions) -> None:
         if bounds is not None:
             _check_range(bounds, flag)
     if options.activation is not None and options.activation not in ACTIVATIONS:
-        raise UsageError(f"--activation {options.activation}: one of {', '.join(ACTIVATIONS)} is needed")
+        near = meant(options.activation, ACTIVATIONS)
+        raise UsageError(f"--activation {options.activation}: one of {', '.join(ACTIVATIONS)} is needed{near}")
 
 
 def _check_range(bounds: tuple[float, float], flag: str) -> None:

@@ -37,9 +37,17 @@ def controls(
     Frames have that height, in pixels.
     """
     imgui = load_imgui()
+    em, screen = imgui.get_font_size(), imgui.get_io().display_size
+    gap, wide = _GAP * em, min(_WIDE * em, screen.x)
+    corner = imgui.ImVec2(max(0.0, screen.x - wide - gap), gap)
+    size = imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap))
+    imgui.set_next_window_pos(corner, imgui.Cond_.appearing)
+    imgui.set_next_window_size(size, imgui.Cond_.appearing)
     imgui.set_next_window_bg_alpha(0.85)
     unfolded, is_open = imgui.begin(SETTINGS_TITLE, True, imgui.WindowFlags_.no_saved_settings)
-    _place(imgui)
+    if _is_resized(imgui, screen):
+        imgui.set_window_pos(corner)
+        imgui.set_window_size(size)
     if unfolded:
         if gallery and imgui.collapsing_header("Background", imgui.TreeNodeFlags_.default_open):
             settings = gallery.draw(settings, frame_height)
@@ -59,13 +67,10 @@ def _sections(imgui: Any, settings: Settings, verb: Verb) -> Settings:
     return settings
 
 
-def _place(imgui: Any) -> None:
-    """Put the panel at the right of the picture when it opens, and when the picture has another size."""
-    em, screen = imgui.get_font_size(), imgui.get_io().display_size
-    storage, names = imgui.get_state_storage(), [imgui.get_id(side) for side in ("width", "height")]
-    if imgui.is_window_appearing() or [storage.get_float(name) for name in names] != [screen.x, screen.y]:
-        gap, wide = _GAP * em, min(_WIDE * em, screen.x)
-        imgui.set_window_pos(imgui.ImVec2(max(0.0, screen.x - wide - gap), gap))
-        imgui.set_window_size(imgui.ImVec2(wide, max(1.0, screen.y - 2 * gap)))
-        for name, side in zip(names, (screen.x, screen.y), strict=True):
-            storage.set_float(name, side)
+def _is_resized(imgui: Any, screen: Any) -> bool:
+    """Whether the picture has another size than when the panel was drawn last; noted in the panel's own memory."""
+    storage, sides = imgui.get_state_storage(), {imgui.get_id("width"): screen.x, imgui.get_id("height"): screen.y}
+    resized = any(storage.get_float(name) != side for name, side in sides.items())
+    for name, side in sides.items():
+        storage.set_float(name, side)
+    return resized and not imgui.is_window_appearing()

@@ -4,6 +4,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -162,6 +163,7 @@ class Gui:
             raise DeviceError(f"the overlay cannot be drawn on {self._renderer}: {what}; {_ADVICE}") from error
 
 
+@lru_cache(maxsize=1)  # each picture asks for it several times
 def load_imgui() -> Any:
     """Dear ImGui's module. Large, and it loads libraries of the system: only who draws needs it. Raises DeviceError."""
     try:
@@ -188,8 +190,10 @@ def free_area(taken_by: str = "", footer_em: float = 0.0, row_em: float = 0.0) -
     taken = None
     if taken_by:
         imgui.begin(taken_by)  # once more: it is the same window
-        place, extent = imgui.get_window_pos(), imgui.get_window_size()
+        place, extent, appears = imgui.get_window_pos(), imgui.get_window_size(), imgui.is_window_appearing()
         imgui.end()
+        if appears:  # how large it is shows in its second picture
+            return ScreenArea(0, 0, 0, 0)
         taken = ScreenArea(place.x, place.y, place.x + extent.x, place.y + extent.y)
     return largest_beside(whole, taken).within(margin, footer_em * em)
 

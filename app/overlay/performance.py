@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ..frame.figures import SWAP, CameraFigures, Figures, FigureSummary, StageFigures
 from ..frame.pipeline import DECODE
@@ -70,12 +70,12 @@ class FigureLayout:
     graph: float = 0.0  # how high it is, in em; 0: there is none
     is_brief: bool = True  # covers only a part of the picture
 
-    @property
+    @cached_property
     def columns(self) -> int:
         """How wide it is, in letters."""
         return max(len(self.header), *(block.column + _width(block.text) for block in self.blocks), 0)
 
-    @property
+    @cached_property
     def lines(self) -> float:
         """How high it is, in em."""
         below = max((block.line + block.text.count("\n") + 1 for block in self.blocks), default=0)

@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import TexelflowError
 
 from ..frame.background import Image
-from ..frame.thumbnails import THUMBNAIL_SIZE, Candidate, built_in_candidates, candidate_of, candidates, thumbnail
+from ..frame.thumbnails import THUMBNAIL_SIZE, Candidate, backgrounds_in, built_in_candidates, candidate_of, thumbnail
 from ..threads import ThreadCall
 
 LIGHT_SAMPLE, STRONG_SAMPLE = _SAMPLES = tuple(Candidate("room", (0, 0), blur_px) for blur_px in (2.5, 7.0))  # of blurs
@@ -131,4 +131,4 @@ _PARAMETERS = {
 def _found(folder: Path, chosen: Sequence[str]) -> list[Candidate]:
     """What a folder has, and files from elsewhere that are still there; each once."""
     elsewhere = (candidate for name in chosen if (candidate := candidate_of(name)))
-    return list(dict.fromkeys([*candidates(folder), *elsewhere]))
+    return list(dict.fromkeys([*backgrounds_in(folder), *elsewhere]))

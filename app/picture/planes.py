@@ -29,14 +29,15 @@ class PixelsToRgb:
         self._transpose = format.orientation.transpose
         self._size = columns.shape[1], rows.shape[1]
         self._bilinear = len(columns) == len(rows) == 2
-        self._columns, self._x_weights = columns, np.repeat(x_weights, 4, axis=1)
+        self._x_weights = np.repeat(x_weights, 4, axis=1)
         self._rows, self._y_weights = rows, (y_weights / 255).astype(np.float32)[..., None]
-        width = format.size[0]
         if self._bilinear:
-            self._taps = tuple(row[:, None] * width + column for row in rows for column in columns)
+            self._taps = tuple(row[:, None] * format.size[0] + column for row in rows for column in columns)
         # Several arrays, not one: at distances of 2 ** n bytes they would evict each other from the cache.
         self._scratch = [np.empty((_BAND_ROWS, self._size[0] * 4), np.float32) for _ in range(4)]
-        self._lines = [np.empty((_BAND_ROWS, width * 4), np.float32) for _ in range(2)]
+        self._used, among = np.unique(columns, return_inverse=True)  # of the stored columns, where many do not count
+        self._columns = among.reshape(columns.shape)
+        self._lines = [np.empty((_BAND_ROWS, len(self._used) * 4), np.float32) for _ in range(2)]
 
     def __call__(self, picture: Picture) -> Floats:
         """(H, W, 3), upright, of as many rows and columns as there are taps; white is 1."""
@@ -63,16 +64,19 @@ class PixelsToRgb:
 
     def _averaged(self, pixels: npt.NDArray[np.uint8], rows: slice) -> Floats:
         """Some rows of the result, of any number of pixels."""
-        lines, count = pixels.reshape(len(pixels), -1), rows.stop - rows.start
+        colors, count = pixels.view(np.uint32)[..., 0], rows.stop - rows.start
         tall, line = (scratch[:count] for scratch in self._lines)
         for nth, (taken, weights) in enumerate(zip(self._rows, self._y_weights, strict=True)):
-            np.multiply(lines.take(taken[rows], axis=0), weights[rows], out=line if nth else tall)
+            values = colors.take(taken[rows], axis=0)
+            if len(self._used) < values.shape[1]:
+                values = values.take(self._used, axis=1)
+            np.multiply(values.view(np.uint8), weights[rows], out=line if nth else tall)
             if nth:
                 tall += line
         wide, part = (scratch[:count] for scratch in self._scratch[:2])
         for nth, (taken, weights) in enumerate(zip(self._columns, self._x_weights, strict=True)):
-            pixel_bytes16 = tall.view(np.complex128)
-            np.multiply(pixel_bytes16.take(taken, axis=1).view(np.float32), weights, out=part if nth else wide)
+            values16 = tall.view(np.complex128)  # 16 bytes, a pixel each
+            np.multiply(values16.take(taken, axis=1).view(np.float32), weights, out=part if nth else wide)
             if nth:
                 wide += part
         return wide

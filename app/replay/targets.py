@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from ..media.media_inputs import MediaInput
 from ..outputs.png_files import PIPE, is_picture, wants_folder
@@ -27,7 +28,7 @@ def parse_format(text: str | None) -> OutputFormat | None:
             return format
     if text is None:
         return None
-    raise UsageError(f"--format {text[:40]}: one of {', '.join(FORMATS)} is needed")
+    raise UsageError(f"--format {text[:40]}: one of {', '.join(FORMATS)} is needed{meant(text, FORMATS)}")
 
 
 @dataclass(frozen=True)

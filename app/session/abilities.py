@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from texelflow.gpu_delegate.errors import UsageError
 
 from ..frame.effects import Effect, mask_effects, picture_effects
-from ..frame.network_output import shows_classes
+from ..frame.network_output import MOST_CLASSES, shows_classes
 from ..models.loading import FrameModel, PictureModel
 from ..settings.settings import Settings, current_names, specs
 
@@ -33,17 +33,18 @@ def check_abilities(model: FrameModel, settings: Settings, flags: Mapping[str, o
             raise UsageError(f"--{name.replace('_', '-')}: {reason}")
     effects = effects_of_model(model)
     if "effect" in given and settings.effect not in effects:
-        raise UsageError(f"--effect {settings.effect}: {lacks_effect(model.name, effects)}")
+        raise UsageError(f"--effect {settings.effect}: {lacks_effect(settings.effect, model.name, effects)}")
     if given.get("legend") and settings.effect != "classes":
         raise UsageError(f"--legend goes with --effect classes, not with {settings.effect}")
 
 
-def lacks_effect(name: str, effects: tuple[Effect, ...]) -> str:
+def lacks_effect(effect: Effect, name: str, effects: tuple[Effect, ...]) -> str:
     """Why a model cannot have an effect, and what it can have."""
     if "picture" in effects:
         without = "" if "cutout" in effects else " without transparency"
         return f"{name} puts out a picture{without}; with it there are {', '.join(effects)}"
-    return f"{name} puts out masks{'' if 'classes' in effects else ' of one class'}; there are {', '.join(effects)}"
+    what = f"has not the 2 to {MOST_CLASSES} classes that are needed" if effect == "classes" else "puts out masks"
+    return f"{name} {what}; with it there are {', '.join(effects)}"
 
 
 def _against(name: str, model: FrameModel) -> str:

@@ -41,7 +41,7 @@ class Controller:
     """Keeps the settings, and has the parts of one session follow them. Belongs to the context's thread.
 
     `left`: the user has quit; `reopens`: there are settings for which the session has to begin anew; `touched`: a key
-    has done something; uses_small_model: the user wants the small model for now.
+    or the seek bar has done something; uses_small_model: the user wants the small model for now.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Controller:
         self.change(effect=effect)
         stages, outputs = self._parts.stages, self._parts.outputs
         if stages.canvas.look.effect != chosen_look_of(self.settings).look.effect:
-            self._say(lacks_effect(Path(stages.name).name, stages.canvas.effects))
+            self._say(lacks_effect(effect, Path(stages.name).name, stages.canvas.effects))
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
 

@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 
 from ..capture.supervise import CapturePhase, CaptureState
+from ..frame.effects import nearest_effect
 from ..frame.pipeline import FrameRecord
 from ..frame.run_stats import RunStats
 from ..models.loading import FrameModel, load_frame_model
@@ -268,7 +269,8 @@ class Session:
         if self._drawn is None and settings.start_hint and not self._stats.frames:
             self._hud.hint.show()
         self._hud.recording = parts.outputs.status
-        self._hud.status = parts.playback.describe(settings.effect) if parts.playback else ""
+        effect = nearest_effect(settings.effect, parts.stages.canvas.effects)
+        self._hud.status = parts.playback.describe(effect) if parts.playback else ""
         look = figure_look_of(settings) if settings.overlay else None
         parts.view.lay_out(self._hud.parts(look, self._panel if settings.panel else None))
 

@@ -15,8 +15,9 @@ from typing import Any
 import platformdirs
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
-from .settings import Settings, SettingValue, Spec, as_text, meaning, meant, specs, with_values
+from .settings import Settings, SettingValue, Spec, as_text, meaning, setting_meant, specs, with_values
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -169,7 +170,7 @@ def _misplaced(section: str, name: str | None) -> str:
         belongs = f"; it belongs in [{known[section].section}]" if section in known else meant(section, sections)
         return f"{as_text(section)} is no section{belongs}"
     if name not in known:
-        return f"[{section}] {as_text(name)} is no setting{meant(name, known)}"
+        return f"[{section}] {as_text(name)} is no setting{setting_meant(name, known)}"
     return "" if known[name].section == section else f"[{section}] {name} belongs in [{known[name].section}]"
 
 

@@ -3,15 +3,16 @@
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant
 
 from ..frame.effects import (
     BUILT_IN_BACKGROUNDS,
@@ -44,6 +45,11 @@ _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
+
+
+_REPLACED: Mapping[str, str] = MappingProxyType(
+    {"softness": "use feather, the width of a soft edge in pixels; softness 1 is feather 0"}
+)
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,7 @@ class Settings:
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
         "",
-        "Behind the person: image, video, colour (red, #rrggbb), or dusk, room, studio, lights.",
+        "Image, video, colour (red, #rrggbb) or built in: dusk, room, studio, lights.",
         "background",
         choices=(*BUILT_IN_BACKGROUNDS,),
     )
@@ -203,7 +209,7 @@ class Settings:
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)
     gamma: float = _mask(1.0, "Power of the mask: above 1 less person, below more.", low=LEAST_GAMMA, high=MOST_GAMMA)
     grow: float = _mask(0.0, "Pixels of the frame by which the person grows; below 0 it shrinks.", low=-20, high=20)
-    feather: float = _mask(0.0, "Pixels of the frame over which the person's edge fades; 0: as it is.", low=0, high=50)
+    feather: float = _mask(0.0, "Pixels of the frame over which the edge fades; 0: as the mask has it.", low=0, high=50)
     delay_video: bool = _mask(False, "Look one frame ahead: in live the picture comes a frame later.", in_replay=True)
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60, label="frames per mask")
@@ -298,7 +304,7 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
     known |= {spec.was: spec for spec in specs() if spec.was}
     for name, raw in values.items():
         if name not in known:
-            raise UsageError(f"{where(name)} is no setting{meant(name, known)}")
+            raise UsageError(f"{where(name)} is no setting{setting_meant(name, known)}")
         value = found[known[name].name] = value_of(known[name], raw)
         if value is None:
             near = meant(raw, known[name].choices) if isinstance(raw, str) else ""
@@ -334,10 +340,10 @@ def meaning(spec: Spec) -> str:
     return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
 
 
-def meant(name: str, names: Iterable[str]) -> str:
-    """'; did you mean effect?' for efect; nothing where nothing is near."""
-    near = difflib.get_close_matches(name[:80], names, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+def setting_meant(name: str, names: Iterable[str]) -> str:
+    """What to use instead of a setting that is gone, else as `meant`."""
+    replacement = _REPLACED.get(name.lstrip("-"))
+    return f"; {replacement}" if replacement else meant(name, names)
 
 
 def as_text(raw: object) -> str:

@@ -9,6 +9,7 @@ from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
 from ..files import Files, Read, Write, own_name, settle
@@ -53,7 +54,9 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
     if options.tolerance is not None and not (math.isfinite(options.tolerance) and options.tolerance >= 0):
         raise UsageError(f"--tolerance {options.tolerance}: a number from 0 up is needed, such as 1e-3")
     if options.backend not in BACKENDS:
-        raise UsageError(f"--backend {options.backend}: {' or '.join(BACKENDS)} is needed here")
+        raise UsageError(
+            f"--backend {options.backend}: {' or '.join(BACKENDS)} is needed here{meant(options.backend, BACKENDS)}"
+        )
     if options.backend != "delegate" and options.runs is not None:
         raise UsageError("--runs goes with --backend delegate; leave it out or give both")
     if options.backend == "delegate" and options.unfused:

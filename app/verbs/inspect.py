@@ -22,6 +22,7 @@ from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.support import unsupported_reason
+from texelflow.gpu_delegate.wording import meant
 
 from ..advice.advice import advise
 from ..advice.cost import RunRates
@@ -81,7 +82,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     if model is None:
         raise UsageError("name a model, such as selfie, or a .tflite file; --ops lists the supported ops")
     if options.tuning is not None and options.tuning not in TUNINGS:
-        raise UsageError(f"--tuning is {' or '.join(TUNINGS)}, not {options.tuning!r}")
+        raise UsageError(f"--tuning {options.tuning}: {' or '.join(TUNINGS)} is needed{meant(options.tuning, TUNINGS)}")
     if options.advise and options.unfused:
         raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     writes = (Write("--shaders", options.shaders, "shaders"),) if options.shaders else ()

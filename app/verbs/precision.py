@@ -4,6 +4,7 @@ from typing import get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.wording import meant
 
 from ..picture.preprocess import Preprocessing
 from ..settings.flags import flag_of
@@ -16,7 +17,7 @@ def parse_precision(text: str) -> Precision:
     for precision in known:
         if text == precision:
             return precision
-    raise UsageError(f"--precision {text}: {' or '.join(known)} is needed")
+    raise UsageError(f"--precision {text}: {' or '.join(known)} is needed{meant(text, known)}")
 
 
 def checked_budget(compile_budget_s: float) -> float:

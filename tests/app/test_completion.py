@@ -122,7 +122,7 @@ def test_zsh_reads_a_line_and_a_script(folder: Path, texelflow: Command) -> None
     line = (folder / ".zshrc").read_text()
     place = folder / ".local" / "share" / "texelflow" / "completion.zsh"
     assert str(place) in line
-    assert place.read_text() == completion.script("zsh") == texelflow("--show-completion", "zsh").out
+    assert place.read_text() == completion.completion_script("zsh") == texelflow("--show-completion", "zsh").out
     assert COMPLETION_ASKED in place.read_text()
 
 

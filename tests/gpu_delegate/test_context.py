@@ -194,7 +194,7 @@ class TestErrors:
         assert line.startswith("some.comp:12: ")
         assert "nope" in line
 
-    @pytest.mark.parametrize("name", ["image_to_tensor.comp", "mask_to_frame.comp"])
+    @pytest.mark.parametrize("name", ["image_to_tensor.comp", "exposure.comp", "mask_to_frame.comp"])
     def test_shaders_are_valid_as_they_stand(self, gl_context: Context, name: str) -> None:
         gl_context.gl.glDeleteProgram(compile_compute(gl_context, load(name), name))
 

@@ -14,6 +14,9 @@ from texelflow.app.frame.frame_job import GlFrameJob
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.runtime import device_of
 
 pytestmark = pytest.mark.gl
 
@@ -26,7 +29,9 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
-def test_the_frame_job_prints_its_figures(backend: str, texelflow: Command) -> None:
+def test_the_frame_job_prints_its_figures(
+    backend: str, texelflow: Command, selfie_model: Path, context: Context
+) -> None:
     result = texelflow("bench", "frame", "--runs", 3, "--warmup", 1, "--backend", backend, "--json")
     assert result.code == 0
     figures = json.loads(result.out.splitlines()[-1])
@@ -34,6 +39,8 @@ def test_the_frame_job_prints_its_figures(backend: str, texelflow: Command) -> N
     assert 0 < figures["min_ms"] <= figures["median_ms"] <= figures["p95_ms"]
     assert 0.05 < figures["mask_mean"] < 0.9
     assert (figures["backend"], figures["precision"]) == (backend, "fp32")
+    own = len(compile_graph(load_model(selfie_model), device_of(context)).kernels)  # the network's alone
+    assert figures["dispatches"] == (own if backend == "gl" else 0)
     assert figures["frames"] == [8, 480, 640, 4]
 
 

@@ -4,12 +4,14 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
 from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect
+from texelflow.app.frame.mask_edge import edged
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.picture.picture import rgba_format
@@ -95,10 +97,49 @@ def test_faint_background_keeps_its_shades(context: Context) -> None:
 
 
 def test_cutout_keeps_the_colours_and_puts_the_mask_into_alpha(context: Context) -> None:
-    rgba, mask = noise(SMALL), np.random.default_rng(3).random((48, 64), np.float32)
+    rgba, mask = noise(SMALL), disc(SMALL, 15)
     found = drawn(context, Look("cutout"), rgba, mask)
-    assert np.array_equal(found[..., :3], rgba[..., :3])
-    assert np.abs(found[..., 3] - 255.0 * mask).max() <= 0.5 + 1e-3
+    assert np.array_equal(found[..., :3][mask == 1], rgba[..., :3][mask == 1])
+    mask = np.random.default_rng(3).random((48, 64), np.float32)
+    assert np.abs(drawn(context, Look("cutout"), rgba, mask)[..., 3] - 255.0 * mask).max() <= 0.5 + 1e-3
+
+
+@pytest.mark.parametrize("size", [(640, 480), (321, 243), (243, 640)])
+def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, size: ImageSize) -> None:
+    """A person of one colour, with a little detail, before a background of another: what is mixed at a soft edge."""
+    width, height = size
+    mask = np.asarray(cv2.GaussianBlur(disc(size, width / 4), (0, 0), height / 120), np.float32)
+    person = np.array([150.0, 60.0, 30.0]) + noise(size)[..., :1] / 16.0
+    mixed = person * mask[..., None] + np.array([60.0, 160.0, 230.0]) * (1 - mask[..., None])
+    rgba = np.dstack([np.rint(mixed), np.full((height, width), 255)]).astype(np.uint8)
+    edge = (mask > 0.1) & (mask < 0.9)
+    cut = drawn(context, Look("cutout"), rgba, mask)
+    before, after = (np.abs(colours[..., :3] - person)[edge].mean() for colours in (rgba, cut))
+    assert after < 0.3 * before
+
+
+@pytest.mark.parametrize("size", [(65, 47), (7, 5), (1, 1), (161, 40)])
+@pytest.mark.parametrize(("grow", "feather"), [(20, 0), (-0.3, 0), (-20, 9), (1.25, 0.5), (0, 10.6)])
+def test_edges_equal_their_definition(context: Context, size: ImageSize, grow: float, feather: float) -> None:
+    mask = np.random.default_rng(3).random((size[1], size[0]), np.float32) * disc(size, size[1] / 2)
+    found = drawn(context, Look("mask", grow=grow, feather=feather), noise(size), mask)[..., 0]
+    assert np.abs(found - 255 * edged(mask, grow, feather)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("grow", "feather"), [(0.5, 0), (6, 0), (20, 0), (-7.5, 0), (0, 5), (0, 17), (0, 50), (-3, 30)]
+)
+def test_pixels_are_pixels_of_the_frame(context: Context, grow: float, feather: float) -> None:
+    """How far the outline of a person moves, and how wide the edge is, whatever cells it is computed in."""
+    size = (321, 243)
+    mask = np.asarray(cv2.GaussianBlur(disc(size, 80), (0, 0), 1), np.float32)
+    found = drawn(context, Look("mask", grow=grow, feather=feather), noise(size), mask)[..., 0] / 255
+    assert np.sqrt(found.sum() / np.pi) == pytest.approx(
+        np.sqrt(mask.sum() / np.pi) + grow, abs=0.1 + 0.02 * abs(grow) + 0.1 * bool(feather)
+    )
+    assert np.abs(found - edged(mask, grow, feather)).max() < 0.02
+    row = found[121, 160:]
+    assert ((row > 0.02) & (row < 0.98)).sum() == pytest.approx(np.hypot(4.1, feather), abs=1.3 + 0.03 * feather)
 
 
 def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context: Context) -> None:
@@ -150,11 +191,17 @@ def test_every_effect_is_drawn_by_opengl_3_3() -> None:
 @needs_validator
 def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     sources = {
-        f"composite{number}{wraps}{shape}": load("composite.frag", {"EFFECT": number, "WRAPS": wraps, "SHAPED": shape})
-        for number, wraps, shape in product(map(EFFECTS.index, MASK_EFFECTS), (0, 1), (0, 1))
+        f"composite{number}{full}": load(
+            "composite.frag", {"EFFECT": number, **dict.fromkeys(("WRAPS", "SHAPED", "EDGED", "UNMIXED"), full)}
+        )
+        for number, full in product(map(EFFECTS.index, MASK_EFFECTS), (0, 1))
     }
     sources |= {f"blur_shrink{behind}": load("blur_shrink.frag", {"BEHIND": behind}) for behind in (0, 1, 2)}
-    sources |= {name: load(f"{name}.frag") for name in ("blur_smooth", "cover", "classes")}
+    names = (
+        "blur_smooth", "cover", "classes", "edge_mask", "edge_grow", "edge_shrink",
+        "foreground_cells", "foreground_apart", "foreground_between",
+    )  # fmt: skip
+    sources |= {name: load(f"{name}.frag") for name in names}
     sources |= {f"picture{number}": load("picture.frag", {"EFFECT": number}) for number in range(len(EFFECTS))}
     sources["legend"] = load("classes.frag", {"LEGEND_W": 9, "LEGEND_H": 9, "UNSEEN": 1})
     assert_valid_glsl(sources, tmp_path)

@@ -1,6 +1,8 @@
 """The frame path on this machine's real OpenGL, against NumPy in double precision and app/picture/preprocess.py."""
 
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.portable import assert_valid_glsl, needs_validator
 from texelflow.app.frame.readback import ReadbackRing, frame_mask, read_buffer
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
@@ -18,6 +21,7 @@ from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessing, Prep
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate.shader import load
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -241,6 +245,15 @@ class TestImageToTensor:
         there.run(tensor)
         found = read_buffer(bench.context, tensor).view(np.float32).reshape(*rgba.shape)
         np.testing.assert_allclose(found[..., :3], rgba[..., :3], rtol=0, atol=1e-4)
+
+
+@needs_validator
+def test_the_way_in_is_valid_glsl(tmp_path: Path) -> None:
+    """For every layout of pixels: some drivers take what the language does not have."""
+    ways = product(("image_to_tensor.comp", "exposure.comp"), range(6))
+    sources = {f"{name[:-5]}_{layout}": load(name, {"LAYOUT": layout}) for name, layout in ways}
+    sources |= {f"auto_{layout}": load("image_to_tensor.comp", {"LAYOUT": layout, "PLAIN": 0}) for layout in range(6)}
+    assert_valid_glsl(sources, tmp_path, "comp")
 
 
 class TestExposure:

@@ -135,11 +135,11 @@ def test_is_what_tensorflow_lite_makes_of_the_frame(
     assert model.spec.output_range == pytest.approx((-1, 1))
     frame = np.ascontiguousarray(frame_rgba[100:301, 150:420])
     expected = CpuPath(model, rgba_format((270, 201))).run(rgba_picture(frame))
-    job = frame_job(context, model, rgba_format((270, 201)))
+    job = frame_job(context, model, rgba_format((270, 201)), preprocessing="auto")
     assert job.backend == "gl"
     found = job.run(rgba_picture(frame))
     assert found.shape == (201, 270, 4)
-    assert np.abs(found - expected).max() < 1e-3
+    assert np.abs(found - expected).max() < 1e-3, "and its frames stay as they are"
     assert np.ptp(expected[..., :3]) > 0.5, "the network puts out something"
     other = rgba_format((64, 48))
     job.take(other)
@@ -198,7 +198,7 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
         ),
         (("--channel", "2"), "style.tflite: --channel is for models whose output is a segmentation"),
         (("--output-range", "1,0"), "--output-range 1,0: the first number must be below the second"),
-        (("--task", "segmentation"), "style.tflite: neither the model's metadata nor the catalogue says it: give"),
+        (("--task", "segmentation"), "style.tflite: the model's file does not say what its output still needs"),
     ],
 )
 def test_what_it_cannot_do_is_refused_in_one_line(
@@ -219,6 +219,7 @@ def test_those_who_need_masks_or_classes_say_so(tmp_path: Path, run: Command) ->
     assert run("replay", CLIP, "--model", silent, *meaning, "--to", 0, "--backend", "gl").code == 0
     assert "puts out masks, not a picture" in run("replay", CLIP, "--model", classes, "--strength", 0.5).complaint
     assert (
-        "--effect picture: selfie puts out masks of one class" in run("replay", CLIP, "--effect", "picture").complaint
+        "--effect picture: selfie puts out masks; with it there are tint"
+        in run("replay", CLIP, "--effect", "picture").complaint
     )
     assert "a picture is [1, H, W, 3] or" in run("replay", CLIP, "--task", "picture").complaint

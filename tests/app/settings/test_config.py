@@ -115,6 +115,7 @@ class TestReading:
         ("content", "complaint"),
         [
             ("\n[mask]\n\nsmoth = 3", ", line 4: [mask] smoth is no setting; did you mean smooth?"),
+            ("[mask]\nsoftness = 1", ", line 2: [mask] softness is no setting; use feather, the width of a soft edge"),
             ("[mask]\nsmooth = 3", ", line 2: [mask] smooth = 3: a number from 0 to 1 is needed"),
             ("[mask]\n'smooth'=\"\"\"\n\n\"\"\"", r", line 2: [mask] smooth = '\n': a number from 0 to 1 is needed"),
             ("#\n[maks]\nsmooth = 1", ", line 2: maks is no section; did you mean mask?"),

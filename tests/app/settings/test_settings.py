@@ -79,6 +79,9 @@ class TestValues:
             ("size", "0x480", "size 0x480: a size"),
             ("background", "#36c", "background #36c: an image, a video, or a colour such as red or #3366cc is needed"),
             ("size", "640x99999", "size 640x99999: a size"),
+            ("channel", 65537, "channel 65537: a class' name, its number from 0 to 65536, or -1 is needed"),
+            ("channel", 2.0, "channel 2: a class' name"),
+            ("channel", True, "channel true: a class' name"),
             ("camera", [0], "camera (a list): text on one line is needed"),
             ("camera", 0.0, "camera 0: text on one line is needed"),
             ("record", "a\nb", r"record 'a\nb': text on one line is needed"),
@@ -91,6 +94,10 @@ class TestValues:
             with_values(Settings(), {"mirror": True, name: raw})
         assert str(caught.value).startswith(complaint)
         assert str(caught.value).isprintable()
+
+    @pytest.mark.parametrize(("raw", "kept"), [(-1, ""), ("-1", ""), (0, "0"), (1000, "1000"), ("person", "person")])
+    def test_classes_have_numbers_as_in_earlier_versions_or_names(self, raw: object, kept: str) -> None:
+        assert with_values(Settings(), {"channel": raw}).channel == kept
 
     def test_numbers_without_end(self) -> None:
         for name, number in (("every", 16**9000), ("fps", -(16**9000)), ("mirror", 16**9000), ("record", 16**9000)):
@@ -227,6 +234,7 @@ class TestLive:
             (["--smooth", "2"], "--smooth 2: a number from 0 to 1 is needed"),
             (["--smooth", "much"], "'--smooth'"),
             (["--efect", "blur"], "--efect"),
+            (["--softness", "0.5"], "--softness; use feather, the width of a soft edge in pixels"),
             (["--config", "none.toml"], "cannot read none.toml: No such file or directory; --dump-config prints one"),
             (["--config", "wrong.toml"], "wrong.toml, line 3: [mask] smoth is no setting; did you mean smooth?"),
         ],

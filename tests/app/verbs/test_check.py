@@ -183,7 +183,11 @@ def test_the_command_line_gives_json_and_exit_codes(
     clip = ["check", str(CLIP), "--model", str(model_file), "--from", "3", "--to", "4", "--json"]
     clip += ["--input-range", "0,1", "--activation", "none", "--channel", "0"]
     assert main(clip) == 0
-    assert json.loads(capsys.readouterr().out)["frames"] == 2
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["frames"], plain["preprocessing"]) == (2, "plain")
+    assert main([*clip, "--preprocessing", "auto"]) == 0
+    auto = json.loads(capsys.readouterr().out)
+    assert (auto["frames"], auto["preprocessing"]) == (2, "auto")
     assert main([*clip, "--tolerance", "0"]) == 1
     assert (tmp_path / "texelflow-check.png").is_file()
 
@@ -201,6 +205,7 @@ def test_the_command_line_gives_json_and_exit_codes(
         (["selfie", "--from", "3"], "--from"),
         ([str(CLIP), "--report", "no/such/folder/x.png"], "folder"),
         ([str(CLIP), "--unfused"], "--unfused"),
+        ([str(CLIP), "--preprocessing", "none"], "--preprocessing none: one of auto, plain"),
         ([str(CLIP), "--from", "9", "--to", "3"], "range"),
         ([str(CLIP), "--model", "nope"], "nope"),
     ],
@@ -276,6 +281,7 @@ def test_masks_in_numbers() -> None:
         ["--report", "x.png"],
         ["--activation", "sigmoid"],
         ["--channel", "0"],
+        ["--preprocessing", "auto"],
         ["--tolerance", "nan"],
     ],
 )

@@ -5,7 +5,7 @@
 #define HINDSIGHT 0
 #include "mask.glsl"
 
-const float SMALL_CHANGE = 0.1, CLEAR_CHANGE = 0.3;
+const float NO_CHANGE = 0.004, SMALL_CHANGE = 0.1, CLEAR_CHANGE = 0.3;
 const int NEAR = 3;  // columns and rows, to four corners
 
 uniform sampler2D before;
@@ -35,7 +35,8 @@ void main() {
     steady = vec4(vec3(0.0), mix(past, now, max(passed, told * (1.0 - least))));
 #else
     float moved = sureness(now) * smoothstep(SMALL_CHANGE, SMALL_CHANGE + CLEAR_CHANGE, abs(now - past));
-    for (int i = 0; i < 4; i++) {
+    int corners = abs(now - past) > NO_CHANGE ? 4 : 0;
+    for (int i = 0; i < corners; i++) {
         ivec2 there = clamp(at + NEAR * (2 * ivec2(i % 2, i / 2) - 1), ivec2(0), last);
         float value = value_at(there), change = abs(value - past_at(there, value));
         moved = max(moved, sureness(value) * smoothstep(CLEAR_CHANGE, 2.0 * CLEAR_CHANGE, change));

@@ -4,7 +4,10 @@
 uniform sampler2D cells;
 out vec4 fitted;
 
-const int REACH = 2;
+const int COUNT = 13;
+const ivec2 AROUND[COUNT] = ivec2[](  // a list, for loops with bounds of their own are not unrolled
+    ivec2(0, -2), ivec2(-1, -1), ivec2(0, -1), ivec2(1, -1), ivec2(-2, 0), ivec2(-1, 0), ivec2(0, 0), ivec2(1, 0),
+    ivec2(2, 0), ivec2(-1, 1), ivec2(0, 1), ivec2(1, 1), ivec2(0, 2));
 const float COLOR = 0.001, BRIGHTNESS = 0.0025, UNSURE = 0.3, STEEPNESS = 2.0;
 
 void main() {
@@ -12,14 +15,13 @@ void main() {
     vec4 centre = texelFetch(cells, at, 0);
     float weights = 0.0, masks = 0.0;
     vec3 colors = vec3(0.0), products = vec3(0.0), squares = vec3(0.0), mixed = vec3(0.0);
-    for (int j = -REACH; j <= REACH; j++)
-        for (int i = abs(j) - REACH; i <= REACH - abs(j); i++) {
-            vec4 cell = texelFetch(cells, clamp(at + ivec2(i, j), ivec2(0), last), 0);
-            float sure = 2.0 * cell.a - 1.0, weight = sure * sure + UNSURE;
-            vec3 color = cell.rgb - centre.rgb, weighted = weight * color;  // small differences keep most precision
-            weights += weight, masks += weight * cell.a, colors += weighted;
-            products += weighted * cell.a, squares += weighted * color, mixed += weighted * color.gbr;
-        }
+    for (int i = 0; i < COUNT; i++) {
+        vec4 cell = texelFetch(cells, clamp(at + AROUND[i], ivec2(0), last), 0);
+        float sure = 2.0 * cell.a - 1.0, weight = sure * sure + UNSURE;
+        vec3 color = cell.rgb - centre.rgb, weighted = weight * color;  // small differences keep most precision
+        weights += weight, masks += weight * cell.a, colors += weighted;
+        products += weighted * cell.a, squares += weighted * color, mixed += weighted * color.gbr;
+    }
     masks /= weights, colors /= weights;
     vec3 covariance = products / weights - colors * masks;
     squares = squares / weights - colors * colors + COLOR + BRIGHTNESS;

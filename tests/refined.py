@@ -35,7 +35,7 @@ def blended(new: Doubles, steady: Doubles, least: float) -> Doubles:
     """The steady mask after a new one."""
     change = np.abs(new - steady)
     clear = neighbours((sureness(new) * smooth(0.3, 0.6, change))[..., None], [(3 * x, 3 * y) for x, y in CORNERS])
-    moved = np.maximum(sureness(new) * smooth(0.1, 0.4, change), clear.max(0)[..., 0])
+    moved = np.maximum(sureness(new) * smooth(0.1, 0.4, change), clear.max(0)[..., 0] * (change > 0.004))
     weight = least + (1 - least) * moved
     return np.asarray(steady + weight * (new - steady))
 

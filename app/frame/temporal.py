@@ -3,8 +3,8 @@
 The definition, which tests/app/frame/test_refine.py has in NumPy, with m a new value, s the steady one before it, and
 sureness(v) = |2 v - 1|, which is 0 where a network cannot decide:
 
-    moved  = sureness(m) * smoothstep(0.1, 0.4, |m - s|), or where that is more, of one of the four values three columns
-             and three rows away, sureness(m) * smoothstep(0.3, 0.6, |m - s|)
+    moved  = sureness(m) * smoothstep(0.1, 0.4, |m - s|), or where |m - s| > 0.004 and that is more, of one of the four
+             values three columns and three rows away, sureness(m) * smoothstep(0.3, 0.6, |m - s|)
     weight = least + (1 - least) * moved
     s     <- s + weight * (m - s)
 

@@ -185,7 +185,7 @@ class Settings:
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
         "",
-        "Image, video, colour (red, #rrggbb), or built-in dusk, room, studio, lights.",
+        "Image, video, colour (red, #rrggbb) or built in: dusk, room, studio, lights.",
         "background",
         choices=(*BUILT_IN_BACKGROUNDS,),
     )

@@ -217,11 +217,12 @@ class Session:
         return ahead
 
     def _follow_need_of_mask(self) -> bool:
-        """Notice whether masks are needed; True if they are again: then those before are forgotten."""
-        parts, before = self.parts, self._masked
-        canvas = parts.stages.current.canvas
+        """Notice whether masks are needed, and refined; True if they are again: then those before are forgotten."""
+        parts, stages = self.parts, self.parts.stages
+        canvas, before = stages.current.canvas, (self._masked, stages.refines)
         self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
-        if before or not self._masked:
+        stages.refines = canvas is None or canvas.look.effect != "classes" or parts.outputs.need_mask
+        if before >= (self._masked, stages.refines):  # of both the network comes first
             return False
         self._seen = None
         parts.stages.begin_anew()

@@ -173,6 +173,7 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
     assert (figures["frames"], figures["readback_bytes"]) == (1, 0)
     for backend in ("gl", "cpu"):
         outs = "--out", tmp_path / backend, "--cutouts", tmp_path / f"{backend} cutouts"
+        outs = *outs, "--masks", tmp_path / f"{backend}.mp4"
         result = run("replay", CLIP, *common, *outs, "--backend", backend, "--strength", 0.8)
         assert (result.code, result.err) == (0, "")
     for name, channels in (("", 3), (" cutouts", 4)):
@@ -183,7 +184,8 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
     plain.write_text("[mask]\nrefine = false\ngrow = 3.0\n")
     for backend in ("gl", "cpu"):  # where nothing is drawn, the transparency comes from RAM
         masks = "--masks", tmp_path / f"{backend} masks", "--fit", "crop", "--mirror", "--config", plain
-        assert run("replay", CLIP, *common, *masks, "--backend", backend).code == 0
+        result = run("replay", CLIP, *common, *masks, "--backend", backend)
+        assert (result.code, result.err) == (0, "")
     found, expected = (pictures_of(tmp_path / f"{backend} masks") for backend in ("gl", "cpu"))
     assert found.shape == expected.shape == (1, 480, 640)
     assert np.abs(found - expected).max() <= 1

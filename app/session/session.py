@@ -317,9 +317,10 @@ class Session:
     def _end_masks(self) -> None:
         """End recordings of masks where the new model has none."""
         outputs, without = self.parts.outputs, not self.parts.stages.has_mask
+        name = Path(self.parts.stages.name).name
         for kind in [kind for kind in outputs.active if without and kind in ("masks", "cutouts")]:
             outputs.end(kind)
-            self.controller.complain(f"{self.parts.stages.name} puts out a picture and has no mask: {kind} end here")
+            self.controller.complain(f"{name} puts out a picture and has no mask: {kind} end here")
         self.controller.forget_ended()
 
     def _news_of_background(self) -> str:

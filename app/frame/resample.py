@@ -69,7 +69,8 @@ class BufferTexture:
     def _show(self, shown: BufferSpan) -> None:
         texels, limit = shown.size_bytes // self._texel_bytes, self._context.limits.texture_buffer_texels
         if texels > limit:
-            raise DeviceError(f"a mask of {texels} pixels is too large for {self._context.renderer}: at most {limit}")
+            most = f"at most {limit}"
+            raise DeviceError(f"an output of {texels} pixels is too large for {self._context.renderer}: {most}")
         self._gl.glBindTexture(opengl.TEXTURE_BUFFER, self._texture)
         if self._context.can_compute:
             self._gl.glTexBufferRange(

@@ -13,7 +13,7 @@ from typing import Any
 
 from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 
-from ..frame.effects import EFFECTS, effect_by_number
+from ..frame.effects import effect_by_number
 from ..outputs.outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
@@ -162,12 +162,9 @@ class Controller:
             playback.lead = lead_of(self.settings) if refined else 0
 
     def _change_effect(self, action: Action) -> None:
-        effect = effect_by_number(action.value, self.settings.effect)
-        if effect is None:
-            self._say(f"there are effects 1 to {len(EFFECTS)}")
-            return
-        self.change(effect=effect)
         stages, outputs = self._parts.stages, self._parts.outputs
+        effect = effect_by_number(action.value, self.settings.effect, stages.canvas.effects)
+        self.change(effect=effect)
         if stages.canvas.look.effect != chosen_look_of(self.settings).look.effect:
             self._say(lacks_effect(effect, Path(stages.name).name, stages.canvas.effects))
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
@@ -249,7 +246,8 @@ class Controller:
         self._check_files(replace(settings, **self._idle(besides=name)))
         path, replaces = Path(str(getattr(settings, name))), self._parts.clock.keeps_all
         if name in ("masks", "cutouts") and not self._parts.stages.has_mask:
-            raise UsageError(f"{self._parts.stages.name} puts out a picture and has no mask: no {name} are recorded")
+            model = Path(self._parts.stages.name).name
+            raise UsageError(f"{model} puts out a picture and has no mask: no {name} are recorded")
         if name == "out":
             outputs.begin_recording(
                 path, replaces=replaces, alpha=keeps_alpha(settings, outputs.writing.pipes_pictures)

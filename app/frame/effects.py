@@ -23,10 +23,9 @@ LEAST_RADIUS, MOST_RADIUS = 4.0, 500.0  # of blur, in pixels of the frame
 LEAST_GAMMA, MOST_GAMMA = 0.1, 10.0  # of the mask's curve
 
 
-def effect_by_number(number: int, now: Effect) -> Effect | None:
-    """The effect of a number from 1 on, or for 0 the one after `now`, cyclically; None: no such effect."""
-    place = EFFECTS.index(now) + 1 if number == 0 else number - 1
-    return None if number > len(EFFECTS) else EFFECTS[place % len(EFFECTS)]
+def effect_by_number(number: int, now: Effect, able: Sequence[Effect]) -> Effect:
+    """The effect of a number from 1 on, or for 0 the one after `now`, cyclically, that a network is able to have."""
+    return EFFECTS[number - 1] if number else able[(able.index(nearest_effect(now, able)) + 1) % len(able)]
 
 
 def mask_effects(has_classes: bool) -> tuple[Effect, ...]:

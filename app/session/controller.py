@@ -13,7 +13,7 @@ from typing import Any
 
 from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 
-from ..frame.effects import EFFECTS, effect_by_number
+from ..frame.effects import effect_by_number
 from ..outputs.outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
@@ -162,14 +162,12 @@ class Controller:
             playback.lead = lead_of(self.settings) if refined else 0
 
     def _change_effect(self, action: Action) -> None:
-        effect = effect_by_number(action.value, self.settings.effect)
-        if effect is None:
-            self._say(f"there are effects 1 to {len(EFFECTS)}")
+        stages, outputs = self._parts.stages, self._parts.outputs
+        effect = effect_by_number(action.value, self.settings.effect, stages.canvas.effects)
+        if effect not in stages.canvas.effects:
+            self._say(lacks_effect(effect, Path(stages.name).name, stages.canvas.effects))
             return
         self.change(effect=effect)
-        stages, outputs = self._parts.stages, self._parts.outputs
-        if stages.canvas.look.effect != chosen_look_of(self.settings).look.effect:
-            self._say(lacks_effect(effect, Path(stages.name).name, stages.canvas.effects))
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
 

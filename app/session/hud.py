@@ -50,15 +50,22 @@ class Hud:
             parts.append(lambda: bar.draw(free_area(taken_by, row_em=TIMELINE_EM)))
         if status or self.recording:
             parts.append(lambda: panel.status(status, self.recording))
-        return (*parts, *self._messages(bar is not None and bar.pointed))
+        return (*parts, *self._messages(bar is not None and bar.pointed, taken_by))
 
-    def _messages(self, pointed: bool) -> Iterator[Part]:
-        """What is in front of everything; `pointed`: the bar says something where the hint would be."""
+    def _messages(self, pointed: bool, taken_by: str) -> Iterator[Part]:
+        """What is in front of everything, messages beside the window `taken_by` where there is room.
+
+        pointed: the bar says something where the hint would be.
+        """
+
+        def message(words: str, alpha: float = 1.0) -> None:
+            panel.message(words, alpha, free_area(taken_by) if taken_by else None)
+
         if self.signal:
             yield lambda: panel.signal(self.signal)
         if self.toast.words:
-            yield lambda: panel.message(self.toast.words)
+            yield lambda: message(self.toast.words)
         elif (alpha := self.hint.alpha) and not (self.help or self.signal or pointed):
-            yield lambda: panel.message(_HINT, alpha)
+            yield lambda: message(_HINT, alpha)
         if self.help:
             yield lambda: panel.key_list(help_rows(self._keys))

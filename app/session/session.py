@@ -277,7 +277,8 @@ class Session:
     def _panel(self) -> None:
         """Drawn with Dear ImGui; what the user changes there is applied."""
         parts, height = self.parts, self.parts.shared.format.upright_size[1]
-        self.controller.adopt(controls(self.controller.settings, parts.verb, parts.gallery, height))
+        effects = parts.stages.canvas.effects
+        self.controller.adopt(controls(self.controller.settings, parts.verb, parts.gallery, height, effects))
 
     def _take_screenshot(self) -> None:
         """Take one of what is on the screen."""

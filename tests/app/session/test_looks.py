@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from texelflow.app.frame.effects import EFFECTS, Effect, effect_by_number
+from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect, effect_by_number
 from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.render import Look
 from texelflow.app.outputs.png_files import wants_folder
@@ -90,14 +90,14 @@ def test_how_figures_look_means_that_they_are_shown() -> None:
 
 def test_effects_follow_each_other_round_and_round() -> None:
     seen: list[Effect] = ["mask"]
-    for _ in EFFECTS:
-        seen += [effect] if (effect := effect_by_number(0, seen[-1])) else []
-    assert seen[1:] == ["none", "checker", "classes", "picture", *EFFECTS[:6]]
+    for _ in MASK_EFFECTS:
+        seen.append(effect_by_number(0, seen[-1], MASK_EFFECTS))
+    assert seen[1:] == ["none", "checker", *MASK_EFFECTS[:6]]
+    assert effect_by_number(0, "blur", ("picture", "none")) == "none", "one that it lacks is drawn as its first"
 
 
 def test_effects_have_numbers() -> None:
-    assert tuple(effect_by_number(place + 1, "mask") for place in range(len(EFFECTS))) == EFFECTS
-    assert effect_by_number(len(EFFECTS) + 1, "mask") is None
+    assert tuple(effect_by_number(place, "mask", MASK_EFFECTS) for place in range(1, len(EFFECTS) + 1)) == EFFECTS
 
 
 def test_the_keys_of_the_first_effects_stay() -> None:

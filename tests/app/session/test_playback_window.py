@@ -15,7 +15,7 @@ from tests.display import Display
 from tests.replay_stage import Played, Script, Stage, opened, run
 from tests.waiting import PATIENCE_S
 from texelflow import assets
-from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.window.loading_screen import WindowClosedError
@@ -189,16 +189,17 @@ class TestKeys:
         def script(stage: Stage) -> Script:
             yield from stage.paused_at(5)
             count, seen = len(stage.played.records), []
-            for number, effect in enumerate(EFFECTS, start=1):
+            for number, effect in enumerate(MASK_EFFECTS, start=1):
                 stage.press(str(number))
                 yield from stage.until(lambda effect=effect: stage.canvas.look.effect == effect)  # type: ignore[misc]
                 yield from stage.settled()
                 seen.append(display.picture()[:120, :160].tobytes())
             stage.press("e")
-            yield from stage.until(lambda: stage.canvas.look.effect == EFFECTS[0])
+            yield from stage.until(lambda: stage.canvas.look.effect == MASK_EFFECTS[0])
             stage.press("9")
-            yield from stage.until(lambda: "effects 1 to" in stage.words)
-            assert len(set(seen)) == len(EFFECTS)
+            yield from stage.until(lambda: "does not have the 2 to 256 classes" in stage.words)
+            assert stage.settings.effect == MASK_EFFECTS[0]
+            assert len(set(seen)) == len(MASK_EFFECTS)
             assert len(stage.played.records) == count
 
         run(display, model, clip, script)

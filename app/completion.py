@@ -18,6 +18,7 @@ import platformdirs
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.wording import meant
 
+from .frame.effects import BUILT_IN_BACKGROUNDS
 from .models.entries import CATALOGUE, SEGMENTERS
 from .options import COMPLETION_ASKED
 from .settings.settings import as_text
@@ -26,7 +27,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 ShellFiles = Literal["none", "files", "tflite"]
 
-_CHOICES = re.compile(r"[a-z0-9]+(\|[a-z0-9]+)+")  # as an option's help has them
+_CHOICES = re.compile(r"[a-z0-9-]+(\|[a-z0-9-]+)+")  # as an option's help has them
 _OF_FILES = re.compile(r"FILE|DIR|PATH.*|INPUT|CLIP")
 
 _SCRIPTS = {
@@ -150,6 +151,8 @@ def _values(parameter: Any) -> Candidates:
         return Candidates(tuple((name, "") for name in names), files)
     if "--camera" in parameter.opts:
         return Candidates((("pattern", "a moving test picture"),), "files")
+    if "--background" in parameter.opts:
+        return Candidates(tuple((name, "built in") for name in BUILT_IN_BACKGROUNDS), "files")
     return Candidates(files="files" if _OF_FILES.fullmatch(shown) else "none")
 
 

@@ -64,8 +64,8 @@ def progress(title: str, done: int, total: int) -> None:
     painter.bar(x, y, columns * painter.letter, 0.4 * painter.em, share)
 
 
-def message(text: str, alpha: float = 1.0, free: ScreenArea | None = None) -> None:
-    """Lines of words at the bottom, in the middle, above the status line; alpha: from 0, not to be seen, to 1.
+def message(text: str, alpha: float = 1.0, free: ScreenArea | None = None, at_top: bool = False) -> None:
+    """Lines of words at the top, or at the bottom above the status line; alpha: from 0, not to be seen, to 1.
 
     In the middle of what is free of the picture, or of all of it where that has no room for words.
     """
@@ -77,5 +77,6 @@ def message(text: str, alpha: float = 1.0, free: ScreenArea | None = None) -> No
     lines = [line for words in text.split("\n") for line in wrapped([plain(words)], letters)]
     wide, high = max(map(len, lines)) * painter.letter / em, len(lines)
     left = area.left / em + max(_MARGIN, (area.width / em - wide) / 2 - PADDING)
-    x, y = painter.box(left, area.bottom / em - _MESSAGE + 1 - high, wide, high)
+    top = area.top / em + _MARGIN if at_top else area.bottom / em - _MESSAGE + 1 - high
+    x, y = painter.box(left, top, wide, high)
     painter.text(x, y, BRIGHT, "\n".join(lines))

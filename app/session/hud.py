@@ -50,17 +50,15 @@ class Hud:
             parts.append(lambda: bar.draw(free_area(taken_by, row_em=TIMELINE_EM)))
         if status or self.recording:
             parts.append(lambda: panel.status(status, self.recording))
-        return (*parts, *self._messages(bar is not None and bar.pointed, taken_by))
-
-    def _messages(self, pointed: bool, taken_by: str) -> Iterator[Part]:
-        """What is in front of everything, messages beside the window `taken_by` where there is room.
-
-        pointed: the bar says something where the hint would be.
-        """
+        at_top = look is not None and look.corner.startswith("bottom") and not self.help
 
         def message(words: str, alpha: float = 1.0) -> None:
-            panel.message(words, alpha, free_area(taken_by) if taken_by else None)
+            panel.message(words, alpha, free_area(taken_by) if taken_by else None, at_top)
 
+        return (*parts, *self._messages(bar is not None and bar.pointed, message))
+
+    def _messages(self, pointed: bool, message: Callable[..., None]) -> Iterator[Part]:
+        """What is in front of everything; `pointed`: the bar says something where the hint would be."""
         if self.signal:
             yield lambda: panel.signal(self.signal)
         if self.toast.words:

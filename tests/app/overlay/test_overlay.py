@@ -340,6 +340,11 @@ def test_messages_are_beside_the_settings_where_there_is_room(context: Context) 
     assert not written[panels_left:].any()
 
 
+def test_messages_are_at_the_top_where_figures_are_below(context: Context) -> None:
+    seen = covered(context, (640, 480), lambda: panel.message("the end", at_top=True)).any(axis=1)
+    assert 0 < np.flatnonzero(seen)[0] < np.flatnonzero(seen)[-1] < 60
+
+
 def test_messages_are_in_front_of_the_settings_and_broken_into_lines(context: Context) -> None:
     words = " ".join(["word"] * 60)
     parts: Parts = [settings_panel, lambda: panel.message(words, free=ScreenArea(0, 0, 90, 480))]

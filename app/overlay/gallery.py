@@ -61,7 +61,8 @@ class Gallery:
         tiles = self._tiles(settings, frame_height)
         clicked = _grid(imgui, [tile for tile in tiles if tile.settings.effect in effects])
         imgui.push_style_color(imgui.Col_.text, DIM)
-        imgui.text_wrapped(f"Drop a picture or a video onto the window, or keep some in {_shortened(folder)}.")
+        lacks = " There is no such folder." if settings.backgrounds and not self.textures.has_folder else ""
+        imgui.text_wrapped(f"Drop a picture or a video onto the window, or keep some in {_shortened(folder)}.{lacks}")
         imgui.pop_style_color()
         if clicked and clicked.key == "colour":
             imgui.open_popup("picker")

@@ -37,7 +37,7 @@ class Hud:
         return min((at_s for at_s in times_s if at_s is not None), default=None)
 
     def parts(self, look: FigureLook | None, controls: Part | None) -> tuple[Part, ...]:
-        """What to draw now: with figures, and with the panel of settings, if wanted; beside the help neither."""
+        """What to draw now: with figures, unless there is the help, and with the panel of settings, if wanted."""
         taken_by = SETTINGS_TITLE if controls else ""
         bar = self.seek_bar if self.seek_bar and self.seek_bar.alpha and not self.help else None
         status = self.status if look and not (bar or self.help) else ""

@@ -31,7 +31,7 @@ class Thumbnail:
 
 
 class ThumbnailTextures:
-    """Belongs to the context's thread, and to one window. `has_folder`: whether the folder is there that was looked into."""
+    """Belongs to the context's thread, and to one window. has_folder: whether what was looked into is there."""
 
     def __init__(self, context: Context) -> None:
         """Nothing is looked for yet."""

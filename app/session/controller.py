@@ -165,7 +165,7 @@ class Controller:
         stages, outputs = self._parts.stages, self._parts.outputs
         effect = effect_by_number(action.value, self.settings.effect, stages.canvas.effects)
         if effect not in stages.canvas.effects:
-            self._say(lacks_effect(effect, Path(stages.name).name, stages.canvas.effects))
+            self._say(f"effect {effect}: {lacks_effect(effect, Path(stages.name).name, stages.canvas.effects)}")
             return
         self.change(effect=effect)
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:

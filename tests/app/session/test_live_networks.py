@@ -43,7 +43,7 @@ def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_pat
         stage.window._drops._paths = [people]
         yield from stage.until(lambda: "puts out a picture without transparency" in stage.words)
         assert not stage.settings.background, "what is dropped is not taken in vain"
-        yield from stage.pressed("1", lambda: stage.words.startswith("style.tflite puts out"))
+        yield from stage.pressed("1", lambda: stage.words.startswith("effect tint: style.tflite puts out"))
         stage.session.controller.change(masks="others")
         yield from stage.until(lambda: "no masks are recorded" in stage.words)
         yield from changed_to(stage, classes)

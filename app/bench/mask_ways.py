@@ -1,6 +1,8 @@
-"""A segmenter's frames go in; their masks and pictures by one way of refinement come out in RAM, and what that took."""
+"""Frames go in; their masks and pictures by several ways, side by side, come out in RAM, and what that took."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from types import MappingProxyType
@@ -8,30 +10,94 @@ from types import MappingProxyType
 import numpy as np
 
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.layout import Precision
 
+from ..console import Console
 from ..frame.backdrop import Backdrop
 from ..frame.canvas import Canvas
+from ..frame.compute import ComputeBackend
 from ..frame.looks import ChosenLook
 from ..frame.readback import ReadbackRing, ReadBytes
 from ..frame.refine import MOST_DELAY, Refinement, Refiner
 from ..frame.render import Look
-from ..frame.segmenter import FrameSegmenter
+from ..frame.segmenter import FrameSegmenter, make_segmenter
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
-from ..picture.picture import rgba_picture
-from ..picture.preprocess import Floats
+from ..models.loading import SegmentationModel
+from ..picture.picture import PictureFormat, rgba_picture
+from ..picture.preprocess import Floats, Preprocessing
 
-__all__ = ["STEPS", "MaskWay"]
+__all__ = ["STEPS", "MaskWay", "MaskWays", "mixed_over"]
 
-STEPS: Mapping[str, Refinement | None] = MappingProxyType(
+
+@dataclass(frozen=True)
+class Step:
+    """One way to masks. `plain`: of the plain input, and frames are mixed by them with the colours that they have."""
+
+    refinement: Refinement | None = None
+    plain: bool = False
+
+
+STEPS: Mapping[str, Step] = MappingProxyType(
     {
-        "raw": None,  # the network's mask, interpolated
-        "smooth": Refinement(edges=False),
-        "edges": Refinement(smooth=0),
-        "both": Refinement(),
-        "delayed": Refinement(delay=MOST_DELAY),
+        "raw": Step(plain=True),  # the network's mask, interpolated
+        "input": Step(),  # the same of the input that the preprocessing makes
+        "smooth": Step(Refinement(edges=False)),
+        "edges": Step(Refinement(smooth=0)),
+        "both": Step(Refinement()),
+        "delayed": Step(Refinement(delay=MOST_DELAY)),
     }
 )
+
+
+class MaskWays:
+    """Several ways, by name, and the segmenters that they need: two, where one is plain. `release` frees them."""
+
+    def __init__(
+        self,
+        compute: ComputeBackend,
+        model: SegmentationModel,
+        frame: PictureFormat,
+        steps: Sequence[str],
+        console: Console,
+        precision: Precision,
+        preprocessing: Preprocessing,
+    ) -> None:
+        """`steps` are names of STEPS. Raises TexelflowError."""
+        context = compute.context
+        assert context is not None, "a picture is needed"
+        self._segmenters = dict[Preprocessing, FrameSegmenter]()
+        self.by_name = dict[str, MaskWay]()
+        with contextlib.ExitStack() as stack:
+            for name in steps:
+                way_in: Preprocessing = "plain" if STEPS[name].plain else preprocessing
+                if way_in not in self._segmenters:
+                    self._segmenters[way_in] = make_segmenter(
+                        compute, model, frame, "stretch", console, precision, MOST_DELAY + 1, way_in
+                    )
+                    stack.callback(self._segmenters[way_in].release)
+                self.by_name[name] = MaskWay(context, self._segmenters[way_in], STEPS[name].refinement)
+                stack.callback(self.by_name[name].release)
+            self.release = stack.pop_all().close
+
+    def run(self, frame: VideoFrame) -> None:
+        """Make the masks of the next frame, which each way may refine then."""
+        for segmenter in self._segmenters.values():
+            for stage in segmenter.stages:
+                stage.run(frame)
+
+    def begin_anew(self) -> None:
+        """Forget the frames so far, as at a cut, and the times."""
+        for segmenter in self._segmenters.values():
+            segmenter.begin_anew()
+        for way in self.by_name.values():
+            way.restart()
+
+
+def mixed_over(rgba: ReadBytes, mask: Floats, colour: Sequence[int]) -> ReadBytes:
+    """A frame (h, w, 4) over a plain colour by its mask (h, w), as a compositor does that knows of nothing else."""
+    part = mask[..., None]
+    return np.asarray(np.rint(rgba * part + np.array([*colour, 255], np.float32) * (1 - part)), np.uint8)
 
 
 class MaskWay:

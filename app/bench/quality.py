@@ -6,7 +6,7 @@ themselves, as the network's grid can hold them, interpolated: what a perfect ne
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -23,13 +23,12 @@ from ..console import Console
 from ..files import Files, Read, settle
 from ..frame.compute import open_compute
 from ..frame.refine import MOST_DELAY
-from ..frame.segmenter import FrameSegmenter, make_segmenter
 from ..media.sources import FileSource, Position
 from ..models.catalogue import model_path
 from ..models.loading import load_segmentation
 from ..picture.preprocess import Floats, ImageSize, Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE, MaskScorer, Truth
-from .mask_ways import STEPS, MaskWay
+from .mask_ways import STEPS, MaskWays
 
 PERFECT = "true mattes on the grid"
 
@@ -60,17 +59,10 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         matte_of = _mattes(options, size)
         matte_of(0)  # raises before anything is compiled
         compute = stack.enter_context(open_compute(options.backend, True, console))
-        kept = MOST_DELAY + 1
-        segmenter = make_segmenter(
-            compute, model, source.format, "stretch", console, options.precision, kept, options.preprocessing
-        )
-        stack.callback(segmenter.release)
-        assert compute.context is not None, "a picture is needed"
-        ways = [MaskWay(compute.context, segmenter, refinement) for refinement in STEPS.values()]
-        for way in ways:
-            stack.callback(way.release)
-        scorers = [MaskScorer() for _ in (*ways, PERFECT)]
-        _run(source, segmenter, list(zip(ways, scorers[:-1], strict=True)), scorers[-1], matte_of, console)
+        ways = MaskWays(compute, model, source.format, [*STEPS], console, options.precision, options.preprocessing)
+        stack.callback(ways.release)
+        scorers = {name: MaskScorer() for name in (*STEPS, PERFECT)}
+        _run(source, ways, scorers, model.output_size, matte_of, console)
         return {
             "model": model.name,
             "renderer": compute.renderer,
@@ -81,15 +73,15 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
             "threshold": THRESHOLD,
             "tolerance_pixels": TOLERANCE,
             "band_pixels": BAND,
-            "steps": _steps(scorers, [*(way.refine_ms for way in ways), 0.0]),
+            "steps": _steps(scorers, {name: way.refine_ms for name, way in ways.by_name.items()}),
         }
 
 
 def _run(
     source: FileSource,
-    segmenter: FrameSegmenter,
-    ways: Sequence[tuple[MaskWay, MaskScorer]],
-    perfect: MaskScorer,
+    ways: MaskWays,
+    scorers: Mapping[str, MaskScorer],
+    grid: ImageSize,
     matte_of: Callable[[int], Floats],
     console: Console,
 ) -> None:
@@ -98,13 +90,12 @@ def _run(
     with console.frames("judging") as report:
         for number, frame in enumerate(source):
             truths = [Truth(matte_of(frame.index)), *truths[:MOST_DELAY]]
-            perfect.add(_on_grid(truths[0].matte, segmenter.layout.size), truths[0])
-            for stage in segmenter.stages:
-                stage.run(frame)
-            for way, scorer in ways:
+            scorers[PERFECT].add(_on_grid(truths[0].matte, grid), truths[0])
+            ways.run(frame)
+            for name, way in ways.by_name.items():
                 age = way.refine()
                 if age is not None:
-                    scorer.add(way.mask(frame), truths[age])
+                    scorers[name].add(way.mask(frame), truths[age])
             report(number + 1, source.info.frame_count or 0)
 
 
@@ -115,20 +106,21 @@ def _on_grid(matte: Floats, grid: ImageSize) -> Floats:
     return np.asarray(cv2.resize(reduced, size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
-def _steps(scorers: Sequence[MaskScorer], times_ms: Sequence[float]) -> list[dict[str, Any]]:
+def _steps(scorers: Mapping[str, MaskScorer], times_ms: Mapping[str, float]) -> list[dict[str, Any]]:
     """The figures of each way, by name. Raises MediaError for a clip that is too short."""
     try:
-        found = [scorer.quality() for scorer in scorers]
+        found = {name: scorer.quality() for name, scorer in scorers.items()}
     except ValueError as error:
         raise MediaError(f"{error}; give a longer clip") from None
+    raw = found["raw"]
     return [
         {
             "name": name,
             **{key: round(value, 5) for key, value in vars(quality).items()},
-            "flicker_of_raw": round(quality.flicker / found[0].flicker, 3) if found[0].flicker else None,
-            "refine_ms": round(time_ms, 3),
+            "flicker_of_raw": round(quality.flicker / raw.flicker, 3) if raw.flicker else None,
+            "refine_ms": round(times_ms.get(name, 0.0), 3),
         }
-        for name, quality, time_ms in zip((*STEPS, PERFECT), found, times_ms, strict=True)
+        for name, quality in found.items()
     ]
 
 

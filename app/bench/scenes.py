@@ -17,14 +17,13 @@ from ..console import Console, Report
 from ..files import Files, Read, Write, settle
 from ..frame.compute import ComputeBackend, open_compute
 from ..frame.refine import MOST_DELAY
-from ..frame.segmenter import FrameSegmenter, make_segmenter
 from ..media.sources import VideoFrame
 from ..models.catalogue import model_path
 from ..models.loading import SegmentationModel, load_segmentation
 from ..picture.picture import rgba_format, rgba_picture
-from ..picture.preprocess import ImageSize, Preprocessing
+from ..picture.preprocess import Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE
-from .mask_ways import STEPS, MaskWay
+from .mask_ways import STEPS, MaskWays, mixed_over
 from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
 from .scene_figures import LEAST_PIXELS, LEVELS, MOST_PIXELS, SceneScorer
 from .scene_frames import FAR, SceneFrame, scene_frames
@@ -145,12 +144,15 @@ def _judge_all(
     for size in sorted({row.size for row in rows}):
         chosen = [(number, row) for number, row in enumerate(rows) if row.size == size]
         total, done = sum(row.condition.frames for _, row in chosen), 0
-        ways = _ways(options, size, model, compute, console)
-        with ways as (segmenter, masks), console.frames(f"judging {size[0]}x{size[1]}") as report:
+        ways_in = options.precision, options.preprocessing
+        with contextlib.ExitStack() as stack:
+            ways = MaskWays(compute, model, rgba_format(size), options.steps, console, *ways_in)
+            stack.callback(ways.release)
+            report = stack.enter_context(console.frames(f"judging {size[0]}x{size[1]}"))
             for number, row in chosen:
                 frames = scene_frames(row, table.folder, portrait_of)
                 shown = sheet if sheet and sheet.shows(number) else None
-                yield _judge(row, frames, segmenter, masks, shown, partial(_report, report, done, total))
+                yield _judge(row, frames, ways, shown, partial(_report, report, done, total))
                 done += row.condition.frames
 
 
@@ -158,58 +160,36 @@ def _report(report: Report, before: int, total: int, done: int) -> None:
     report(before + done, total)
 
 
-@contextlib.contextmanager
-def _ways(
-    options: ScenesBench, size: ImageSize, model: SegmentationModel, compute: ComputeBackend, console: Console
-) -> Iterator[tuple[FrameSegmenter, Mapping[str, MaskWay]]]:
-    """What makes masks of frames of a size, and the ways to refine them."""
-    assert compute.context is not None, "a picture is needed"
-    with contextlib.ExitStack() as stack:
-        segmenter = make_segmenter(
-            compute, model, rgba_format(size), "stretch", console, options.precision, MOST_DELAY + 1,
-            preprocessing=options.preprocessing,
-        )  # fmt: skip
-        stack.callback(segmenter.release)
-        ways = {}
-        for step in options.steps:
-            ways[step] = MaskWay(compute.context, segmenter, STEPS[step])
-            stack.callback(ways[step].release)
-        yield segmenter, ways
-
-
 def _judge(
     row: SceneRow,
     frames: Iterator[SceneFrame],
-    segmenter: FrameSegmenter,
-    ways: Mapping[str, MaskWay],
+    ways: MaskWays,
     sheet: SceneSheet | None,
     report: Callable[[int], None],
 ) -> Judged:
     """One row through all ways, side by side, and its middle frame onto the sheet."""
-    scorers = {name: SceneScorer() for name in ways}
-    segmenter.begin_anew()
-    for way in ways.values():
-        way.restart()
+    scorers = {name: SceneScorer() for name in ways.by_name}
+    ways.begin_anew()
     latest: list[SceneFrame] = []
     for number, scene in enumerate(frames):
         shown: dict[str, ScenePixels] = {}
         latest = [scene, *latest[:MOST_DELAY]]
         frame = VideoFrame(number, number, number * FRAME_MS, rgba_picture(scene.rgba))
-        for stage in segmenter.stages:
-            stage.run(frame)
-        for name, way in ways.items():
+        ways.run(frame)
+        for name, way in ways.by_name.items():
             age = way.refine()
+            mask = way.mask(frame)
+            over = partial(mixed_over, scene.rgba, mask) if STEPS[name].plain else way.over
             if age is not None:
-                drawn = {level: way.over((level, level, level)) for level in LEVELS}
-                scorers[name].add(way.mask(frame), drawn, latest[age])
+                scorers[name].add(mask, {level: over((level, level, level)) for level in LEVELS}, latest[age])
             if sheet and number == row.condition.frames // 2:
-                shown[name] = way.over(BEHIND)
+                shown[name] = over(BEHIND)
         if shown and sheet:
             sheet.add(row.name, scene, shown)
         report(number + 1)
     return Judged(
         row,
         {name: scorer.figures() for name, scorer in scorers.items()},
-        {name: way.refine_ms for name, way in ways.items()},
-        {name: way.composite_ms for name, way in ways.items()},
+        {name: way.refine_ms for name, way in ways.by_name.items()},
+        {name: way.composite_ms for name, way in ways.by_name.items()},
     )

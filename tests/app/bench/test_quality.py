@@ -122,7 +122,8 @@ def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFi
     assert steps["delayed"]["frames"] == steps["both"]["frames"] - 1 == 24
     assert all(0 < step["f_score"] <= 1 and 0 < step["matte_error"] < 0.05 for step in steps.values())
     assert steps["both"]["flicker"] < steps["raw"]["flicker"]
-    assert steps[PERFECT]["matte_error"] < min(steps[name]["matte_error"] for name in STEPS)
+    on_the_grid = [steps[name]["matte_error"] for name in ("raw", "smooth")]  # what is fitted to edges is finer
+    assert steps[PERFECT]["matte_error"] < min(on_the_grid)
     show_quality(figures, Console())
     shown = capsys.readouterr().out
     assert all(name in shown for name in steps)

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import platformdirs
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.wording import meant
 
+from .frame.effects import BUILT_IN_BACKGROUNDS
 from .models.entries import CATALOGUE, SEGMENTERS
 from .options import COMPLETION_ASKED
 from .settings.settings import as_text
@@ -26,7 +28,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 ShellFiles = Literal["none", "files", "tflite"]
 
-_CHOICES = re.compile(r"[a-z0-9]+(\|[a-z0-9]+)+")  # as an option's help has them
+_CHOICES = re.compile(r"[a-z0-9-]+(\|[a-z0-9-]+)+")  # as an option's help has them
 _OF_FILES = re.compile(r"FILE|DIR|PATH.*|INPUT|CLIP")
 
 _SCRIPTS = {
@@ -150,6 +152,8 @@ def _values(parameter: Any) -> Candidates:
         return Candidates(tuple((name, "") for name in names), files)
     if "--camera" in parameter.opts:
         return Candidates((("pattern", "a moving test picture"),), "files")
+    if "--background" in parameter.opts:
+        return Candidates(tuple((name, "built in") for name in BUILT_IN_BACKGROUNDS), "files")
     return Candidates(files="files" if _OF_FILES.fullmatch(shown) else "none")
 
 
@@ -162,7 +166,7 @@ def completion_script(shell: str) -> str:
 
 def _program() -> str:
     """The installed command that this process was started by, or that of its interpreter."""
-    beside = Path(sys.executable).with_name("texelflow")
+    beside = Path(sysconfig.get_path("scripts"), "texelflow")
     started = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "texelflow" else None
     return str(Path(started).absolute()) if started else str(beside) if beside.exists() else "texelflow"
 

@@ -1,6 +1,6 @@
 """A model's name or path goes in; its graph and what its numbers mean come out."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.graph import Graph
@@ -58,7 +58,8 @@ def load_segmentation(
     name_or_path: str, options: SpecOptions | None = None, progress: Progress | None = None
 ) -> SegmentationModel:
     """As load_frame_model, for those who need masks: UsageError also for a network that puts out a picture."""
-    model = load_frame_model(name_or_path, options, progress)
+    segmenting = replace(options or SpecOptions(), assumed_task="segmentation")
+    model = load_frame_model(name_or_path, segmenting, progress)
     if isinstance(model, PictureModel):
         raise UsageError(
             f"{model.name}: its output is a picture, not a mask; live, replay and check show it, "

@@ -55,6 +55,7 @@ class SpecOptions:
     channel: int | str | None = None  # a number, or a name of the model's labels
     task: Task | None = None
     output_range: tuple[float, float] | None = None
+    assumed_task: Task | None = None  # of an output that may be either
 
 
 def parse_range(text: str, flag: str = "--input-range") -> tuple[float, float]:
@@ -121,7 +122,7 @@ def _task(entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOption
     known: Task | None = "picture" if metadata.is_picture else None
     if entry or metadata.activation or metadata.labels:
         known = known or "segmentation"
-    found = asked or known
+    found = asked or known or options.assumed_task
     if found is None and len(output_shape) == 4 and output_shape[3] in _COLOURS:
         first = "" if options.input_range or metadata.input_range else "--input-range LO,HI and "
         raise UsageError(

@@ -3,12 +3,13 @@
 Called within Gui.draw. What is used most is at the top and unfolded; the rest waits in sections below.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ..settings.settings import Settings, Verb, specs
+from ..frame.effects import EFFECTS, Effect
+from ..settings.settings import Settings, Spec, Verb, specs
 from .gallery import Gallery
 from .gui import load_imgui
 from .setting_rows import setting_rows
@@ -27,14 +28,19 @@ _TITLES: Mapping[str, str] = MappingProxyType(  # of sections, in the panel's or
     }
 )
 _UNFOLDED = ("picture",)
+_ONLY_WITH: Mapping[str, Effect] = MappingProxyType({"strength": "picture", "legend": "classes"})  # settings, effects
 
 
 def controls(
-    settings: Settings, verb: Verb = "live", gallery: Gallery | None = None, frame_height: int = 480
+    settings: Settings,
+    verb: Verb = "live",
+    gallery: Gallery | None = None,
+    frame_height: int = 480,
+    effects: tuple[Effect, ...] = EFFECTS,
 ) -> Settings:
     """A verb's settings with what was changed in this picture of the panel, whose own cross is the setting panel.
 
-    Frames have that height, in pixels.
+    Frames have that height, in pixels; effects are those that the model is able to have.
     """
     imgui = load_imgui()
     em, screen = imgui.get_font_size(), imgui.get_io().display_size
@@ -50,15 +56,21 @@ def controls(
         imgui.set_window_size(size)
     if unfolded:
         if gallery and imgui.collapsing_header("Background", imgui.TreeNodeFlags_.default_open):
-            settings = gallery.draw(settings, frame_height)
-        settings = _sections(imgui, settings, verb)
+            settings = gallery.draw(settings, frame_height, effects)
+        settings = _sections(imgui, settings, usable_specs(verb, effects))
     imgui.end()
     return settings if is_open else replace(settings, panel=False)
 
 
-def _sections(imgui: Any, settings: Settings, verb: Verb) -> Settings:
-    """All settings of a verb, by section."""
+def usable_specs(verb: Verb, effects: tuple[Effect, ...]) -> list[Spec]:
+    """What of a verb's settings can be changed in its window, with the effects that the model is able to have."""
     rows = [spec for spec in specs(verb) if verb == "live" or spec.section != "output"]
+    rows = [spec for spec in rows if _ONLY_WITH.get(spec.name, effects[0]) in effects]
+    return [replace(spec, choices=effects) if spec.name == "effect" else spec for spec in rows]
+
+
+def _sections(imgui: Any, settings: Settings, rows: Sequence[Spec]) -> Settings:
+    """All rows, by section."""
     there = dict.fromkeys(spec.section for spec in rows)
     for section in dict.fromkeys([*(section for section in _TITLES if section in there), *there]):
         unfolds = imgui.TreeNodeFlags_.default_open if section in _UNFOLDED else 0

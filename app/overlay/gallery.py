@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from texelflow.gpu_delegate.context import Context
 
-from ..frame.effects import DEFAULT_BACKGROUND, LEAST_RADIUS
+from ..frame.effects import DEFAULT_BACKGROUND, LEAST_RADIUS, Effect
 from ..frame.looks import parse_color
 from ..frame.render import Color, Look
 from ..frame.thumbnails import THUMBNAIL_SIZE, VIDEO_ENDINGS, default_folder
@@ -50,14 +50,19 @@ class Gallery:
         self._folder: Path | None = None
         self._color: Color = Look.color
 
-    def draw(self, settings: Settings, frame_height: int) -> Settings:
-        """Draw it within Gui.draw, as wide as there is room; frames have that height, in pixels."""
+    def draw(self, settings: Settings, frame_height: int, effects: Sequence[Effect]) -> Settings:
+        """Draw it within Gui.draw, as wide as there is room; frames have that height, in pixels.
+
+        What takes another effect than these is left out.
+        """
         imgui = load_imgui()
         folder = Path(settings.backgrounds) if settings.backgrounds else default_folder()
         self._follow(settings, folder, imgui.is_window_appearing())
-        clicked = _grid(imgui, [*self._tiles(settings, frame_height)])
+        tiles = self._tiles(settings, frame_height)
+        clicked = _grid(imgui, [tile for tile in tiles if tile.settings.effect in effects])
         imgui.push_style_color(imgui.Col_.text, DIM)
-        imgui.text_wrapped(f"Drop a picture or a video onto the window, or keep some in {_shortened(folder)}.")
+        lacks = " There is no such folder." if settings.backgrounds and not self.textures.has_folder else ""
+        imgui.text_wrapped(f"Drop a picture or a video onto the window, or keep some in {_shortened(folder)}.{lacks}")
         imgui.pop_style_color()
         if clicked and clicked.key == "colour":
             imgui.open_popup("picker")

@@ -82,12 +82,19 @@ class Gui:
                 for part in parts:
                     part()
             except BaseException:
-                imgui.end_frame()
+                self._end_failed_frame()
                 raise
             imgui.render()
             imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
         self.takes_mouse = io.metrics_render_windows > 0
         self.takes_keys = io.want_text_input or imgui.is_popup_open("", imgui.PopupFlags_.any_popup)
+
+    def _end_failed_frame(self) -> None:
+        """So that others can follow; where a part has left a window open, that takes a new Dear ImGui."""
+        try:
+            self._imgui.end_frame()
+        except RuntimeError:
+            self.release()
 
     def release(self) -> None:
         """Free everything; harmless when repeated."""

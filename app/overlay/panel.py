@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from .draw import BRIGHT, CPU, DIM, LARGE, LATE, OPAQUE, PADDING, PLAIN, Painter
+from .placement import ScreenArea
 from .words import plain, wrapped
 
 STATUS_EM = 2.5  # how high the status line is, from the bottom of the picture, with the margin there
 _MARGIN, _GAP = 0.6, 0.45  # em
 _MESSAGE = 5.2  # em from the bottom to the top of messages
+_LEAST_LETTERS, _LEAST_HIGH = 26, 12.0  # of a part of the picture that has room for messages; em
 
 
 def key_list(rows: Sequence[tuple[str, str]]) -> None:
@@ -62,12 +64,19 @@ def progress(title: str, done: int, total: int) -> None:
     painter.bar(x, y, columns * painter.letter, 0.4 * painter.em, share)
 
 
-def message(text: str, alpha: float = 1.0) -> None:
-    """Lines of words at the bottom, in the middle, above the status line; alpha: from 0, not to be seen, to 1."""
+def message(text: str, alpha: float = 1.0, free: ScreenArea | None = None, at_top: bool = False) -> None:
+    """Lines of words at the top, or at the bottom above the status line; alpha: from 0, not to be seen, to 1.
+
+    In the middle of what is free of the picture, or of all of it where that has no room for words.
+    """
     painter = Painter(in_front=True, alpha=alpha)
-    letters = max(1, int((painter.width - 2 * (_MARGIN + PADDING) * painter.em) / painter.letter))
+    em, area = painter.em, ScreenArea(0, 0, painter.width, painter.height)
+    if free and free.width >= _LEAST_LETTERS * painter.letter and free.height >= _LEAST_HIGH * em:
+        area = free
+    letters = max(1, int((area.width - 2 * (_MARGIN + PADDING) * em) / painter.letter))
     lines = [line for words in text.split("\n") for line in wrapped([plain(words)], letters)]
-    wide, high = max(map(len, lines)) * painter.letter / painter.em, len(lines)
-    left = max(_MARGIN, (painter.width / painter.em - wide) / 2 - PADDING)
-    x, y = painter.box(left, painter.height / painter.em - _MESSAGE + 1 - high, wide, high)
+    wide, high = max(map(len, lines)) * painter.letter / em, len(lines)
+    left = area.left / em + max(_MARGIN, (area.width / em - wide) / 2 - PADDING)
+    top = area.top / em + _MARGIN if at_top else area.bottom / em - _MESSAGE + 1 - high
+    x, y = painter.box(left, top, wide, high)
     painter.text(x, y, BRIGHT, "\n".join(lines))

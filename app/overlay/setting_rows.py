@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..frame.effects import DEFAULT_BACKGROUND
-from ..settings.settings import Settings, SettingValue, Spec, as_text, meaning, value_of
+from ..settings.settings import Settings, SettingValue, Spec, meaning, value_of
 
 _LABELS = 0.4  # of the width
 _WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
@@ -47,7 +46,7 @@ def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
     imgui.table_next_column()
     if before != spec.default:
         value = spec.default if imgui.arrow_button("default", imgui.Dir.left) else value
-        imgui.set_item_tooltip(f"Back to {as_text(spec.default) or 'none'}.")
+        imgui.set_item_tooltip(f"Back to {spec.usual}.")
     imgui.end_disabled()
     valid: Any = value_of(spec, value)
     return settings if valid is None or valid == before else replace(settings, **{spec.name: valid})
@@ -88,8 +87,8 @@ def _text(imgui: Any, spec: Spec, value: str) -> str:
     room = imgui.calc_item_width()
     if proposed:
         imgui.set_next_item_width(room - imgui.get_frame_height())
-    empty = DEFAULT_BACKGROUND if spec.kind == "background" else "none"
-    entered, typed = imgui.input_text_with_hint("##value", empty, value, imgui.InputTextFlags_.enter_returns_true)
+    hint = "none" if spec.default else spec.usual
+    entered, typed = imgui.input_text_with_hint("##value", hint, value, imgui.InputTextFlags_.enter_returns_true)
     text = str(typed) if entered else value
     if value_of(spec, typed) is None:  # while it is being typed
         low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()

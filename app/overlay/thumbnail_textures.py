@@ -3,6 +3,7 @@
 Files are looked for and decoded on threads; a texture of THUMBNAIL_SIZE is all that is kept of each.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,14 +31,15 @@ class Thumbnail:
 
 
 class ThumbnailTextures:
-    """Belongs to the context's thread, and to one window."""
+    """Belongs to the context's thread, and to one window. has_folder: whether what was looked into is there."""
 
     def __init__(self, context: Context) -> None:
         """Nothing is looked for yet."""
         self._context = context
         self._known = tuple(map(Thumbnail, (*_SAMPLES, *built_in_candidates())))
         self._chosen: list[str] = []
-        self._listing: ThreadCall[Sequence[Candidate]] | None = None
+        self.has_folder = True
+        self._listing: ThreadCall[tuple[Sequence[Candidate], bool]] | None = None
         self._making: tuple[Candidate, ThreadCall[Image]] | None = None
 
     @property
@@ -68,7 +70,8 @@ class ThumbnailTextures:
     def advance(self) -> None:
         """Take what is done by now, and begin the next: to be called for each picture drawn, within Gui.draw."""
         if self._listing and self._listing.ended:
-            self._replace(self._listing.answer())
+            found, self.has_folder = self._listing.answer()
+            self._replace(found)
             self._listing = None
         if self._making and self._making[1].ended:
             self._keep(*self._making)
@@ -128,7 +131,7 @@ _PARAMETERS = {
 }
 
 
-def _found(folder: Path, chosen: Sequence[str]) -> list[Candidate]:
-    """What a folder has, and files from elsewhere that are still there; each once."""
+def _found(folder: Path, chosen: Sequence[str]) -> tuple[Sequence[Candidate], bool]:
+    """What a folder has, and files from elsewhere that are still there, each once; and whether it is there."""
     elsewhere = (candidate for name in chosen if (candidate := candidate_of(name)))
-    return list(dict.fromkeys([*backgrounds_in(folder), *elsewhere]))
+    return list(dict.fromkeys([*backgrounds_in(folder), *elsewhere])), os.path.isdir(folder)

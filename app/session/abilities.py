@@ -43,7 +43,7 @@ def lacks_effect(effect: Effect, name: str, effects: tuple[Effect, ...]) -> str:
     if "picture" in effects:
         without = "" if "cutout" in effects else " without transparency"
         return f"{name} puts out a picture{without}; with it there are {', '.join(effects)}"
-    what = f"has not the 2 to {MOST_CLASSES} classes that are needed" if effect == "classes" else "puts out masks"
+    what = f"does not have the 2 to {MOST_CLASSES} classes that are needed" if effect == "classes" else "puts out masks"
     return f"{name} {what}; with it there are {', '.join(effects)}"
 
 

@@ -164,9 +164,10 @@ class Controller:
     def _change_effect(self, action: Action) -> None:
         stages, outputs = self._parts.stages, self._parts.outputs
         effect = effect_by_number(action.value, self.settings.effect, stages.canvas.effects)
+        if effect not in stages.canvas.effects:
+            self._say(f"effect {effect}: {lacks_effect(effect, Path(stages.name).name, stages.canvas.effects)}")
+            return
         self.change(effect=effect)
-        if stages.canvas.look.effect != chosen_look_of(self.settings).look.effect:
-            self._say(lacks_effect(effect, Path(stages.name).name, stages.canvas.effects))
         if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
 

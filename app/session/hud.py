@@ -37,7 +37,7 @@ class Hud:
         return min((at_s for at_s in times_s if at_s is not None), default=None)
 
     def parts(self, look: FigureLook | None, controls: Part | None) -> tuple[Part, ...]:
-        """What to draw now: with figures, and with the panel of settings, if wanted; beside the help neither."""
+        """What to draw now: with figures, unless there is the help, and with the panel of settings, if wanted."""
         taken_by = SETTINGS_TITLE if controls else ""
         bar = self.seek_bar if self.seek_bar and self.seek_bar.alpha and not self.help else None
         status = self.status if look and not (bar or self.help) else ""
@@ -50,15 +50,20 @@ class Hud:
             parts.append(lambda: bar.draw(free_area(taken_by, row_em=TIMELINE_EM)))
         if status or self.recording:
             parts.append(lambda: panel.status(status, self.recording))
-        return (*parts, *self._messages(bar is not None and bar.pointed))
+        at_top = look is not None and look.corner.startswith("bottom") and not self.help
 
-    def _messages(self, pointed: bool) -> Iterator[Part]:
+        def message(words: str, alpha: float = 1.0) -> None:
+            panel.message(words, alpha, free_area(taken_by) if taken_by else None, at_top)
+
+        return (*parts, *self._messages(bar is not None and bar.pointed, message))
+
+    def _messages(self, pointed: bool, message: Callable[..., None]) -> Iterator[Part]:
         """What is in front of everything; `pointed`: the bar says something where the hint would be."""
         if self.signal:
             yield lambda: panel.signal(self.signal)
         if self.toast.words:
-            yield lambda: panel.message(self.toast.words)
+            yield lambda: message(self.toast.words)
         elif (alpha := self.hint.alpha) and not (self.help or self.signal or pointed):
-            yield lambda: panel.message(_HINT, alpha)
+            yield lambda: message(_HINT, alpha)
         if self.help:
             yield lambda: panel.key_list(help_rows(self._keys))

@@ -1,6 +1,7 @@
 """Parts that were opened one by one go in; one object with all parts of a session comes out, and its facts."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..frame.figures import Figures
 from ..frame.pipeline import Pipeline
@@ -44,6 +45,6 @@ def facts_of(parts: SessionParts) -> Facts:
     """What the overlay tells besides figures."""
     compute, segmenter = parts.stages.current.compute, parts.stages.current.segmenter
     return Facts(
-        compute.renderer, compute.backend, parts.stages.name, segmenter.precision, segmenter.dispatches,
+        compute.renderer, compute.backend, Path(parts.stages.name).name, segmenter.precision, segmenter.dispatches,
         parts.clock.budget_ms, parts.pipeline.timer_note,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from ..models.loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import with_background
+from .abilities import lacks_effect
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
 from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
@@ -278,7 +279,8 @@ class Session:
     def _panel(self) -> None:
         """Drawn with Dear ImGui; what the user changes there is applied."""
         parts, height = self.parts, self.parts.shared.format.upright_size[1]
-        self.controller.adopt(controls(self.controller.settings, parts.verb, parts.gallery, height))
+        effects = parts.stages.canvas.effects
+        self.controller.adopt(controls(self.controller.settings, parts.verb, parts.gallery, height, effects))
 
     def _take_screenshot(self) -> None:
         """Take one of what is on the screen."""
@@ -334,7 +336,11 @@ class Session:
         self._dropped.look_at(self.parts.view.dropped())
         try:
             if background := self._dropped.collect():
-                self.controller.adopt(with_background(self.controller.settings, background))
+                settings = with_background(self.controller.settings, background)
+                able = self.parts.stages.canvas.effects
+                if settings.effect not in able:
+                    raise MediaError(lacks_effect(settings.effect, Path(self.model).name, able))
+                self.controller.adopt(settings)
                 self.say(f"background {Path(background).name}")
         except MediaError as error:
             self.controller.complain(str(error))

@@ -60,7 +60,7 @@ def read_config(path: Path, name: str = "", defaults: Settings | None = None) ->
     places: dict[str, str] = {}
     for section, key, value in _entries(tables):
         place = f"{called}, line {_line(lines, (section,) if key is None else (section, key))}:"
-        wrong = _misplaced(section, key)
+        wrong = _misplaced(section, key, value)
         if wrong or key is None:
             raise UsageError(f"{place} {wrong}")
         values[key], places[key] = value, f"{place} [{section}] {key} ="
@@ -160,14 +160,15 @@ def _entries(tables: Mapping[str, object]) -> Iterator[tuple[str, str | None, ob
             yield section, None, entries
 
 
-def _misplaced(section: str, name: str | None) -> str:
-    """What is wrong with a setting of that name there; '' if nothing is."""
+def _misplaced(section: str, name: str | None, value: object) -> str:
+    """What is wrong with a setting of that name and value there; '' if nothing is with its place."""
     known = {name: spec for spec in specs() for name in (spec.name, spec.was) if name}
     sections = {spec.section: spec for spec in specs()}
     if name is None and section in sections:
         return f"{section} has to be a section: [{section}]"
     if name is None:
-        belongs = f"; it belongs in [{known[section].section}]" if section in known else meant(section, sections)
+        near = meant(section, sections) if isinstance(value, dict) else setting_meant(section, known)
+        belongs = f"; it belongs in [{known[section].section}]" if section in known else near
         return f"{as_text(section)} is no section{belongs}"
     if name not in known:
         return f"[{section}] {as_text(name)} is no setting{setting_meant(name, known)}"

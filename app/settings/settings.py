@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.wording import meant
 from ..frame.effects import (
     BUILT_IN_BACKGROUNDS,
     COLOUR,
+    DEFAULT_BACKGROUND,
     EFFECTS,
     LEAST_GAMMA,
     LEAST_RADIUS,
@@ -97,6 +98,11 @@ class Spec:
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
         }
         return others.get(self.kind, "text on one line")
+
+    @property
+    def usual(self) -> str:
+        """The default in words; an empty background is a built-in one."""
+        return as_text(self.default) or (DEFAULT_BACKGROUND if self.kind == "background" else "none")
 
     @property
     def takes(self) -> str:
@@ -337,7 +343,7 @@ def meaning(spec: Spec) -> str:
     """The range of a number, and the default: 'from 0 to 1; 0.5 by default'."""
     numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
     zero = f"0: {spec.zero}; " if spec.zero else ""
-    return f"{numbers}{zero}{as_text(spec.default) or 'none'} by default"
+    return f"{numbers}{zero}{spec.usual} by default"
 
 
 def setting_meant(name: str, names: Iterable[str]) -> str:

@@ -49,6 +49,8 @@ def offered(texelflow: Command, monkeypatch: pytest.MonkeyPatch, *words: str) ->
         ("replay a.mp4 --out ", [], "files"),
         ("live --camera ", ["pattern"], "files"),
         ("live --backend g", ["gl"], "none"),
+        ("live --overlay-corner top-", ["top-left", "top-right"], "none"),
+        ("live --background d", ["dusk"], "files"),
         ("live --config ", [], "files"),
         ("inspect ", [*CATALOGUE], "tflite"),
         ("check pose", [name for name in CATALOGUE if name.startswith("pose")], "files"),

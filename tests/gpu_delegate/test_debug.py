@@ -155,7 +155,7 @@ class TestLevels:
     def test_each_level_shows_what_those_above_show(self, shown: Shown) -> None:
         before: set[str] = set()
         for depth in range(6):
-            lines = {re.sub(r"[\d.]+", "0", line) for line in shown(depth)}
+            lines = {re.sub(r" *[\d.]+", " 0", line) for line in shown(depth)}  # times take more digits under load
             assert before <= lines
             before = lines
 

@@ -180,6 +180,7 @@ def test_replay_shows_the_same_classes_from_gpu_and_cpu(tmp_path: Path, run: Com
     assert np.abs(masks[0] - masks[1]).max() <= 1
     assert np.ptp(masks[0]) > 20
     assert (
-        "--effect classes: selfie has not the 2 to 256 classes" in run("replay", CLIP, "--effect", "classes").complaint
+        "--effect classes: selfie does not have the 2 to 256 classes"
+        in run("replay", CLIP, "--effect", "classes").complaint
     )
     assert "did you mean tv?" in run("replay", CLIP, "--model", model, "--channel", "tvs").complaint

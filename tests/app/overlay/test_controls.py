@@ -16,8 +16,9 @@ from tests.choices import any_settings
 from tests.display import Display
 from tests.living import living
 from tests.waiting import PATIENCE_S
+from texelflow.app.frame.effects import MASK_EFFECTS, mask_effects, picture_effects
 from texelflow.app.frame.targets import OffscreenTarget
-from texelflow.app.overlay.controls import controls
+from texelflow.app.overlay.controls import controls, usable_specs
 from texelflow.app.overlay.gui import Gui
 from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from texelflow.app.picture.preprocess import ImageSize
@@ -85,6 +86,17 @@ def panel(context: Context, settings: Settings = PLAIN, size: ImageSize = SIZE) 
         yield made
     finally:
         made.release()
+
+
+def test_the_panel_has_what_the_model_is_able_to_do() -> None:
+    for effects, rows in (
+        (MASK_EFFECTS, set()),
+        (mask_effects(True), {"legend"}),
+        (picture_effects(True), {"strength"}),
+    ):
+        found = {spec.name: spec for spec in usable_specs("live", effects)}
+        assert found.keys() & {"strength", "legend"} == rows
+        assert found["effect"].choices == effects
 
 
 class TestWithoutWindow:

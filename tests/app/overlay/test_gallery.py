@@ -142,12 +142,13 @@ def test_the_folder_is_looked_at_again_and_what_was_chosen_elsewhere_is_there(
     room.settings = Settings(backgrounds=str(folder / "nowhere"), background=elsewhere)
     room.step()
     until(room.settled)
-    assert room.names == [*BUILT_IN, elsewhere]
+    assert (room.names, room.gallery.textures.has_folder) == ([*BUILT_IN, elsewhere], False)
     Path(elsewhere).unlink()
     room.settings = Settings(backgrounds=str(folder), background=elsewhere)
     room.step()
     until(room.settled)
     assert room.names == [*BUILT_IN, *(str(folder / name) for name in OF_PERSON)]
+    assert room.gallery.textures.has_folder
 
 
 def test_opengl_is_left_as_it_was_and_nothing_is_read_back(context: Context, folder: Path) -> None:

@@ -30,7 +30,7 @@ from texelflow.app.picture.preprocess import ImageSize
 from texelflow.app.settings.settings import Corner, Settings
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.errors import DeviceError, MediaError
 
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
@@ -326,12 +326,29 @@ def test_any_text_is_drawn(context: Context, text: str) -> None:
     picture(context, (320, 240), parts)
 
 
-def test_messages_are_in_front_of_the_settings_and_broken_into_lines(context: Context) -> None:
-    def settings() -> None:
-        controls(Settings())
+def test_messages_are_beside_the_settings_where_there_is_room(context: Context) -> None:
+    def hint() -> None:
+        free = free_area(SETTINGS_TITLE)
+        if free.width:  # from the second picture on it is known
+            panel.message("? shows the keys, p the settings", free=free)
 
+    size = (640, 480)
+    alone = picture(context, size, [settings_panel], times=3)
+    written = (picture(context, size, [settings_panel, hint], times=3) != alone).any(axis=(0, 2))
+    panels_left = np.flatnonzero((alone != round(255 * GREY)).any(axis=(0, 2)))[0]
+    assert written[:panels_left].mean() > 0.3
+    assert not written[panels_left:].any()
+
+
+def test_messages_are_at_the_top_where_figures_are_below(context: Context) -> None:
+    seen = covered(context, (640, 480), lambda: panel.message("the end", at_top=True)).any(axis=1)
+    assert 0 < np.flatnonzero(seen)[0] < np.flatnonzero(seen)[-1] < 60
+
+
+def test_messages_are_in_front_of_the_settings_and_broken_into_lines(context: Context) -> None:
     words = " ".join(["word"] * 60)
-    seen = picture(context, (640, 480), [lambda: panel.message(words), settings], times=2)
+    parts: Parts = [settings_panel, lambda: panel.message(words, free=ScreenArea(0, 0, 90, 480))]
+    seen = picture(context, (640, 480), parts, times=2)
     lit = np.any(np.all(seen[350:, 352:380] > 240, axis=2), axis=1)  # between names and values
     assert len(np.flatnonzero(np.diff(lit.astype(int)) == 1)) >= 3, "lines of bright letters"
 
@@ -408,6 +425,13 @@ def test_failed_assertions_are_one_line_and_harm_nothing(context: Context) -> No
 
         with pytest.raises(DeviceError, match=r"^the overlay cannot be drawn on .*IM_ASSERT.*$"):
             gui.draw(target.framebuffer, size, 1.0, [imgui.pop_style_color])
+
+        def fails() -> None:
+            imgui.begin("a window that is left open")
+            raise MediaError("why it fails")
+
+        with pytest.raises(MediaError, match="why it fails"):
+            gui.draw(target.framebuffer, size, 1.0, [fails])
         gui.draw(target.framebuffer, size, 1.0, parts)
 
 

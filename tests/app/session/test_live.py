@@ -69,8 +69,8 @@ class TestKeys:
                 assert stage.canvas.look.effect == effect
                 seen.append(stage.drawn().tobytes())
             yield from stage.pressed("e", lambda: stage.settings.effect == MASK_EFFECTS[0])
-            yield from stage.pressed("9", lambda: "has not the 2 to 256 classes" in stage.words)
-            assert stage.canvas.look.effect == MASK_EFFECTS[0]
+            yield from stage.pressed("9", lambda: "does not have the 2 to 256 classes" in stage.words)
+            assert stage.settings.effect == MASK_EFFECTS[0]
             assert len(set(seen)) == len(MASK_EFFECTS)
 
         theatre.run(script, camera=str(still))

@@ -47,11 +47,14 @@ def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_pat
         stage.session.controller.change(strength=0.0)
         yield from stage.frames(1)
         assert np.abs(whole - stage.drawn()).mean() > 10
-        yield from stage.pressed("1", lambda: "puts out a picture without transparency" in stage.words)
+        stage.window._drops._paths = [people]
+        yield from stage.until(lambda: "puts out a picture without transparency" in stage.words)
+        assert not stage.settings.background, "what is dropped is not taken in vain"
+        yield from stage.pressed("1", lambda: stage.words.startswith("effect tint: style.tflite puts out"))
         stage.session.controller.change(masks="others")
         yield from stage.until(lambda: "no masks are recorded" in stage.words)
         yield from changed_to(stage, classes)
-        assert effect(stage) == "tint"
+        assert effect(stage) == "mask", "a key for what the model lacks has changed nothing"
         yield from stage.pressed("9", lambda: effect(stage) == "classes")
         assert stage.parts.workload.has_small_model
         yield from stage.frames(2)

@@ -92,12 +92,12 @@ def test_effects_follow_each_other_round_and_round() -> None:
     seen: list[Effect] = ["mask"]
     for _ in MASK_EFFECTS:
         seen.append(effect_by_number(0, seen[-1], MASK_EFFECTS))
-    assert seen[1:] == ["none", "checker", *EFFECTS[:6]]
-    assert effect_by_number(0, "blur", ("picture", "none")) == "none", "without blur the picture is drawn"
+    assert seen[1:] == ["none", "checker", *MASK_EFFECTS[:6]]
+    assert effect_by_number(0, "blur", ("picture", "none")) == "none", "one that it lacks is drawn as its first"
 
 
 def test_effects_have_numbers() -> None:
-    assert tuple(effect_by_number(place + 1, "mask", ()) for place in range(len(EFFECTS))) == EFFECTS
+    assert tuple(effect_by_number(place, "mask", MASK_EFFECTS) for place in range(1, len(EFFECTS) + 1)) == EFFECTS
 
 
 def test_the_keys_of_the_first_effects_stay() -> None:

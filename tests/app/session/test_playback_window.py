@@ -197,7 +197,8 @@ class TestKeys:
             stage.press("e")
             yield from stage.until(lambda: stage.canvas.look.effect == MASK_EFFECTS[0])
             stage.press("9")
-            yield from stage.until(lambda: "has not the 2 to 256 classes" in stage.words)
+            yield from stage.until(lambda: "does not have the 2 to 256 classes" in stage.words)
+            assert stage.settings.effect == MASK_EFFECTS[0]
             assert len(set(seen)) == len(MASK_EFFECTS)
             assert len(stage.played.records) == count
 

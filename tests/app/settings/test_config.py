@@ -120,6 +120,8 @@ class TestReading:
             ("[mask]\n'smooth'=\"\"\"\n\n\"\"\"", r", line 2: [mask] smooth = '\n': a number from 0 to 1 is needed"),
             ("#\n[maks]\nsmooth = 1", ", line 2: maks is no section; did you mean mask?"),
             ("effect = 'blur'", ", line 1: effect is no section; it belongs in [picture]"),
+            ("mirorr = true", ", line 1: mirorr is no section; did you mean mirror?"),
+            ("softness = 0.5", ", line 1: softness is no section; use feather, "),
             ("[mask]\neffect = 'blur'", ", line 2: [mask] effect belongs in [picture]"),
             ("mask.smooth = 1\nmask.edges = 3", ", line 2: [mask] edges = 3: true or false is needed"),
             ("\nmask = { smooth = 1, edges = 3 }", ", line 2: [mask] edges = 3: true or false is needed"),

@@ -236,7 +236,7 @@ class TestSegmenter:
 
     def test_asks_for_what_nobody_says(self, affine: Path) -> None:
         with pytest.raises(
-            texelflow.UsageError, match="give input_range, .* give activation none.* give channel 0..2"
+            texelflow.UsageError, match=r"give input_range, .* give activation none.* give channel 0..2"
         ):
             texelflow.Segmenter(affine)
 

@@ -209,7 +209,7 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
             "--effect tint: style.tflite puts out a picture without transparency; with it there are",
         ),
         (("--channel", "2"), "style.tflite: --channel is for models whose output is a segmentation"),
-        (("--output-range", "1,0"), "--output-range 1,0: the first number must be below the second"),
+        (("--output-range", "1,0"), "--output-range 1,0: two numbers with a comma, the lower one first, such as"),
         (("--task", "segmentation"), "style.tflite: the model's file does not say what its output still needs"),
     ],
 )

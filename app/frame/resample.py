@@ -209,7 +209,7 @@ def _area_defines(luma: Sampling, chroma: Sampling) -> dict[str, ParameterValue]
     """The parameters of frame_mean.glsl for what is sampled of the stored planes."""
     defines: dict[str, ParameterValue] = {}
     for plane, way in (("LUMA", luma), ("CHROMA", chroma)):
-        pair = [axis.thinned() for axis in (way.x, way.y)]
+        pair = way.x, way.y
         begins = [axis.intervals() for axis in pair]
         values: dict[str, tuple[str, list[float]]] = {
             "STEP": ("ivec2", [axis.step for axis in begins]),
@@ -217,7 +217,6 @@ def _area_defines(luma: Sampling, chroma: Sampling) -> dict[str, ParameterValue]
             "DEN": ("ivec2", [axis.den for axis in begins]),
             "LENGTH": ("vec2", [axis.length for axis in pair]),
             "SPAN": ("ivec2", [axis.span() for axis in pair]),
-            "EVERY": ("ivec2", [axis.every for axis in (way.x, way.y)]),
         }
         defines |= {f"{plane}_{name}": f"{kind}({x!r}, {y!r})" for name, (kind, (x, y)) in values.items()}
     return defines

@@ -16,10 +16,9 @@ All of that is rational, so each axis is three integers: the coordinate is exact
 
 Sampling is the mean of an interval along each axis, centred on the coordinate: every pixel counts by how much of it
 lies within, pixels beyond the frame's edge repeat the one at the edge, weights and sums are in float32. In `plain` it
-is one pixel long, which is bilinear sampling. In `auto` it is max(scale, 1) pixels long, the area under the network's
-pixel; where scale > 4 only one pixel in q = ceil(scale / 4) counts, along that axis: of the stored picture pixels
-q // 2, q // 2 + q and so on (of fewer the last) are taken for a picture of their own, whose scale is scale / q, at the
-same places.
+is one pixel long, which is bilinear sampling. In `auto` it is as long as scale, the area
+under the network's pixel, but 1 pixel at least and 2.5 at most: means of more would blur what the network knows a
+person's edge by.
 A network pixel whose centre lies in a bar is black. Black becomes low there, white high, a byte b of RGBA
 low + (high - low) * b / 255.
 

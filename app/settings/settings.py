@@ -93,7 +93,7 @@ class Spec:
         others: dict[SettingKind, str] = {
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
-            "range": "two numbers with a comma, such as 0,1 or -1,1,",
+            "range": "two numbers with a comma, the lower one first, such as 0,1 or -1,1,",
             "background": "an image, a video, or a colour such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
         }
@@ -384,11 +384,18 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return None
     if spec.kind == "class" and text.strip() == "-1":
         return ""
-    if spec.kind == "range" and text and not _RANGE.fullmatch(text):
+    if spec.kind == "range" and text and not _is_range(text):
         return None
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOUR.fullmatch(text))):
         return None
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
+
+
+def _is_range(text: str) -> bool:
+    if not _RANGE.fullmatch(text):
+        return False
+    low, high = map(float, text.split(","))
+    return low < high
 
 
 def _is_size(text: str) -> bool:

@@ -173,8 +173,8 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
     assert (figures["frames"], figures["readback_bytes"]) == (1, 0)
     for backend in ("gl", "cpu"):
         outs = "--out", tmp_path / backend, "--cutouts", tmp_path / f"{backend} cutouts"
-        video = "--masks", tmp_path / f"{backend}.mp4"
-        result = run("replay", CLIP, *common, *outs, *video, "--backend", backend, "--strength", 0.8)
+        masks = "--masks", tmp_path / f"{backend}.mp4"
+        result = run("replay", CLIP, *common, *outs, *masks, "--backend", backend, "--strength", 0.8)
         assert (result.code, result.err) == (0, "")
     for name, channels in (("", 3), (" cutouts", 4)):
         found, expected = (pictures_of(tmp_path / f"{backend}{name}") for backend in ("gl", "cpu"))
@@ -183,8 +183,8 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
     plain = tmp_path / "plain.toml"
     plain.write_text("[mask]\nrefine = false\ngrow = 3.0\n")
     for backend in ("gl", "cpu"):  # where nothing is drawn, the transparency comes from RAM
-        masks = "--masks", tmp_path / f"{backend} masks", "--fit", "crop", "--mirror", "--config", plain
-        result = run("replay", CLIP, *common, *masks, "--backend", backend)
+        seen = "--masks", tmp_path / f"{backend} masks", "--fit", "crop", "--mirror", "--config", plain
+        result = run("replay", CLIP, *common, *seen, "--backend", backend)
         assert (result.code, result.err) == (0, "")
     found, expected = (pictures_of(tmp_path / f"{backend} masks") for backend in ("gl", "cpu"))
     assert found.shape == expected.shape == (1, 480, 640)
@@ -209,7 +209,7 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
             "--effect tint: style.tflite puts out a picture without transparency; with it there are",
         ),
         (("--channel", "2"), "style.tflite: --channel is for models whose output is a segmentation"),
-        (("--output-range", "1,0"), "--output-range 1,0: the first number must be below the second"),
+        (("--output-range", "1,0"), "--output-range 1,0: two numbers with a comma, the lower one first, such as"),
         (("--task", "segmentation"), "style.tflite: the model's file does not say what its output still needs"),
     ],
 )

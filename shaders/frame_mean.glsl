@@ -1,35 +1,27 @@
 // What of the frame lies under a pixel of the network's input goes in, its mean comes out: the definition is in
 // app/picture/preprocess.py. Here columns and rows are those of the stored planes, x before y.
 // Of luma (RGBA, grey): where the intervals begin that are averaged, (i * step + start) / den of pixel i, how long they
-// are, how many pixels they touch, and every which pixel counts; then the same of chroma.
+// are, and how many pixels they touch; then the same of chroma.
 #define LUMA_STEP ivec2(2560, 1920)
 #define LUMA_START ivec2(0, 0)
 #define LUMA_DEN ivec2(1024, 1024)
 #define LUMA_LENGTH vec2(2.5, 1.875)
 #define LUMA_SPAN ivec2(3, 3)
-#define LUMA_EVERY ivec2(1, 1)
 #define CHROMA_STEP ivec2(2560, 1920)
 #define CHROMA_START ivec2(0, 0)
 #define CHROMA_DEN ivec2(2048, 2048)
 #define CHROMA_LENGTH vec2(1.25, 1.0)
 #define CHROMA_SPAN ivec2(3, 2)
-#define CHROMA_EVERY ivec2(1, 1)
 #include "frame.glsl"
 
-struct Area { ivec2 step, start, den; vec2 extent; ivec2 span, every; };
+struct Area { ivec2 step, start, den; vec2 extent; ivec2 span; };
 
-const Area LUMA_AREA = Area(LUMA_STEP, LUMA_START, LUMA_DEN, LUMA_LENGTH, LUMA_SPAN, LUMA_EVERY);
-const Area CHROMA_AREA = Area(CHROMA_STEP, CHROMA_START, CHROMA_DEN, CHROMA_LENGTH, CHROMA_SPAN, CHROMA_EVERY);
+const Area LUMA_AREA = Area(LUMA_STEP, LUMA_START, LUMA_DEN, LUMA_LENGTH, LUMA_SPAN);
+const Area CHROMA_AREA = Area(CHROMA_STEP, CHROMA_START, CHROMA_DEN, CHROMA_LENGTH, CHROMA_SPAN);
 
 // How much of the interval's pixels, from the n-th one on, lies in it, along both axes.
 vec2 covered(ivec2 n, Place p, Area area) {
     return mix(clamp(p.part + area.extent - vec2(n), 0.0, 1.0), 1.0 - p.part, equal(n, ivec2(0)));
-}
-
-// The pixel that counts at a place among those that do.
-ivec2 counted(ivec2 at, ivec2 size, ivec2 every) {
-    ivec2 first = min(every / 2, size - 1);
-    return clamp(at, ivec2(0), (size - 1 - first) / every) * every + first;
 }
 
 // The mean of all samples of a plane's pixels.
@@ -39,7 +31,7 @@ vec4 mean_of(sampler2D plane, ivec2 size, ivec2 at, Area area) {
     for (int j = 0; j < area.span.y; j++) {
         vec4 row = vec4(0.0);
         for (int i = 0; i < area.span.x; i++) {
-            ivec2 pixel = counted(p.whole + ivec2(i, j), size, area.every);
+            ivec2 pixel = clamp(p.whole + ivec2(i, j), ivec2(0), size - 1);
             row += covered(ivec2(i), p, area).x * texelFetch(plane, pixel, 0);
         }
         mean += covered(ivec2(j), p, area).y * row;
@@ -47,9 +39,8 @@ vec4 mean_of(sampler2D plane, ivec2 size, ivec2 at, Area area) {
     return mean / (area.extent.x * area.extent.y);
 }
 
-// The same for a plane with one sample per pixel; four are fetched at once where all count.
+// The same for a plane with one sample per pixel; four are fetched at once.
 float single_mean(sampler2D plane, ivec2 size, ivec2 at, Area area) {
-    if (area.every != ivec2(1)) return mean_of(plane, size, at, area).r;
     Place p = place(at, area.step, area.start, area.den);
     float mean = 0.0;
     for (int j = 0; j < area.span.y; j += 2)
@@ -70,7 +61,7 @@ vec2 pairs_mean(ivec2 at, Area area) {
     for (int j = 0; j < area.span.y; j++)
         for (int i = 0; i < area.span.x; i++) {
             vec2 part = vec2(covered(ivec2(i), p, area).x, covered(ivec2(j), p, area).y);
-            mean += part.x * part.y * pair(counted(p.whole + ivec2(i, j), CHROMA, area.every));
+            mean += part.x * part.y * pair(clamp(p.whole + ivec2(i, j), ivec2(0), CHROMA - 1));
         }
     return mean / (area.extent.x * area.extent.y);
 }

@@ -31,21 +31,21 @@ __all__ = ["STEPS", "MaskWay", "MaskWays", "mixed_over"]
 
 
 @dataclass(frozen=True)
-class Step:
+class MaskStep:
     """One way to masks. `plain`: of the plain input, and frames are mixed by them with the colours that they have."""
 
     refinement: Refinement | None = None
     plain: bool = False
 
 
-STEPS: Mapping[str, Step] = MappingProxyType(
+STEPS: Mapping[str, MaskStep] = MappingProxyType(
     {
-        "raw": Step(plain=True),  # the network's mask, interpolated
-        "input": Step(),  # the same of the input that the preprocessing makes
-        "smooth": Step(Refinement(edges=False)),
-        "edges": Step(Refinement(smooth=0)),
-        "both": Step(Refinement()),
-        "delayed": Step(Refinement(delay=MOST_DELAY)),
+        "raw": MaskStep(plain=True),  # the network's mask, interpolated
+        "input": MaskStep(),  # the same of the input that the preprocessing makes
+        "smooth": MaskStep(Refinement(edges=False)),
+        "edges": MaskStep(Refinement(smooth=0)),
+        "both": MaskStep(Refinement()),
+        "delayed": MaskStep(Refinement(delay=MOST_DELAY)),
     }
 )
 

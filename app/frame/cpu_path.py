@@ -53,8 +53,9 @@ class CpuPath:
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""
+        model = self.model
         self._preprocessor = Preprocessor(
-            frame, self.model.input_size, self.fit, self.model.spec.input_range, self._preprocessing
+            frame, model.input_size, self.fit, model.spec.input_range, self._preprocessing, model.output_size
         )
 
     def begin_anew(self) -> None:

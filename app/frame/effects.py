@@ -24,8 +24,10 @@ LEAST_GAMMA, MOST_GAMMA = 0.1, 10.0  # of the mask's curve
 
 
 def effect_by_number(number: int, now: Effect, able: Sequence[Effect]) -> Effect:
-    """The effect of a number from 1 on, or for 0 the one after `now`, cyclically, that a network is able to have."""
-    return EFFECTS[number - 1] if number else able[(able.index(nearest_effect(now, able)) + 1) % len(able)]
+    """The effect of a number from 1 on, or for 0 the one after `now` among those the network is able to have."""
+    if number:
+        return EFFECTS[number - 1]
+    return able[(able.index(nearest_effect(now, able)) + 1) % len(able)]
 
 
 def mask_effects(has_classes: bool) -> tuple[Effect, ...]:

@@ -37,10 +37,11 @@ def legend_picture(labels: Sequence[str], classes: int, frame_size: ImageSize) -
     """
     scale = max(1.0, frame_size[1] / _USUAL_HEIGHT)
     row, padding, swatch = (round(each * scale) for each in (_ROW, _PADDING, _SWATCH))
-    entries: list[tuple[int | None, str]] = [(number, _named(number, labels)) for number in range(classes)]
-    wide = max(cv2.getTextSize(name, _FONT, _TEXT * scale, 1)[0][0] for _, name in entries)
-    column = swatch + 3 * padding + wide
     rows = (frame_size[1] - 4 * padding) // row
+    entries: list[tuple[int | None, str]] = [(number, _named(number, labels)) for number in range(classes)]
+    texts = [name for _, name in entries] + [f"{classes} more"] * (classes > rows)  # which may be the widest
+    wide = max(cv2.getTextSize(text, _FONT, _TEXT * scale, 1)[0][0] for text in texts)
+    column = swatch + 3 * padding + wide
     columns = int(_MOST_SHARE * frame_size[0]) // column
     if rows < 1 or columns < 1:
         return None

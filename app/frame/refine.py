@@ -103,6 +103,11 @@ class Refiner:
         self._blend.blend(tensor, least)
         return seen_later
 
+    def rest(self) -> None:
+        """Nobody needs the mask of the frame that was uploaded last; the next one is the first again."""
+        self.age = 0
+        self.reset()
+
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask_over.glsl."""
         return {"REFINED": 1, "CELL": CELL}

@@ -69,7 +69,8 @@ class BufferTexture:
     def _show(self, shown: BufferSpan) -> None:
         texels, limit = shown.size_bytes // self._texel_bytes, self._context.limits.texture_buffer_texels
         if texels > limit:
-            raise DeviceError(f"a mask of {texels} pixels is too large for {self._context.renderer}: at most {limit}")
+            most = f"at most {limit}"
+            raise DeviceError(f"an output of {texels} pixels is too large for {self._context.renderer}: {most}")
         self._gl.glBindTexture(opengl.TEXTURE_BUFFER, self._texture)
         if self._context.can_compute:
             self._gl.glTexBufferRange(
@@ -208,7 +209,7 @@ def _area_defines(luma: Sampling, chroma: Sampling) -> dict[str, ParameterValue]
     """The parameters of frame_mean.glsl for what is sampled of the stored planes."""
     defines: dict[str, ParameterValue] = {}
     for plane, way in (("LUMA", luma), ("CHROMA", chroma)):
-        pair = [axis.thinned() for axis in (way.x, way.y)]
+        pair = way.x, way.y
         begins = [axis.intervals() for axis in pair]
         values: dict[str, tuple[str, list[float]]] = {
             "STEP": ("ivec2", [axis.step for axis in begins]),
@@ -216,7 +217,6 @@ def _area_defines(luma: Sampling, chroma: Sampling) -> dict[str, ParameterValue]
             "DEN": ("ivec2", [axis.den for axis in begins]),
             "LENGTH": ("vec2", [axis.length for axis in pair]),
             "SPAN": ("ivec2", [axis.span() for axis in pair]),
-            "EVERY": ("ivec2", [axis.every for axis in (way.x, way.y)]),
         }
         defines |= {f"{plane}_{name}": f"{kind}({x!r}, {y!r})" for name, (kind, (x, y)) in values.items()}
     return defines

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, printable_name, read_model
+from texelflow.gpu_delegate.wording import counted
 
 from ..picture.preprocess import ImageSize, Preprocessing
 from .catalogue import CATALOGUE, Progress, resolve
@@ -111,7 +112,8 @@ def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, Mod
 def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry: ModelEntry | None) -> FrameModel:
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise UnsupportedError(
-            f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs; a network for frames has one of each"
+            f"{counted(len(graph.inputs), 'input')} and {counted(len(graph.outputs), 'output')}; "
+            "a network for frames has one of each"
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     spec = decide_spec(entry, read_metadata(data, name), options, result.shape)

@@ -25,6 +25,7 @@ _UNREADABLE_ARCHIVE = (
 )
 _NORMALIZATION = 1  # of the union ProcessUnitOptions
 _IMAGE, _RGB = 2, 1  # of the union ContentProperties; of ColorSpaceType
+_MOST_INPUT = 1e6  # of black and white; networks have 1 or 255
 _AXIS_LABELS = (2, 4)  # of AssociatedFileType: labels of an axis' entries, or of values
 
 
@@ -173,9 +174,12 @@ def _is_picture(tensor: _Table) -> bool:
 
 
 def _input_range(tensor: _Table) -> tuple[float, float] | None:
-    """What 0 and 255 become by (value - mean) / std; None if that is not said, or differs from channel to channel."""
+    """What 0 and 255 become by (value - mean) / std; None if that is not said, or is nothing to feed networks with."""
     found = _normalization(tensor)
-    return None if found is None else ((0 - found[0]) / found[1], (255 - found[0]) / found[1])
+    if found is None:
+        return None
+    low, high = (0 - found[0]) / found[1], (255 - found[0]) / found[1]
+    return (low, high) if max(abs(low), abs(high)) <= _MOST_INPUT else None
 
 
 def _output_range(tensor: _Table) -> tuple[float, float] | None:

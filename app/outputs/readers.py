@@ -186,7 +186,8 @@ class RamMaskReader:
 
     def request(self, stamp: FrameStamp) -> None:
         """Take the mask as it is now."""
-        grey = np.rint(np.clip(self._mask(), 0, 1) * 255).astype(np.uint8)
+        with np.errstate(invalid="ignore"):  # networks may put out what is no number
+            grey = np.rint(np.clip(self._mask(), 0, 1) * 255).astype(np.uint8)
         if self._channels == 4:
             grey = np.dstack([grey, grey, grey, np.full_like(grey, 255)])
         self._ready.append((stamp, grey.reshape(-1)))

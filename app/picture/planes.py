@@ -124,13 +124,14 @@ def between(plane: Plane, columns: Taps, rows: Taps) -> Floats:
 
 
 def resample_rows(image: npt.ArrayLike, taps: Taps) -> Floats:
-    """Averages of some rows of an image."""
+    """Averages of some rows of an image, of one channel or several."""
     taken, weights = taps
     rows = np.asarray(image)
+    weights = weights.reshape(*weights.shape, *[1] * (rows.ndim - 1))
     if len(taken) == 2:
         near, far = (rows[each].astype(np.float32, copy=False) for each in taken)
-        return mix(near, far, weights[1][:, None])
-    return weighted((rows[each] for each in taken), weights[..., None])
+        return mix(near, far, weights[1])
+    return weighted((rows[each] for each in taken), weights)
 
 
 def weighted(parts: Iterable[npt.NDArray[Any]], weights: Iterable[Floats]) -> Floats:

@@ -16,10 +16,9 @@ All of that is rational, so each axis is three integers: the coordinate is exact
 
 Sampling is the mean of an interval along each axis, centred on the coordinate: every pixel counts by how much of it
 lies within, pixels beyond the frame's edge repeat the one at the edge, weights and sums are in float32. In `plain` it
-is one pixel long, which is bilinear sampling. In `auto` it is max(scale, 1) pixels long, the area under the network's
-pixel; where scale > 4 only one pixel in q = ceil(scale / 4) counts, along that axis: of the stored picture pixels
-q // 2, q // 2 + q and so on (of fewer the last) are taken for a picture of their own, whose scale is scale / q, at the
-same places.
+is one pixel long, which is bilinear sampling. In `auto` it is as long as scale, the area
+under the network's pixel, but 1 pixel at least and 2.5 at most: means of more would blur what the network knows a
+person's edge by.
 A network pixel whose centre lies in a bar is black. Black becomes low there, white high, a byte b of RGBA
 low + (high - low) * b / 255.
 
@@ -83,11 +82,16 @@ class Preprocessor:
         fit: Fit = "stretch",
         value_range: tuple[float, float] = (0, 1),
         preprocessing: Preprocessing = "plain",
+        mask_size: ImageSize | None = None,
     ) -> None:
-        """value_range is (low, high), what black and white become. Raises UsageError as sampling does."""
+        """value_range is (low, high), what black and white become; masks have the tensor's size if they have no other.
+
+        Raises UsageError as sampling does.
+        """
         self.frame_size, self.fit = frame.upright_size, fit
         there = sampling(self.frame_size, tensor_size, fit, area=preprocessing == "auto")
-        back, stored = there.inverse(), there.stored(frame)
+        back = sampling(self.frame_size, mask_size or tensor_size, fit).inverse()
+        stored = there.stored(frame)
         if frame.layout == "rgba":
             self._to_rgb: PixelsToRgb | PlanesToRgb = PixelsToRgb(frame, stored.taps())
         else:
@@ -117,7 +121,7 @@ class Preprocessor:
             self._exposure.begin_anew()
 
     def mask_to_frame(self, mask: Floats) -> Floats:
-        """The mask (h, w) of the frame from that of the network (H, W)."""
+        """The mask (h, w) of the frame from that of the network (H, W); pictures (H, W, C) likewise."""
         if self.fit == "stretch":  # OpenCV means the same, to 1e-5, and is ten times as fast
             return np.asarray(cv2.resize(mask, self.frame_size, interpolation=cv2.INTER_LINEAR), np.float32)
         columns = cv2.transpose(resample_rows(cv2.transpose(mask), self._mask_x))  # rows copy faster than columns

@@ -17,14 +17,15 @@ from .planes import Indices, Taps
 
 Fit = Literal["stretch", "crop", "letterbox"]
 
-_MOST_SCALE = 4  # frame pixels along a side of what is averaged, to bound its cost
+_LONGEST = 5, 2  # a ratio: pixels along a side of what is averaged; longer ones blur edges that the network sees
 
 
 @dataclass(frozen=True)
 class SampledAxis:
     """One axis of the map: pixel i of `count` samples the other image, `extent` long, about (i * step + start) / den.
 
-    It averages an interval of one pixel of the other image, which is bilinear sampling; with `area` all of its own.
+    It averages an interval of one pixel of the other image, which is bilinear sampling; with `area` all of its own, or
+    _LONGEST of it.
     """
 
     count: int
@@ -48,29 +49,21 @@ class SampledAxis:
         return SampledAxis(self.count, extent, self.step * mul, start, self.den * div, self.area)
 
     @property
-    def every(self) -> int:
-        """One in so many pixels of the other image counts."""
-        return -(-abs(self.step) // (_MOST_SCALE * self.den)) if self.area else 1
-
-    @property
-    def first(self) -> int:
-        """The first of those pixels: the middle one of so many, if there are."""
-        return min(self.every // 2, self.extent - 1)
-
-    def thinned(self) -> "SampledAxis":
-        """The same places among the pixels that count."""
-        every, first = self.every, self.first
-        return self.onto(-(-(self.extent - first) // every), 1, -first, every) if every > 1 else self
-
-    @property
     def length(self) -> float:
-        """Of the interval that is averaged, in pixels of the other image; not of one to be thinned."""
-        return max(abs(self.step) / self.den, 1.0) if self.area else 1.0
+        """Of the interval that is averaged, in pixels of the other image."""
+        return self._wide / (_LONGEST[1] * self.den)
+
+    @property
+    def _wide(self) -> int:
+        """The same in units of 1 / (_LONGEST[1] * den)."""
+        longest, unit = _LONGEST
+        return min(max(abs(self.step), self.den) * unit, self.den * longest) if self.area else self.den * unit
 
     def intervals(self) -> "SampledAxis":
         """Where they begin, counted from the beginning of the other image's first pixel."""
-        wide = max(abs(self.step), self.den) if self.area else self.den
-        return replace(self, step=2 * self.step, start=2 * self.start + self.den - wide, den=2 * self.den)
+        unit = _LONGEST[1]
+        start = unit * (2 * self.start + self.den) - self._wide
+        return replace(self, step=2 * unit * self.step, start=start, den=2 * unit * self.den)
 
     def places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """(i * step + start) / den of every pixel, as whole numbers and what is left."""
@@ -78,16 +71,15 @@ class SampledAxis:
         return whole, rest / self.den
 
     def span(self) -> int:
-        """How many pixels of the other image an interval touches at most, 2 or more; not of one to be thinned."""
+        """How many pixels of the other image an interval touches at most, 2 or more."""
         return max(2, math.ceil(float(self.intervals().places()[1].max()) + self.length))
 
     def taps(self) -> Taps:
         """For every pixel those that it averages, and the weight of each."""
-        axis = self.thinned()
-        whole, part = axis.intervals().places()
-        nth = np.arange(axis.span())[:, None]
-        pixels = np.clip(whole + nth, 0, axis.extent - 1) * self.every + self.first
-        weights = np.where(nth == 0, 1 - part, np.clip(part + axis.length - nth, 0, 1)) / axis.length
+        whole, part = self.intervals().places()
+        nth = np.arange(self.span())[:, None]
+        pixels = np.clip(whole + nth, 0, self.extent - 1)
+        weights = np.where(nth == 0, 1 - part, np.clip(part + self.length - nth, 0, 1)) / self.length
         return pixels.astype(np.intp), weights.astype(np.float32)
 
     def inside(self) -> npt.NDArray[np.bool_]:

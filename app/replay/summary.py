@@ -51,7 +51,8 @@ def _warnings(options: ReplayOptions, settings: Settings, source: RecordedSource
         lines.append(canvas.message)
     if parts.stages.current.segmenter.precision != settings.precision:
         lines.append(f"--precision {settings.precision} is for the GPU: the CPU computed in fp32")
-    if settings.masks and settings.refine and parts.stages.current.refiner is None:
+    is_mask = parts.stages.current.segmenter.picture is None
+    if settings.masks and settings.refine and is_mask and canvas is None:
         lines.append("masks are the network's own: refinement needs OpenGL; --no-refine if that is what you want")
     if isinstance(source, Recording):  # what is watched in any order has no such numbers
         if source.damaged_frames:

@@ -105,13 +105,14 @@ class SwitchableStages:
     """The stages of the model that runs, and those of the one that is to come.
 
     What the next frame needs is set before it: `fresh`, whether the network sees it; `age`, 1 if the one before it is
-    the one to be drawn, with its mask in hindsight; catches_up, if it is in the textures already, and none comes after.
+    the one to be drawn, with its mask in hindsight; catches_up, if it is in the textures already, and none comes after;
+    refines, whether its mask is used.
     """
 
     def __init__(self, first: ModelStages, name: str) -> None:
         """Takes the first ones over; the name is that of their model in the settings."""
         self.current, self.name = first, name
-        self.fresh, self.age, self.catches_up = True, 0, False
+        self.fresh, self.age, self.catches_up, self.refines = True, 0, False, True
         self._coming: tuple[Steps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
         mask = [Stage(stage.name, self._runner(place, stage.name)) for place, stage in enumerate(first.stages)]
@@ -228,9 +229,13 @@ class SwitchableStages:
 
     def _refine(self, frame: VideoFrame) -> None:
         refiner = self.current.refiner
-        if refiner and self.catches_up:
+        if refiner is None:
+            return
+        if not self.refines:
+            refiner.rest()
+        elif self.catches_up:
             refiner.catch_up()
-        elif refiner:
+        else:
             refiner.run(self.fresh, self.age)
 
     def _runner(self, place: int, name: str) -> Callable[[VideoFrame], None]:

@@ -11,6 +11,7 @@ from ..frame.backdrop import Backdrop
 from ..frame.compute import ComputeBackend, compute_in, open_compute
 from ..frame.figures import Figures
 from ..frame.pipeline import FrameRecord, Pipeline, Stage
+from ..frame.render import Look
 from ..frame.run_stats import RunStats
 from ..frame.segmenter import CpuSegmenter
 from ..frame.targets import OffscreenTarget
@@ -23,6 +24,7 @@ from ..overlay.gallery import Gallery
 from ..overlay.gui import Gui
 from ..overlay.overlay import Overlay
 from ..picture.picture import PictureFormat
+from ..picture.preprocess import Floats
 from ..picture.video_frame import VideoFrame
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, Verb
@@ -221,7 +223,13 @@ def _parts(
 
 
 def _masks_in_ram(stages: SwitchableStages, source: SessionSource, settings: Settings) -> RamMasks:
-    """Of a network on the CPU, where nothing is drawn."""
+    """Of a network on the CPU, where nothing is drawn; of a picture its transparency, without curve and edge."""
     segmenter, look = stages.current.segmenter, chosen_look_of(settings).look
     assert isinstance(segmenter, CpuSegmenter)
-    return RamMasks(source.format.upright_size, lambda: look_at_mask(segmenter.frame_mask(), look))
+
+    def mask() -> Floats:
+        if segmenter.picture:
+            return look_at_mask(segmenter.frame_mask()[..., 3], Look(mirror=look.mirror))
+        return look_at_mask(segmenter.frame_mask(), look)
+
+    return RamMasks(source.format.upright_size, mask)

@@ -218,11 +218,12 @@ class Session:
         return ahead
 
     def _follow_need_of_mask(self) -> bool:
-        """Notice whether masks are needed; True if they are again: then those before are forgotten."""
-        parts, before = self.parts, self._masked
-        canvas = parts.stages.current.canvas
+        """Notice whether masks are needed, and refined; True if they are again: then those before are forgotten."""
+        parts, stages = self.parts, self.parts.stages
+        canvas, before = stages.current.canvas, (self._masked, stages.refines)
         self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
-        if before or not self._masked:
+        stages.refines = canvas is None or canvas.look.effect != "classes" or parts.outputs.need_mask
+        if before >= (self._masked, stages.refines):  # of both the network comes first
             return False
         self._seen = None
         parts.stages.begin_anew()
@@ -318,9 +319,10 @@ class Session:
     def _end_masks(self) -> None:
         """End recordings of masks where the new model has none."""
         outputs, without = self.parts.outputs, not self.parts.stages.has_mask
+        name = Path(self.parts.stages.name).name
         for kind in [kind for kind in outputs.active if without and kind in ("masks", "cutouts")]:
             outputs.end(kind)
-            self.controller.complain(f"{self.parts.stages.name} puts out a picture and has no mask: {kind} end here")
+            self.controller.complain(f"{name} puts out a picture and has no mask: {kind} end here")
         self.controller.forget_ended()
 
     def _news_of_background(self) -> str:

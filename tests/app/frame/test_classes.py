@@ -118,6 +118,13 @@ def test_a_legend_fits_into_any_frame(labels: list[str], classes: int, width: in
     assert x >= 0
     assert x + wide <= width
     assert 0 < y + high <= height
+
+
+def test_what_has_no_room_in_a_legend_is_counted_in_full() -> None:
+    legend = legend_picture([], 256, (640, 480))
+    assert legend is not None
+    rightmost = np.flatnonzero((legend[..., 0] > 150).any(0)).max()
+    assert rightmost < legend.shape[1] - 5, "no letter is cut off"
     assert (legend[..., :3].max(-1) <= legend[..., 3]).all(), "premultiplied"
 
 

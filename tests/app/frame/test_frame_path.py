@@ -68,18 +68,12 @@ class TestDefinition:
 
     @staticmethod
     def shares(centres: Doubles, scale: float, extent: int) -> Doubles:
-        """How much each of `extent` pixels counts for every centre, all of the scale's area on average."""
-        every = max(1, int(np.ceil(scale / 4 - 1e-9)))
-        first = min(every // 2, extent - 1)
-        counted = np.arange(first, extent, every)
-        length = max(scale / every, 1.0)
-        middles = (centres - 0.5 - first) / every + 0.5
-        ends = np.arange(len(counted)) * 1.0, np.arange(len(counted)) + 1.0
+        """How much each of `extent` pixels counts for every centre."""
+        length = min(max(scale, 1.0), 2.5)
+        ends = np.arange(extent) * 1.0, np.arange(extent) + 1.0
         ends[0][0], ends[1][-1] = -1e9, 1e9  # edge pixels repeat
-        low, high = middles[:, None] - length / 2, middles[:, None] + length / 2
-        shares = np.zeros((len(centres), extent))
-        shares[:, counted] = np.maximum(np.minimum(high, ends[1]) - np.maximum(low, ends[0]), 0) / length
-        return shares
+        low, high = centres[:, None] - length / 2, centres[:, None] + length / 2
+        return np.asarray(np.maximum(np.minimum(high, ends[1]) - np.maximum(low, ends[0]), 0) / length)
 
     @staticmethod
     def gain(rgba: Image, seen: list[tuple[float, float]]) -> float:

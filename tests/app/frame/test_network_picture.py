@@ -126,16 +126,18 @@ def picture_model(path: Path) -> PictureModel:
     return model
 
 
-@pytest.mark.parametrize(("size", "output", "channels"), [((130, 97), (129, 97), 3), ((31, 44), (32, 43), 4)])
+@pytest.mark.parametrize(
+    ("size", "output", "channels", "fit"), [((130, 97), (129, 97), 3, "crop"), ((31, 44), (32, 43), 4, "stretch")]
+)
 def test_is_what_tensorflow_lite_makes_of_the_frame(
-    context: Context, tmp_path: Path, frame_rgba: Image, size: ImageSize, output: ImageSize, channels: int
+    context: Context, tmp_path: Path, frame_rgba: Image, size: ImageSize, output: ImageSize, channels: int, fit: Fit
 ) -> None:
     model = picture_model(written(tmp_path, picture_network(size, output, channels)))
     assert (model.output_size, model.has_alpha) == (output, channels == 4)
     assert model.spec.output_range == pytest.approx((-1, 1))
     frame = np.ascontiguousarray(frame_rgba[100:301, 150:420])
-    expected = CpuPath(model, rgba_format((270, 201))).run(rgba_picture(frame))
-    job = frame_job(context, model, rgba_format((270, 201)), preprocessing="auto")
+    expected = CpuPath(model, rgba_format((270, 201)), fit).run(rgba_picture(frame))
+    job = frame_job(context, model, rgba_format((270, 201)), fit=fit, preprocessing="auto")
     assert job.backend == "gl"
     found = job.run(rgba_picture(frame))
     assert found.shape == (201, 270, 4)
@@ -144,7 +146,7 @@ def test_is_what_tensorflow_lite_makes_of_the_frame(
     other = rgba_format((64, 48))
     job.take(other)
     small = np.ascontiguousarray(frame_rgba[:48, :64])
-    assert np.abs(job.run(rgba_picture(small)) - CpuPath(model, other).run(rgba_picture(small))).max() < 1e-3
+    assert np.abs(job.run(rgba_picture(small)) - CpuPath(model, other, fit).run(rgba_picture(small))).max() < 1e-3
     job.release()
 
 
@@ -171,12 +173,22 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
     assert (figures["frames"], figures["readback_bytes"]) == (1, 0)
     for backend in ("gl", "cpu"):
         outs = "--out", tmp_path / backend, "--cutouts", tmp_path / f"{backend} cutouts"
+        outs = *outs, "--masks", tmp_path / f"{backend}.mp4"
         result = run("replay", CLIP, *common, *outs, "--backend", backend, "--strength", 0.8)
         assert (result.code, result.err) == (0, "")
     for name, channels in (("", 3), (" cutouts", 4)):
         found, expected = (pictures_of(tmp_path / f"{backend}{name}") for backend in ("gl", "cpu"))
         assert found.shape == expected.shape == (1, 480, 640, channels)
         assert np.abs(found - expected).max() <= 1
+    plain = tmp_path / "plain.toml"
+    plain.write_text("[mask]\nrefine = false\ngrow = 3.0\n")
+    for backend in ("gl", "cpu"):  # where nothing is drawn, the transparency comes from RAM
+        masks = "--masks", tmp_path / f"{backend} masks", "--fit", "crop", "--mirror", "--config", plain
+        result = run("replay", CLIP, *common, *masks, "--backend", backend)
+        assert (result.code, result.err) == (0, "")
+    found, expected = (pictures_of(tmp_path / f"{backend} masks") for backend in ("gl", "cpu"))
+    assert found.shape == expected.shape == (1, 480, 640)
+    assert np.abs(found - expected).max() <= 1
     report = tmp_path / "report.png"
     figures = json.loads(run("check", CLIP, *common, "--report", report).out)
     assert figures["max_error"] < 1e-3

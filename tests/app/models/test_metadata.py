@@ -64,6 +64,8 @@ def test_the_catalogue_agrees_with_the_models_own_metadata(name: str) -> None:
         ([1, 2, 3], [255], None),
         ([0], [0], None),
         ([float("nan")], [1], None),
+        ([0], [1e-38], None),
+        ([1e20], [0.5], None),
         ([], [], None),
     ],
 )

@@ -247,6 +247,7 @@ def test_masks_without_opengl_are_those_that_are_drawn(context: Context, tmp_pat
 
 def test_masks_without_opengl_can_be_a_grey_video(tmp_path: Path) -> None:
     masks = [np.full((47, 65), rgb[0, 0, 0] / 255, np.float32) for rgb in numbered(5)]
+    masks[1][0, 0] = np.nan  # as networks may have it
     shown = iter(masks)
     outputs = Outputs(None, RamMasks((65, 47), lambda: next(shown)), CLOCK, keeps_all=True)
     outputs.begin_masks(tmp_path / "masks.mp4")

@@ -8,6 +8,7 @@ import pytest
 from tests.frame_models import class_network, picture_network
 from tests.live_stage import Script, Stage, Theatre
 from texelflow.app.frame.effects import MASK_EFFECTS, Effect
+from texelflow.app.frame.refine import Refiner
 
 pytestmark = pytest.mark.gl
 
@@ -15,6 +16,12 @@ pytestmark = pytest.mark.gl
 def effect(stage: Stage) -> Effect:
     """What is drawn."""
     return stage.canvas.look.effect
+
+
+def is_anew(refiner: Refiner) -> bool:
+    """Whether it knows no mask."""
+    frames: int = refiner._frames
+    return frames == 0
 
 
 def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_path: Path) -> None:
@@ -50,6 +57,19 @@ def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_pat
         assert effect(stage) == "mask", "a key for what the model lacks has changed nothing"
         yield from stage.pressed("9", lambda: effect(stage) == "classes")
         assert stage.parts.workload.has_small_model
+        yield from stage.frames(2)
+        refiner = stage.parts.stages.current.refiner
+        assert refiner
+        assert is_anew(refiner), "nobody needs the mask"
+        stage.session.controller.change(masks="more")
+        yield from stage.frames(2)
+        assert (effect(stage), is_anew(refiner)) == ("classes", False)
+        stage.session.controller.change(masks="", effect="mask", delay_video=True)
+        yield from stage.frames(2)
+        assert refiner.age == 1
+        yield from stage.pressed("9", lambda: effect(stage) == "classes")
+        yield from stage.frames(1)
+        assert (refiner.age, is_anew(refiner)) == (0, True)
 
     theatre.run(script, camera=str(people), effect="mask", masks="masks")
     assert list((tmp_path / "masks").glob("*.png"))

@@ -247,7 +247,8 @@ class Controller:
         self._check_files(replace(settings, **self._idle(besides=name)))
         path, replaces = Path(str(getattr(settings, name))), self._parts.clock.keeps_all
         if name in ("masks", "cutouts") and not self._parts.stages.has_mask:
-            raise UsageError(f"{self._parts.stages.name} puts out a picture and has no mask: no {name} are recorded")
+            model = Path(self._parts.stages.name).name
+            raise UsageError(f"{model} puts out a picture and has no mask: no {name} are recorded")
         if name == "out":
             outputs.begin_recording(
                 path, replaces=replaces, alpha=keeps_alpha(settings, outputs.writing.pipes_pictures)

@@ -173,8 +173,8 @@ def test_replay_and_check(tmp_path: Path, run: Command) -> None:
     assert (figures["frames"], figures["readback_bytes"]) == (1, 0)
     for backend in ("gl", "cpu"):
         outs = "--out", tmp_path / backend, "--cutouts", tmp_path / f"{backend} cutouts"
-        masks = "--masks", tmp_path / f"{backend}.mp4"
-        result = run("replay", CLIP, *common, *outs, *masks, "--backend", backend, "--strength", 0.8)
+        of_masks = "--masks", tmp_path / f"{backend}.mp4"
+        result = run("replay", CLIP, *common, *outs, *of_masks, "--backend", backend, "--strength", 0.8)
         assert (result.code, result.err) == (0, "")
     for name, channels in (("", 3), (" cutouts", 4)):
         found, expected = (pictures_of(tmp_path / f"{backend}{name}") for backend in ("gl", "cpu"))

@@ -24,6 +24,7 @@ FONT_PX = 13.0  # at scale 1
 SMALLEST_FONT_PX = 9.0
 _MARGIN = 0.6  # em, between what is drawn and the edges of the picture
 _SHORTEST_S, _LONGEST_S = 1e-3, 0.1  # between two pictures, as Dear ImGui is told
+_LEAST_ONE = ("_main_scale", "input_text_cursor_size")  # of a style: below 1 the cross and the text cursor vanish
 _LINES = 36  # of text that fit into a frame at least, unless that would be too small to read
 _GLSL = "#version 330"
 _FONT = ("assets", "fonts", "Inconsolata-Medium.ttf")
@@ -134,7 +135,11 @@ class Gui:
             io = imgui.get_io()
             io.set_ini_filename("")
             io.set_log_filename("")
-            self._imgui.get_style().scale_all_sizes(px / FONT_PX)
+            style = self._imgui.get_style()
+            style.scale_all_sizes(px / FONT_PX)
+            for name in _LEAST_ONE:
+                if hasattr(style, name):  # older bindings lack some
+                    setattr(style, name, max(1.0, getattr(style, name)))
             io.fonts.add_font_from_file_ttf(str(Path(imgui_folder()).joinpath(*_FONT)), px)
             if not imgui.backends.opengl3_init(_GLSL):
                 raise RuntimeError("its backend does not start")

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -26,6 +27,7 @@ from texelflow.app.settings.settings import Settings, changed, specs
 from texelflow.app.window.keys import Key
 from texelflow.app.window.screen import Screen
 from texelflow.app.window.window import Window
+from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context
 
 if find_spec("imgui_bundle") is None:
@@ -97,6 +99,15 @@ def test_the_panel_has_what_the_model_is_able_to_do() -> None:
         found = {spec.name: spec for spec in usable_specs("live", effects)}
         assert found.keys() & {"strength", "legend"} == rows
         assert found["effect"].choices == effects
+
+
+def test_the_cross_is_there_in_a_small_window_too(context: Context) -> None:
+    with panel(context, WITH_PANEL, (480, 360)) as small:
+        target = small._target
+        pixels = np.empty((360, 480, 4), np.uint8)
+        context.gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, target.framebuffer)
+        context.gl.glReadPixels(0, 0, 480, 360, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data)
+    assert pixels[::-1][6:21, 450:474, :3].min(axis=2).max() > 180, "a bright line in the title's right end"
 
 
 class TestWithoutWindow:

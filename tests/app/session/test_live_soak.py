@@ -83,7 +83,10 @@ class Soak:
             yield from self.frames(_FEW)
             self._session.controller.change(**before)
         self._session.controller.change(panel=True)
+        gallery = self._session.parts.gallery
+        assert gallery is not None
         yield from self.frames(_FEW)
+        yield from self.until(lambda: not gallery.textures.busy)
         self._session.controller.change(panel=False)
 
     def models(self) -> Script:

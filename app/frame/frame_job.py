@@ -154,10 +154,13 @@ def frame_job(
     preprocessing: Preprocessing = "plain",
 ) -> GlFrameJob | GlPictureJob | CpuFrameJob:
     """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
-    options = progress, precision, fit, compile_budget_s, preprocessing
     try:
         if isinstance(model, PictureModel):
-            return GlPictureJob(context, model, frame, *options)
-        return GlFrameJob(context, model, frame, *options)
+            path = GlPath(
+                context, model, frame, fit, progress, precision,
+                compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+            )  # fmt: skip
+            return GlPictureJob(context, path, model)
+        return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s, preprocessing)
     except UnsupportedError:
         return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s), preprocessing)

@@ -6,13 +6,10 @@ import numpy as np
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.runtime import CompileProgress
 
 from ..models.loading import PictureModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats, Preprocessing
+from ..picture.preprocess import Floats
 from .compute import Backend
 from .cpu_path import picture_of_output
 from .gl_path import GlPath
@@ -26,27 +23,13 @@ class GlPictureJob:
     backend: Backend = "gl"
     note = ""
 
-    def __init__(
-        self,
-        context: Context,
-        model: PictureModel,
-        frame: PictureFormat,
-        progress: CompileProgress | None = None,
-        precision: Precision = "fp32",
-        fit: Fit = "stretch",
-        compile_budget_s: float = COMPILE_BUDGET_S,
-        preprocessing: Preprocessing = "plain",
-    ) -> None:
-        """As GlFrameJob."""
-        self._context, self._model = context, model
-        self._path = GlPath(
-            context, model, frame, fit, progress, precision,
-            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
-        )  # fmt: skip
-        self.begin_anew = self._path.begin_anew
-        self.renderer, self.dispatches = context.renderer, self._path.dispatches
+    def __init__(self, context: Context, path: GlPath, model: PictureModel) -> None:
+        """`path` runs that model; it belongs to this job from now on."""
+        self._context, self._path, self._model = context, path, model
+        self.begin_anew = path.begin_anew
+        self.renderer, self.dispatches = context.renderer, path.dispatches
         with contextlib.ExitStack() as stack:
-            self._target, self._compositor = self._way_out(frame, stack)
+            self._target, self._compositor = self._way_out(path.frame.format, stack)
             stack.pop_all()
 
     def _way_out(self, frame: PictureFormat, stack: contextlib.ExitStack) -> tuple[OffscreenTarget, PictureCompositor]:

@@ -26,7 +26,6 @@ from texelflow.gpu_delegate.reading.reader import load_model, read_model
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FRAMES = 50  # of the clip that stands in for the reader's recording
-FEWER_RUNS = {"texelflow bench frame": ("--runs", "9"), "texelflow bench model": ("--warmup", "1", "--runs", "9")}
 
 
 def blocks(language: str) -> list[str]:
@@ -79,18 +78,15 @@ def test_command(
     monkeypatch.chdir(tmp_path)
     if "--install" in line:
         monkeypatch.setenv("HOME", str(tmp_path))
-    fewer = next((runs for start, runs in FEWER_RUNS.items() if line.startswith(f"{start} ")), ())
-    result = Command(capsys)(*shlex.split(line.partition(" > ")[0])[1:], *fewer)
+    result = Command(capsys)(*shlex.split(line.partition(" > ")[0])[1:])
     assert result.code == 0, result.err
     if "--masks masks --log frames.csv" in line:  # 1 s to 1.5 s at 30 frames per second, both included
         assert len(list((tmp_path / "masks").glob("*.png"))) == 16
         assert len((tmp_path / "frames.csv").read_text().splitlines()) == 17
 
 
-def test_every_kind_of_command_is_among_them() -> None:
-    lines = commands("texelflow")
-    assert sum("--masks masks --log frames.csv" in line for line in lines) == 1
-    assert all(any(line.startswith(f"{start} ") for line in lines) for start in FEWER_RUNS)
+def test_the_command_whose_outputs_are_counted_is_among_them() -> None:
+    assert sum("--masks masks --log frames.csv" in line for line in commands("texelflow")) == 1
 
 
 @pytest.mark.parametrize("line", commands("make"))

@@ -13,6 +13,7 @@ from .limits import Limits
 from .nodes import called_functions, has_weights, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
+from .print_glsl import lines
 from .reduction import ReductionEmitter
 from .shader import fill, load
 from .tile import Tile
@@ -58,8 +59,8 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, lines = (*prologue, *body.nodes), emitter.preamble + emitter.lines
-    return outline.kernel(nodes, grid, tile.local, defines, targets, lines)
+    nodes, text = (*prologue, *body.nodes), [*lines(emitter.preamble), *lines(emitter.statements)]
+    return outline.kernel(nodes, grid, tile.local, defines, targets, text)
 
 
 def reduction_kernel(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .layout import MapShape, ceil_div
+from .layout import Fetch, MapShape, ceil_div
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,8 @@ class Tile:
     z_slices: int = 0  # output slices of one thread; 0: all of them
     local: tuple[int, int, int] = (8, 8, 1)
     baked: bool = False  # weights as literals in the source, loops unrolled
+    weights_fetch: Fetch = "texture"
+    inputs_fetch: Fetch = "texture"
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
 
     def area(self, domain: MapShape) -> tuple[int, int]:

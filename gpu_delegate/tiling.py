@@ -19,6 +19,8 @@ from .nodes import (
 from .source_size import source_size
 from .tile import Tile
 
+REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
+
 
 def choose_tiles(bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float) -> list[Tile]:
     """A tile for each body: those of the tuning, or with as much shorter sources as it takes for the budget.
@@ -119,6 +121,12 @@ def weight_count(body: Body) -> int:
     )
 
 
+def reduction_tile(tuning: Tuning) -> Tile:
+    """The one work-group of a kernel of vector nodes."""
+    fetches = tuning.weights_fetch, tuning.inputs_fetch
+    return Tile(1, 0, (REDUCTION_THREADS, 1, 1), False, *fetches)
+
+
 def choose_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     """Rows, slices and work-group of one body."""
     z_slices = _z_slices(body, baked, tuning)
@@ -131,7 +139,8 @@ def choose_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     if tuning.simd_width > 1 and domain.width % tuning.simd_width and is_pixelwise(body):
         shapes += [flat_area(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
     area = min(shapes, key=lambda area: (area.cost, -area.rows))
-    return Tile(area.rows, z_slices, (*area.local, 1), baked, area.flat)
+    fetches = tuning.weights_fetch, tuning.inputs_fetch
+    return Tile(area.rows, z_slices, (*area.local, 1), baked, *fetches, area.flat)
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,9 @@ def settle_fetches(wanted: Sequence[KernelInput], outputs: int, limits: Limits) 
         "uniform": limits.uniform_blocks,
         "storage": limits.storage_bindings - outputs - sum(ways == ("storage",) for ways in possible),
     }
-    settled = []
+    settled = list[KernelInput]()
     for each, ways in zip(wanted, possible, strict=True):
-        fetch = next((way for way in _OTHERWISE[each.fetch] if way in ways and room[way] > 0), "storage")
+        fetch: Fetch = next((way for way in _OTHERWISE[each.fetch] if way in ways and room[way] > 0), "storage")
         if len(ways) > 1:
             room[fetch] -= 1
         settled.append(replace(each, fetch=fetch))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from texelflow.app.models.catalogue import fetch
 from texelflow.app.models.networks import NETWORKS, write_network
-from texelflow.gpu_delegate.device import HARDWARE, Device
+from texelflow.gpu_delegate.device import Device
+from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
 from texelflow.gpu_delegate.layout import Precision
@@ -44,7 +45,7 @@ class Dispatch:
 
 def device_of(family: str, limits: Limits) -> Device:
     """What kernels for a family of GPUs are made for."""
-    return Device(limits, HARDWARE.tuning)
+    return Device(limits, TUNINGS[family])
 
 
 def dispatches(model: str, device: Device, api: Api, precision: Precision = "fp32") -> tuple[Dispatch, ...]:

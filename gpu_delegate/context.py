@@ -26,10 +26,11 @@ from .library import CurrentContext, load_library
 from .limits import check_limits, read_limits
 from .messages import Messages
 from .opengl import GL, Load
-from .shader import explain_log
+from .shader import explain_log, for_es
 
 REQUIRED = (4, 3)  # for compute shaders
 DRAWING = (3, 3)  # for drawing pictures with a mask computed elsewhere
+REQUIRED_ES = (3, 1)  # of OpenGL ES, for either
 MOST_LABEL_BYTES = 255  # accepted by every driver; a longer label is an error
 _SOFTWARE = re.compile(
     r"llvmpipe|softpipe|swrast|SwiftShader|Software Render|Software Raster|Microsoft Basic Render|GDI Generic", re.I
@@ -89,18 +90,19 @@ class Context:
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
         self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
-        if self.gl.version < needed:
-            raise DeviceError(_too_old(self.gl.version, self.renderer))
-        self.can_compute = self.gl.version >= REQUIRED
+        if self.gl.version < (REQUIRED_ES if self.gl.is_es else needed):
+            raise DeviceError(_too_old(self.gl, self.renderer))
+        self.can_compute = self.gl.version >= (REQUIRED_ES if self.gl.is_es else REQUIRED)
         self.limits = read_limits(self.gl)
         if self.can_compute:
-            check_limits(self.limits, self.renderer)
+            check_limits(self.limits, self.renderer, self.gl.is_es)
         else:
             # Limits of compute shaders are unknown here and read as 0. A lost context reports errors without end.
             any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self._owns_mgl = mgl is None
-        self.mgl = mgl or moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
+        code = _code(REQUIRED_ES if self.gl.is_es else needed)
+        self.mgl = mgl or moderngl.create_context(require=code, standalone=standalone, context=loader)
         self._messages = Messages(self.gl)
         self.debug_files = debug.Folder(Path(debug.FOLDER))
 
@@ -236,10 +238,11 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
     program = gl.glCreateProgram()
     shaders = []
     try:
-        for stage, source in sources.items():
+        for stage, text in sources.items():
+            source = for_es(text, gl.version, gl.extensions) if gl.is_es else text
             shaders.append(gl.glCreateShader(stage))
-            text = ctypes.c_char_p(source.encode())
-            gl.glShaderSource(shaders[-1], 1, ctypes.byref(text), None)
+            encoded = ctypes.c_char_p(source.encode())
+            gl.glShaderSource(shaders[-1], 1, ctypes.byref(encoded), None)
             gl.glCompileShader(shaders[-1])
             _check_log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shaders[-1], opengl.COMPILE_STATUS, source, label)
             gl.glAttachShader(program, shaders[-1])
@@ -322,17 +325,19 @@ def _why_not(error: str) -> str:
         older = _open_native(_code(DRAWING))
         try:
             gl = GL(older.load_opengl_function)
-            return _too_old(gl.version, gl.string(opengl.RENDERER))
+            return _too_old(gl, gl.string(opengl.RENDERER))
         finally:
             older.release()
     packages = "" if sys.platform in ("win32", "darwin") else "libegl1 libgl1-mesa-dri or "
     return f"no OpenGL: {error}; install {packages}the GPU's driver, or use --backend cpu"
 
 
-def too_old(version: tuple[int, int], renderer: str) -> str:
-    """What is wrong with a context below 4.3."""
-    return f"OpenGL {version[0]}.{version[1]} ({renderer}) is too old, 4.3 is needed"
+def too_old(gl: GL, renderer: str) -> str:
+    """What is wrong with a context below OpenGL 4.3, or OpenGL ES 3.1."""
+    name, needed = ("OpenGL ES", REQUIRED_ES) if gl.is_es else ("OpenGL", REQUIRED)
+    (major, minor), least = gl.version, ".".join(map(str, needed))
+    return f"{name} {major}.{minor} ({renderer}) is too old, {least} is needed"
 
 
-def _too_old(version: tuple[int, int], renderer: str) -> str:
-    return f"{too_old(version, renderer)}; update the driver or use --backend cpu"
+def _too_old(gl: GL, renderer: str) -> str:
+    return f"{too_old(gl, renderer)}; update the driver or use --backend cpu"

@@ -34,10 +34,10 @@ def failure_of(egl: Egl, device: EglDevice, error: str, needed: tuple[int, int])
     return start_failure(device, error, _barred_by(device), _NVIDIA_MODULE.exists())
 
 
-def outdated(versions: Sequence[str], renderer: str, needed: tuple[int, int]) -> str:
-    """What is wrong with a device whose versions, as OpenGL 3.1, are below the one that is needed."""
+def outdated(versions: Sequence[str], renderer: str, needed: tuple[int, int], api: str = "OpenGL") -> str:
+    """What is wrong with a device whose versions, as OpenGL 3.1, are below the one that is needed of an API."""
     are = "is" if len(versions) == 1 else "are"
-    return f"{' and '.join(versions)} ({renderer}) {are} too old, OpenGL {needed[0]}.{needed[1]} is needed"
+    return f"{' and '.join(versions)} ({renderer}) {are} too old, {api} {needed[0]}.{needed[1]} is needed"
 
 
 def start_failure(device: EglDevice, error: str, barred_by: str | None, has_nvidia_module: bool) -> DeviceFailure:

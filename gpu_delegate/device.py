@@ -22,6 +22,8 @@ class Tuning:
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
+    wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
+    least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
     window_repeats: int = 3  # times that a window may be computed: once for each thread that needs some output slices
     bake_pixels: int = 2048  # weights used by at least so many pixels may become literals ...
     bake_weights: int = 24000  # ... as long as the whole program has no more of them than this
@@ -65,6 +67,7 @@ HARDWARE = SOFTWARE.with_tuning(
     group_threads=64,
     simd_width=1,
     min_fused_threads=16384,
+    least_threads=8192,
     bake_pixels=1 << 62,
     bake_weights=0,
     operation_compile_us=150.0,

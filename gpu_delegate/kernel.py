@@ -8,7 +8,7 @@ from .bindings import KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
 from .emit import Emitter
 from .graph import Graph, Node
-from .layout import PHWC4, Fetch, Storage, Storages, ceil_div, shape_of
+from .layout import PHWC4, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
 from .limits import Limits
 from .nodes import called_functions, has_weights, is_constant_vector, record_of
 from .ops.depth_to_space import plain_lanes
@@ -58,7 +58,8 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     nodes, lines = (*prologue, *body.nodes), emitter.preamble + emitter.lines
-    return outline.kernel(nodes, grid, defines, targets, lines)
+    place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
+    return outline.kernel(nodes, grid, defines, targets, leaving + lines, place)
 
 
 def reduction_kernel(
@@ -76,6 +77,20 @@ def reduction_kernel(
         ]
     targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
     return outline.kernel(tuple(nodes), (1, 1, 1), {"WIDTH": threads, "HEIGHT": 1}, targets, stores)
+
+
+def _leaving(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], list[str]]:
+    """Where a thread's pixels and slices begin, and what ends those that have none: behind the last barrier."""
+    (width, height), counts, (x, y, _) = tile.area(domain), tile.groups(domain), tile.local
+    place = [
+        "    int x0 = int(gl_GlobalInvocationID.x);",
+        f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.rows}' if tile.rows > 1 else ''};",
+    ]
+    if tile.z_slices:
+        place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
+    past = [f"x0 >= {width}"] if counts[0] * x > width else []
+    past += [f"y0 >= {height}"] if counts[1] * y * tile.rows > height else []
+    return place, [f"    if ({' || '.join(past)}) return;"] if past else []
 
 
 class _Outline:
@@ -108,8 +123,9 @@ class _Outline:
         defines: Mapping[str, int],
         targets: Mapping[int, KernelOutput],
         lines: list[str],
+        place: list[str] | None = None,
     ) -> Kernel:
-        """The kernel whose main() continues with these lines after the reductions."""
+        """The kernel whose main() continues with these lines after the reductions, which `place` comes before."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
         called, weights = called_functions(nodes), self.blob.data()
         wanted = KernelInput(PHWC4, len(weights), self._tile.weights_fetch if len(weights) else "texture")
@@ -117,7 +133,11 @@ class _Outline:
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
         bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
-        sections = {"bindings": bindings + called + self.vectors.shared, "body": self.vectors.lines + lines}
+        sections = {
+            "bindings": bindings + called + self.vectors.shared,
+            "place": place,
+            "body": self.vectors.lines + lines,
+        }
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),
             nodes=nodes,

@@ -16,10 +16,15 @@ class Tile:
     weights_fetch: Fetch = "texture"
     inputs_fetch: Fetch = "texture"
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
+    leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
 
     def area(self, domain: MapShape) -> tuple[int, int]:
         """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
+
+    def sure_slices(self, slices: int) -> int:
+        """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""
+        return self.z_slices - (-slices % self.z_slices if self.leaves else 0)
 
     def groups(self, domain: MapShape) -> tuple[int, int]:
         """Work-groups along x and y."""

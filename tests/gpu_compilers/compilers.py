@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,8 +14,10 @@ from typing import Any
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.limits import Limits
 
+from .fake_device import MARK
 from .figures import Figures, parse
 from .kernels import Dispatch, device_of, dispatches, distinct
+from .loops import Code, amd_code, executed, intel_code
 from .platforms import PLATFORMS, Platform, environment_of
 
 PREFIX = "TEXELFLOW_GPU_COMPILERS"  # the environment's name for where the fake devices are installed
@@ -100,7 +103,11 @@ def _asked(
         missing = next(key for key in sources if key not in answers)
         how = f"no end after {most_s:g} s" if late else f"the process ended: {_end_of(errors)}"
         problems.append(f"{_named(found, missing)}: {how}")
-    rows = {model: tuple(_row(each, answers.get(each.key)) for each in own) for model, own in found.items()}
+    listings = _listings(errors)
+    rows = {
+        model: tuple(_row(each, answers.get(each.key), listings.get(each.key, "")) for each in own)
+        for model, own in found.items()
+    }
     return Report(name, driver["renderer"], rows, tuple(problems))
 
 
@@ -114,16 +121,20 @@ def _talk(process: "subprocess.Popen[str]", text: str, most_s: float) -> tuple[s
         return out[: out.rfind("\n") + 1], True
 
 
-def _row(dispatch: Dispatch, answer: Mapping[str, Any] | None) -> Row:
+def _row(dispatch: Dispatch, answer: Mapping[str, Any] | None, listing: str) -> Row:
     if answer is None:
         return Row(dispatch, 0.0, None, "not compiled")
     if answer["log"]:
         return Row(dispatch, answer["seconds"], None, answer["log"].splitlines()[0])
     if "counted" in answer:
         figures: Figures | None = _of_radv(answer["counted"])
+        code: Code | None = amd_code(answer["listing"])
     else:
         found = [each for each in map(parse, answer["said"]) if each]
         figures = found[-1] if found else None  # the last variant is the one in use
+        code = intel_code(listing, figures.width) if figures and figures.width else None
+    if figures and code:
+        figures = replace(figures, executed=executed(dispatch.source, code), loops=len(code.loops))
     return Row(dispatch, answer["seconds"], figures, None if figures else "the driver gives no figures")
 
 
@@ -143,8 +154,14 @@ def _of_radv(counted: Mapping[str, int]) -> Figures:
 
 def _limits(found: Mapping[str, Any]) -> Limits:
     """A driver's limits; for one that has none of OpenGL, those that OpenGL guarantees."""
-    sizes = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    sizes: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
     return replace(Limits(storage_block_bytes=1 << 27), **sizes)
+
+
+def _listings(errors: Path) -> dict[str, str]:
+    """What the driver has printed of each shader."""
+    pieces = re.split(rf"^{MARK}(\w+)\n", errors.read_text(errors="replace"), flags=re.M)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
 
 def _named(found: Dispatches, key: str) -> str:

@@ -42,7 +42,9 @@ class Platform:
 
 
 def _intel(words: str, name: str, full_width: int = 16) -> Platform:
-    return Platform(words, "intel", "intel_noop", {"INTEL_STUB_GPU_PLATFORM": name}, full_width=full_width)
+    return Platform(
+        words, "intel", "intel_noop", {"INTEL_STUB_GPU_PLATFORM": name, "INTEL_DEBUG": "cs"}, full_width=full_width
+    )
 
 
 def _amd(words: str, name: str, aco: bool = False) -> Platform:

@@ -9,7 +9,7 @@ from .platforms import PLATFORMS
 
 Kept = dict[str, Any]  # a report as JSON
 
-SUMMED = ("instructions", "spills", "fills", "code_bytes", "branches", "latency", "inverse_throughput")
+SUMMED = ("instructions", "executed", "spills", "fills", "code_bytes", "branches", "latency", "inverse_throughput")
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ def summed(rows: Sequence[Row], full_width: int = 0) -> Sum:
     """Over a model's dispatches; a text that several have is compiled once, and counts for each."""
     known = [(row, row.figures) for row in rows if row.figures]
     numbers = {
-        name: sum(value for _, figures in known if (value := getattr(figures, name)) is not None)
+        name: sum(values)
         for name in SUMMED
-        if any(getattr(figures, name) is not None for _, figures in known)
+        if (values := [value for _, figures in known if (value := getattr(figures, name)) is not None])
     }
     once = {row.dispatch.key: row.seconds for row in rows}
     return Sum(
@@ -68,7 +68,7 @@ def kept(report: Report) -> Kept:
     }
 
 
-HEAD = ("platform", "model", "dispatches", "instructions", "issued, M", "narrow", "registers", "one wave",
+HEAD = ("platform", "model", "dispatches", "instructions", "executed", "issued, M", "narrow", "registers", "one wave",
         "spills:fills", "code KB", "branches", "latency k", "inverse k", "compile s", "slowest s")  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def sum_cells(platform: str, model: str, rows: Sequence[Row]) -> tuple[str, ...]
         return "" if value is None else f"{value / unit:.0f}"
 
     return (
-        platform, model, str(found.dispatches), number("instructions"), f"{found.issued_m:.1f}", str(found.narrow),
+        platform, model, str(found.dispatches), number("instructions"), number("executed"), f"{found.issued_m:.1f}", str(found.narrow),
         str(found.most_registers or ""), str(found.one_wave), f"{number('spills')}:{number('fills')}",
         number("code_bytes", 1e3), number("branches"), number("latency", 1e3), number("inverse_throughput", 1e3),
         f"{found.seconds:.2f}", f"{found.slowest_s:.2f}",
@@ -116,4 +116,5 @@ def lines_of_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[
 
 
 def words_of(platform: str) -> str:
+    """A platform's name, and what it is."""
     return f"{platform}: {PLATFORMS[platform].words}"

@@ -66,7 +66,7 @@ def sum_cells(platform: str, model: str, rows: Sequence[Row]) -> tuple[str, ...]
         str(found.narrow),
         str(found.most_registers or ""), str(found.one_wave), f"{number('spills')}:{number('fills')}",
         number("code_bytes", 1e3), number("branches"), number("latency", 1e3), number("inverse_throughput", 1e3),
-        f"{found.seconds:.2f}", f"{found.slowest_s:.2f}",
+        *(("", "") if PLATFORMS[platform].listed else (f"{found.seconds:.2f}", f"{found.slowest_s:.2f}")),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.layout import Precision, ceil_div
 from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
@@ -36,6 +36,10 @@ class Dispatch:
     groups: int
     threads: int  # of a work-group
     source: str
+
+    def simd_threads(self, width: int | None) -> int:
+        """How many SIMD threads of this width the dispatch has; without a width, how many threads."""
+        return self.groups * ceil_div(self.threads, width or 1)
 
     @property
     def key(self) -> str:

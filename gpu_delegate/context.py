@@ -21,10 +21,11 @@ from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated
 from .egl import Api
 from .errors import DeviceError
+from .families import Family, family_of
 from .library import CurrentContext
 from .limits import check_limits, read_limits
 from .messages import Messages
-from .native import NativeContext, OpenedNative, TriedDevice, is_software_renderer, open_native
+from .native import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
 from .shader import explain_log
 
@@ -122,9 +123,14 @@ class Context:
         return cls(None, CurrentContext().load, standalone=False, mgl=mgl)
 
     @property
+    def family(self) -> Family:
+        """The GPUs that this one is tuned like."""
+        return family_of(self.vendor, self.renderer)
+
+    @property
     def is_software(self) -> bool:
         """Whether a software renderer does the work on the CPU."""
-        return is_software_renderer(self.renderer)
+        return self.family.name == "software"
 
     def check_thread(self) -> None:
         """Assert that the caller is on the thread that owns the context."""

@@ -4,7 +4,6 @@ Windows and macOS give one device each, by glcontext; on Linux EGL's devices are
 """
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +15,9 @@ from . import opengl
 from .device_failures import DeviceFailure, failure_of, no_device_works, without_driver
 from .egl import Api, Egl, EglContext, EglDevice
 from .errors import DeviceError
+from .families import family_of
 
 _CHOICES = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX")  # in the environment: a device's number, or part of its name
-_SOFTWARE = re.compile(
-    r"llvmpipe|softpipe|swrast|SwiftShader|Software Render|Software Raster|Microsoft Basic Render|GDI Generic", re.I
-)
 
 
 class NativeContext(Protocol):
@@ -44,7 +41,7 @@ class TriedDevice:
     @property
     def is_software(self) -> bool:
         """Whether the CPU does its work."""
-        return self.device.is_software or is_software_renderer(self.renderer)
+        return self.device.is_software or family_of(self.vendor, self.renderer).name == "software"
 
     @property
     def name(self) -> str:
@@ -63,11 +60,6 @@ class OpenedNative:
     native: NativeContext
     api: Api = "gl"
     tried: tuple[TriedDevice, ...] = ()
-
-
-def is_software_renderer(renderer: str) -> bool:
-    """Whether GL_RENDERER names one that does its work on the CPU."""
-    return _SOFTWARE.search(renderer) is not None
 
 
 def wanted_device() -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import glcontext
 
 from . import opengl
-from .device_failures import DeviceFailure, failure_of, no_device_works, without_driver
+from .device_failures import DeviceFailure, no_device_works, start_failure, version_failure, without_driver
 from .egl import Api, Egl, EglContext, EglDevice
 from .errors import DeviceError
 from .families import family_of
@@ -121,9 +121,13 @@ def in_order(devices: Sequence[EglDevice], wanted: str) -> Sequence[EglDevice]:
 def try_device(egl: Egl, device: EglDevice, needed: tuple[int, int], api: Api) -> tuple[TriedDevice, EglContext | None]:
     """A context on a device, current in this thread, or none and why."""
     try:
-        context = EglContext(egl, device, api, needed)
+        display = egl.display(device)
     except DeviceError as error:
-        return TriedDevice(device, failure=failure_of(egl, device, str(error), needed)), None
+        return TriedDevice(device, failure=start_failure(device, str(error))), None
+    try:
+        context = EglContext(egl, display, api, needed)
+    except DeviceError as error:
+        return TriedDevice(device, failure=version_failure(egl, display, str(error), needed)), None
     renderer, vendor = (opengl.text_of(context.load_opengl_function, name) for name in (opengl.RENDERER, opengl.VENDOR))
     return TriedDevice(device, renderer, vendor), context
 

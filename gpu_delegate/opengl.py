@@ -296,6 +296,12 @@ class GL:
         getattr(self, "glDelete" + kind)(1, ctypes.byref(ctypes.c_uint(name)))
 
 
+def text_of(load: Load, name: int) -> str:
+    """The text of a glGetString name, for who needs no other entry point."""
+    get = entry_point(load("glGetString"), Callable[[Uint], Text | None])
+    return (get(name) or b"").decode(errors="replace")
+
+
 def es_endings(version: tuple[int, int], extensions: Set[str]) -> dict[str, str]:
     """What the names of entry points end with in OpenGL ES, where they belong to an extension of that version."""
     debugging = {} if version >= (3, 2) else dict.fromkeys(_DEBUGGING, "KHR")

@@ -6,7 +6,6 @@ A context belongs to the thread that opened it: everything that touches OpenGL h
 import contextlib
 import ctypes
 import os
-import re
 import sys
 import threading
 from collections.abc import Mapping
@@ -22,18 +21,16 @@ import moderngl
 from . import debug, opengl
 from .counting import CountingLoader, ReadbackCounter
 from .errors import DeviceError
+from .families import Family, family_of
 from .library import CurrentContext, load_library
 from .limits import check_limits, read_limits
-from .messages import Messages
+from .messages import Messages, errors_of
 from .opengl import GL, Load
 from .shader import explain_log
 
 REQUIRED = (4, 3)  # for compute shaders
 DRAWING = (3, 3)  # for drawing pictures with a mask computed elsewhere
 MOST_LABEL_BYTES = 255  # accepted by every driver; a longer label is an error
-_SOFTWARE = re.compile(
-    r"llvmpipe|softpipe|swrast|SwiftShader|Software Render|Software Raster|Microsoft Basic Render|GDI Generic", re.I
-)
 _ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
 _MOST_ERRORS = 64
 _ERROR_NAMES = {
@@ -121,9 +118,14 @@ class Context:
         return cls(None, CurrentContext().load, standalone=False, mgl=mgl)
 
     @property
+    def family(self) -> Family:
+        """The GPUs that this one is tuned like."""
+        return family_of(self.vendor, self.renderer)
+
+    @property
     def is_software(self) -> bool:
         """Whether a software renderer does the work on the CPU."""
-        return _SOFTWARE.search(self.renderer) is not None
+        return self.family.name == "software"
 
     def check_thread(self) -> None:
         """Assert that the caller is on the thread that owns the context."""
@@ -141,12 +143,13 @@ class Context:
         while code and len(names) < 8:
             names.append(_ERROR_NAMES.get(code, hex(code)))
             code = self.gl.glGetError()
-        errors = self._messages.take_errors()
+        taken = self._messages.take()
+        errors = errors_of(taken)
         if names or errors:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
             what = errors[0] if errors else ", ".join(names)
             raise DeviceError(f"OpenGL failed while {where}: {what} ({self.renderer}){advice}")
-        self._messages.warn(where)
+        self._messages.warn(where, taken)
 
     def check_messages(self, where: str) -> None:
         """As check_errors, but only if the driver has reported something by itself: free, while glGetError may wait."""
@@ -175,7 +178,7 @@ class Context:
             self.mgl.release()
         if native is not None:
             native.release()
-        self._messages.warn("shutting down")
+        self._messages.warn("shutting down", self._messages.take())
 
     def __enter__(self) -> "Context":
         return self

@@ -10,12 +10,10 @@ from functools import partial
 from statistics import median
 
 from .runtime import Program
-from .span_clock import SpanClock
+from .span_clock import SpanClock, mean_seconds
 
 ROUNDS = 7
 _SPAN_S = 0.002  # of the repeats of one dispatch: 30 times what waiting for the GPU takes
-_MOST_REPEATS = 2000
-_GROWTH = 8  # at most, from one trial to the next
 
 
 @dataclass(frozen=True)
@@ -38,29 +36,10 @@ def measure(clock: SpanClock, program: Program, number: int, repeats: int) -> fl
     return None if took_s is None else took_s / repeats
 
 
-def enough_repeats(clock: SpanClock, program: Program, number: int, span_s: float = _SPAN_S) -> int:
-    """As many repeats of a dispatch as take so long; 1 where there are no times."""
-    count = 1
-    while (took_s := measure(clock, program, number, count)) is not None:
-        more = next_repeats(count, took_s * count, span_s)
-        if more <= count:
-            break
-        count = more
-    return count
-
-
-def next_repeats(count: int, took_s: float, span_s: float = _SPAN_S) -> int:
-    """How many repeats to try after `count` of them took so long; no more than `count` where that is enough."""
-    if took_s >= span_s:
-        return count
-    wanted = int(count * min(_GROWTH, 1.2 * span_s / max(took_s, 1e-9))) + 1
-    return min(wanted, _MOST_REPEATS)
-
-
 def time_dispatches(program: Program, rounds: int = ROUNDS) -> DispatchTimes:
     """Measure on the context's thread; the inputs have been written and the program has run."""
     clock, numbers = SpanClock(program.context), range(len(program.compiled.kernels))
-    repeats = tuple(enough_repeats(clock, program, number) for number in numbers)
+    repeats = tuple(mean_seconds(clock, partial(program.repeat, number), _SPAN_S)[0] for number in numbers)
     spans_s = [_round(clock, program, repeats) for _ in range(rounds if repeats else 0)]
     whole = [spans for spans in spans_s if spans is not None]
     each_ms = [[span * 1e3 / count for span in spans] for spans, count in zip(zip(*whole), repeats)]  # noqa: B905

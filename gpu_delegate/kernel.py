@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .bindings import KernelInput, KernelOutput, declare
 from .body import Body
-from .emit import Emitter, Tile
+from .emit import Emitter
 from .graph import Graph, Node
 from .layout import Storage, Storages, ceil_div, shape_of
 from .limits import Limits
@@ -15,6 +15,7 @@ from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
 from .reduction import ReductionEmitter
 from .shader import fill, load
+from .tile import Tile
 
 Sides = tuple[int, int, int]  # (x, y, z)
 

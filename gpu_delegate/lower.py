@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from .body import Body, too_many_bindings
 from .bounds import weight_bytes
 from .device import COMPILE_BUDGET_S, Device
-from .emit import Tile
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import REDUCTION_THREADS, Kernel, input_names, pixel_kernel, reduction_kernel
 from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .reduction import shared_bytes
+from .tile import Tile
 from .tiling import choose_tiles
 from .views import Views
 

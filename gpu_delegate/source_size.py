@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass
 
 from .body import Accumulate, Body, Phase, tensor_of
-from .emit import Tile
 from .graph import Conv2D, DepthwiseConv2D, Node, Pool2D
 from .layout import shape_of
 from .moves import text_length
@@ -21,6 +20,7 @@ from .nodes import (
     is_scatter,
     reads_memory,
 )
+from .tile import Tile
 
 FRAME = 2000  # characters of shaders/kernel.comp and what it includes
 LITERAL, TEXEL = 88, 38  # of four weights as numbers, and of the read of a texel with them

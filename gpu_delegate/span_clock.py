@@ -26,6 +26,8 @@ from .shader import load
 ClockKind = Literal["time stamps", "glFinish", "none"]
 Commands = Callable[[], None]  # issues them
 
+MOST_REPEATS = 2000
+_GROWTH = 8  # of repeats at most, from one trial to the next
 _PLAUSIBLE = (0.3, 1.05)  # stamped time in parts of the CPU's, over work that keeps the GPU busy
 _TRIES = 4  # where the machine has others to serve, the CPU's time may be any
 _TRIAL_S = 0.005  # of work that stamps are tried on: waiting for the GPU is little beside it
@@ -120,6 +122,31 @@ class SpanClock:
             if found := stamped_seconds(self._context, pieces):
                 return found
         return None
+
+
+def mean_seconds(clock: SpanClock, repeat: Callable[[int], None], span_s: float) -> tuple[int, float | None]:
+    """How often something was repeated to take so long, and seconds of each time; None, after one, if there is no time.
+
+    `repeat` issues commands so many times. It is called once before each span: what compiles or fills caches happens
+    there, and the device has work while the span's commands are handed over.
+    """
+    count = 1
+    while True:
+        repeat(1)
+        took_s = clock.seconds(partial(repeat, count))
+        if took_s is None:
+            return 1, None
+        if (more := next_repeats(count, took_s, span_s)) <= count:
+            return count, took_s / count
+        count = more
+
+
+def next_repeats(count: int, took_s: float, span_s: float) -> int:
+    """How many repeats to try after `count` of them took so long; no more than `count` where that is enough."""
+    if took_s >= span_s:
+        return count
+    wanted = int(count * min(_GROWTH, 1.2 * span_s / max(took_s, 1e-9))) + 1
+    return min(wanted, MOST_REPEATS)
 
 
 def finished_seconds(context: Context, work: Commands) -> float:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from .body import Body, thread_slices
 from .device import Tuning
-from .emit import Tile
 from .layout import MapShape, ceil_div, shape_of
 from .memory import aligned
 from .nodes import (
@@ -18,6 +17,7 @@ from .nodes import (
     record_of,
 )
 from .source_size import source_size
+from .tile import Tile
 
 
 def choose_tiles(bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float) -> list[Tile]:

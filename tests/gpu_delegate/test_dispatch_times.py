@@ -6,18 +6,26 @@ from hypothesis import strategies as st
 
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.dispatch_times import measure, next_repeats, time_dispatches
+from texelflow.gpu_delegate.dispatch_times import measure, time_dispatches
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.runtime import Program, device_of
-from texelflow.gpu_delegate.span_clock import ClockChoice, ClockKind, DriverSigns, SpanClock, Trial, choose_clock
+from texelflow.gpu_delegate.span_clock import (
+    ClockChoice,
+    ClockKind,
+    DriverSigns,
+    SpanClock,
+    Trial,
+    choose_clock,
+    next_repeats,
+)
 
 GOOD, ZERO, SILENT = Trial(0.0095, 0.01), Trial(0.0, 0.01), Trial(None, 0.01)
 
 
 @given(st.integers(1, 2000), st.floats(0, 1))
 def test_repeats_grow_until_the_span_is_long_enough(count: int, took_s: float) -> None:
-    more = next_repeats(count, took_s)
+    more = next_repeats(count, took_s, 0.002)
     assert count <= more <= max(count, min(2000, 8 * count + 1))
     assert (more > count) is (took_s < 0.002 and count < 2000)
 

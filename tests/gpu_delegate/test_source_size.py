@@ -11,7 +11,6 @@ from tests.sketch import Sketch
 from texelflow.gpu_delegate.body import Body
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from texelflow.gpu_delegate.emit import Tile
 from texelflow.gpu_delegate.fusion import group_nodes
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import pixel_kernel
@@ -20,6 +19,7 @@ from texelflow.gpu_delegate.passes.pipeline import run_passes
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.source_size import source_size
+from texelflow.gpu_delegate.tile import Tile
 from texelflow.gpu_delegate.tiling import choose_tile, choose_tiles
 
 MOST_CHARACTERS = 65536

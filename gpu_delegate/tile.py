@@ -1,0 +1,25 @@
+"""A Tile says how one kernel is laid out over threads; a map's shape goes in, the area and the work-groups come out."""
+
+from dataclasses import dataclass
+
+from .layout import MapShape, ceil_div
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a kernel's pixels and slices are distributed over threads."""
+
+    rows: int = 1  # pixels of one thread, in a column
+    z_slices: int = 0  # output slices of one thread; 0: all of them
+    local: tuple[int, int, int] = (8, 8, 1)
+    baked: bool = False  # weights as literals in the source, loops unrolled
+    flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
+
+    def area(self, domain: MapShape) -> tuple[int, int]:
+        """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""
+        return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
+
+    def groups(self, domain: MapShape) -> tuple[int, int]:
+        """Work-groups along x and y."""
+        width, height = self.area(domain)
+        return ceil_div(width, self.local[0]), ceil_div(height, self.local[1] * self.rows)

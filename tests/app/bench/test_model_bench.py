@@ -85,6 +85,7 @@ def test_what_opengl_has_is_counted(backend: str, bench: Bench) -> None:
 def test_the_share_of_the_peak() -> None:
     found = share_figures(macs=3_000_000, mean_ms=2.0, peaks=Peaks(macs_per_s=6e9, bytes_per_s=1e9))
     assert found == {"gmacs": 1.5, "peak_gmacs": 6.0, "peak_share": 0.25}
+    assert share_figures(macs=3_000_000, mean_ms=2.0, peaks=None) == {}, "of a driver that executes nothing"
 
 
 def test_a_series_is_summed_up_as_benchmark_model_does() -> None:

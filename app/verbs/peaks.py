@@ -46,7 +46,7 @@ def measure_peaks(context: Context) -> Peaks | None:
 
 def measure_half_macs(context: Context) -> float | None:
     """Multiply-accumulates a second in half precision; None where shaders have none. Raises DeviceError."""
-    vector = half_vector(context.gl.extensions())
+    vector = half_vector(context.gl.extensions)
     return None if vector is None else _measure_macs(context, SpanClock(context), vector)
 
 

@@ -30,7 +30,7 @@ _LEAST_S = 0.005  # a shorter run measures the driver rather than the device
 _REPEATS = 4
 _HALF_EXTENSIONS = ("GL_AMD_gpu_shader_half_float", "GL_NV_gpu_shader5")
 
-Rate = Callable[[int], float | None]  # of so many groups, in groups per second; None where there is no time
+RateOf = Callable[[int], float | None]  # of so many groups, in groups per second; None where there is no time
 
 
 def measure_peaks(context: Context) -> Peaks | None:
@@ -55,7 +55,7 @@ def half_vector(extensions: Collection[str]) -> str | None:
     return "f16vec4" if any(name in extensions for name in _HALF_EXTENSIONS) else None
 
 
-def fullest_rate(rate: Rate, groups: int, most: int) -> float | None:
+def fullest_rate(rate: RateOf, groups: int, most: int) -> float | None:
     """The highest rate, of `groups` to begin with and of more as long as that pays, up to `most`."""
     groups = min(groups, most)
     best = rate(groups)

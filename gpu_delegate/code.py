@@ -305,7 +305,15 @@ class ForEach:
     body: "tuple[Statement, ...]"
 
 
-Statement = Declare | Reserve | Assign | AddTo | StoreTo | ForEach
+@dataclass(frozen=True)
+class When:
+    """Statements for threads for which a condition holds. What is declared inside is known only there."""
+
+    condition: Value
+    body: "tuple[Statement, ...]"
+
+
+Statement = Declare | Reserve | Assign | AddTo | StoreTo | ForEach | When
 
 
 X0, Y0, Z0 = (Name(name, "int") for name in ("x0", "y0", "z0"))  # of every kernel: a thread's first pixel and slice

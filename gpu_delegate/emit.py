@@ -37,13 +37,14 @@ from .code import (
     Texel,
     Value,
     Weight,
+    When,
     clamp,
     combined,
     type_of,
 )
 from .expressions import Slice, Weights
 from .graph import Node
-from .indices import Index
+from .indices import Index, Validity
 from .layout import MapShape, Storages, shape_of
 from .moves import Place, moved
 from .nodes import elementwise_value, has_weights, is_elementwise, needs_mask, record_of
@@ -118,8 +119,15 @@ class Emitter:
         """What is emitted inside is repeated for each number, or done once; its declarations stay there."""
         self._scopes.append(Scope())
         yield
-        body = self._scopes.pop().statements
-        self.add(ForEach(over, tuple(body)))
+        self.add(ForEach(over, tuple(self._scopes.pop().statements)))
+
+    @contextmanager
+    def when(self, condition: Validity) -> Iterator[None]:
+        """What is emitted inside is done where a condition holds; its declarations stay there."""
+        self._scopes.append(Scope())
+        yield
+        body = tuple(self._scopes.pop().statements)
+        self.add(When(condition, body) if isinstance(condition, Value) else ForEach((), body))
 
     def once(self, prefix: str, value: Value) -> Name:
         """The variable that has this value: a new one unless an enclosing block has one."""
@@ -235,9 +243,20 @@ class Emitter:
 
     def output_slice(self, index: int) -> Slice:
         """Slice `index` of those that this thread computes."""
-        if self.splits:
-            return Slice(Z0 if index == 0 else Z0 + index, place=index)
-        return Slice(index)
+        if not self.splits:
+            return Slice(index)
+        if index >= self._sure_slices:  # a thread without it computes the last one instead, and does not store it
+            return Slice(Operation("minimum", (Z0 + index, self._all_slices - 1)), place=index)
+        return Slice(Z0 if index == 0 else Z0 + index, place=index)
+
+    @property
+    def _all_slices(self) -> int:
+        return self.shape(self.body.outputs[0]).slices
+
+    @property
+    def _sure_slices(self) -> int:
+        """Output slices that every thread has."""
+        return self.tile.sure_slices(self._all_slices)
 
     # Positions ----------------------------------------------------------------------------------------------------
 
@@ -356,7 +375,8 @@ class Emitter:
                 self.add(Reserve(tuple(self.held(root.tensor, row, k) for row in self.rows for k in slices)))
         if self.splits and not accumulates:
             for index in range(self.tile.z_slices):
-                with self.loop():
+                exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
+                with self.when(exists):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):

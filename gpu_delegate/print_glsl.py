@@ -38,6 +38,7 @@ from .code import (
     Texel,
     Vector,
     Weight,
+    When,
     combined,
 )
 from .expressions import Slice
@@ -78,16 +79,20 @@ def lines(statements: Iterable[Statement], depth: int = 1) -> Iterator[str]:
     """The lines of statements, indented."""
     space = "    " * depth
     for statement in statements:
-        if isinstance(statement, ForEach):
-            yield f"{space}{''.join(_head(name.name, count) for name, count in statement.over)}{{"
+        if isinstance(statement, ForEach | When):
+            yield f"{space}{_head(statement)}{{"
             yield from lines(statement.body, depth + 1)
             yield f"{space}}}"
         else:
             yield space + _line(statement)
 
 
-def _head(name: str, count: int) -> str:
-    return f"for (int {name} = 0; {name} < {count}; ++{name}) "
+def _head(statement: ForEach | When) -> str:
+    if isinstance(statement, When):
+        return f"if ({glsl(statement.condition)}) "
+    return "".join(
+        f"for (int {name.name} = 0; {name.name} < {count}; ++{name.name}) " for name, count in statement.over
+    )
 
 
 def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo) -> str:

@@ -39,6 +39,7 @@ from texelflow.gpu_delegate.code import (
     Texel,
     Vector,
     Weight,
+    When,
     type_of,
 )
 from texelflow.gpu_delegate.expressions import Slice
@@ -78,6 +79,7 @@ class Threads:
         self.names = dict(names)
         self.inputs = inputs
         self.weights = weights
+        self.active: Values = np.asarray(True)  # whether a thread's stores count: what else it does, no other sees
         self.stored: dict[str, dict[int, Values]] = {}
 
     def run(self, statements: Iterable[Statement]) -> None:
@@ -87,14 +89,22 @@ class Threads:
                 for numbers in product(*(range(count) for _, count in statement.over)):
                     self.names |= dict(zip(names, map(np.asarray, numbers), strict=True))
                     self.run(statement.body)
+            elif isinstance(statement, When):
+                before, self.active = self.active, self.active & self.value(statement.condition)
+                self.run(statement.body)
+                self.active = before
             elif isinstance(statement, Declare | Assign):
                 self.names[statement.name.name] = self.value(statement.value)
             elif isinstance(statement, AddTo):
                 self.names[statement.name.name] = self.names[statement.name.name] + self.value(statement.value)
             elif isinstance(statement, StoreTo):
-                values = np.asarray(self.value(statement.value), np.float32)
-                for thread, place in enumerate(self.value(statement.at)):
-                    self.stored.setdefault(statement.target, {})[int(place)] = values[thread]
+                self._store(statement)
+
+    def _store(self, statement: StoreTo) -> None:
+        places, target = self.value(statement.at), self.stored.setdefault(statement.target, {})
+        values = np.asarray(self.value(statement.value), np.float32)
+        for thread in np.flatnonzero(np.broadcast_to(self.active, places.shape)):
+            target[int(places[thread])] = values[thread]
 
     def value(self, code: Operand) -> Any:
         """What a value is for each thread."""

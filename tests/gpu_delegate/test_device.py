@@ -6,6 +6,7 @@ import pytest
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device, Tuning
+from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.layout import TEXEL_BYTES
 from texelflow.gpu_delegate.limits import Limits, check_limits
 from texelflow.gpu_delegate.runtime import device_of
@@ -29,7 +30,8 @@ def test_what_opengl_guarantees_is_enough() -> None:
 def test_a_context_has_its_own_limits_and_the_tuning_of_its_kind(context: Context) -> None:
     device = device_of(context)
     assert device.limits is context.limits
-    assert device.tuning == (SOFTWARE if context.is_software else HARDWARE).tuning
+    assert device.tuning == TUNINGS[context.family.name]
+    assert (device.tuning == SOFTWARE.tuning) == context.is_software
 
 
 def test_changes_keep_the_rest() -> None:
@@ -43,7 +45,14 @@ def test_changes_keep_the_rest() -> None:
         HARDWARE.with_limits(rows=3)
 
 
-@pytest.mark.parametrize(("texture", "storage", "wanted"), [(256, 16, 256), (16, 64, 64), (1, 4, TEXEL_BYTES)])
-def test_ranges_of_the_arena_begin_where_textures_and_storage_may(texture: int, storage: int, wanted: int) -> None:
-    limits = Limits(texture_buffer_alignment_bytes=texture, storage_alignment_bytes=storage)
+@pytest.mark.parametrize(
+    ("texture", "storage", "uniform", "wanted"),
+    [(256, 16, 4, 256), (16, 64, 1, 64), (16, 4, 256, 256), (1, 4, 1, TEXEL_BYTES)],
+)
+def test_ranges_of_the_arena_begin_where_textures_and_blocks_may(
+    texture: int, storage: int, uniform: int, wanted: int
+) -> None:
+    limits = Limits(
+        texture_buffer_alignment_bytes=texture, storage_alignment_bytes=storage, uniform_alignment_bytes=uniform
+    )
     assert Device(limits, Tuning()).offset_alignment_bytes == wanted

@@ -244,6 +244,8 @@ class Program:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
         self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, stored_bytes, address, opengl.DYNAMIC_COPY)
         self.buffer_bytes += stored_bytes
+        if data is not None and data.size:
+            self.context.resets.keep(name.value, data.data)
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return name.value
 
@@ -342,6 +344,8 @@ class Program:
         """Free all GL objects; a second call does nothing."""
         for program in self._programs.values():
             self._gl.glDeleteProgram(program)
+        for buffer in self._buffers:
+            self.context.resets.forget(buffer)
         for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
             if names:
                 delete(len(names), (ctypes.c_uint * len(names))(*names))

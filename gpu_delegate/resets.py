@@ -35,6 +35,7 @@ class ResetWatch:
         self._gl, self._status = gl, _status_function(gl, load)
         self._checksums: dict[int, tuple[int, int]] = {}  # by buffer: its size in bytes, and that of its content
         self._next_ns = 0
+        self._lost = ""  # what has happened
         self.slept_s: Callable[[], float] = suspended_s
         self._slept_s = suspended_s()
 
@@ -63,12 +64,15 @@ class ResetWatch:
         self.check_status()
         before_s, self._slept_s = self._slept_s, self.slept_s()
         if self._slept_s - before_s > _LEAST_SLEEP_S and not all(map(self._is_intact, self._checksums)):
-            raise ContextLostError("the GPU lost its memory while the computer slept")
+            self._lost = "the GPU lost its memory while the computer slept"
+            raise ContextLostError(self._lost)
 
     def check_status(self) -> None:
         """Raise ContextLostError if the driver tells of a reset."""
-        if self._status and (status := self._status()):
-            raise ContextLostError(f"the GPU was reset: {_REASONS.get(status, 'the driver does not say why')}")
+        if not self._lost and self._status and (status := self._status()):
+            self._lost = f"the GPU was reset: {_REASONS.get(status, 'the driver does not say why')}"
+        if self._lost:
+            raise ContextLostError(self._lost)
 
     def _is_intact(self, buffer: int) -> bool:
         size_bytes, checksum = self._checksums[buffer]

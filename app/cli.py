@@ -349,7 +349,10 @@ def inspect_verb(
     compile_budget: CompileBudgetOption = 10.0,
     tuning: Annotated[
         str | None,
-        typer.Option(metavar="hardware|software", help="Compile for such renderers; by default for this machine's."),
+        typer.Option(
+            metavar="hardware|software|FAMILY",
+            help="Compile for such GPUs: intel, amd, nvidia, adreno, mali, videocore; by default for this machine's.",
+        ),
     ] = None,
     shaders: Annotated[
         Path | None, output_option(metavar="DIR", help="Where the GLSL of every kernel goes, a file each.")

@@ -6,7 +6,6 @@ A context belongs to the thread that opened it: everything that touches OpenGL h
 import contextlib
 import ctypes
 import os
-import re
 import sys
 import threading
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ import moderngl
 from . import debug, opengl
 from .counting import CountingLoader, ReadbackCounter
 from .errors import DeviceError
+from .families import Family, family_of
 from .library import CurrentContext, load_library
 from .limits import check_limits, read_limits
 from .messages import Messages
@@ -31,9 +31,6 @@ from .shader import explain_log
 REQUIRED = (4, 3)  # for compute shaders
 DRAWING = (3, 3)  # for drawing pictures with a mask computed elsewhere
 MOST_LABEL_BYTES = 255  # accepted by every driver; a longer label is an error
-_SOFTWARE = re.compile(
-    r"llvmpipe|softpipe|swrast|SwiftShader|Software Render|Software Raster|Microsoft Basic Render|GDI Generic", re.I
-)
 _ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
 _MOST_ERRORS = 64
 _ERROR_NAMES = {
@@ -121,9 +118,14 @@ class Context:
         return cls(None, CurrentContext().load, standalone=False, mgl=mgl)
 
     @property
+    def family(self) -> Family:
+        """The GPUs that this one is tuned like."""
+        return family_of(self.vendor, self.renderer)
+
+    @property
     def is_software(self) -> bool:
         """Whether a software renderer does the work on the CPU."""
-        return _SOFTWARE.search(self.renderer) is not None
+        return self.family.name == "software"
 
     def check_thread(self) -> None:
         """Assert that the caller is on the thread that owns the context."""

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
@@ -13,8 +13,9 @@ import numpy.typing as npt
 from . import debug, opengl
 from .bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from .context import Context, compile_compute
-from .device import HARDWARE, SOFTWARE, Device
+from .device import Device
 from .errors import DeviceError
+from .families import TUNINGS
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
 from .memory import aligned
 from .packing import Float32Array, as_type, check_values, from_memory, to_memory
@@ -29,8 +30,8 @@ _FORMATS: Mapping[Storage, int] = MappingProxyType(
 
 
 def device_of(context: Context) -> Device:
-    """The limits of a context's driver, with the tuning for its kind."""
-    return replace(SOFTWARE if context.is_software else HARDWARE, limits=context.limits)
+    """The limits of a context's driver, with the tuning of its family."""
+    return Device(context.limits, TUNINGS[context.family.name])
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ Every model is explained: what the GPU cannot take is named with the reason, and
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, Select, compile_partitions
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.delegate.selection import DelegationRates, rates_of, selection
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.families import TUNINGS, device_like
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.ops.registry import OPS
@@ -35,8 +35,6 @@ from .inspect_tables import show_coverage, show_head, show_ops, show_partitions,
 from .inspection import Inspection, inspect_compiled
 from .peaks import measure_peaks
 from .shader_files import write_shaders
-
-TUNINGS: Mapping[str, Device] = MappingProxyType({"hardware": HARDWARE, "software": SOFTWARE})
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,9 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     if model is None:
         raise UsageError("name a model, such as selfie, or a .tflite file; --ops lists the supported ops")
     if options.tuning is not None and options.tuning not in TUNINGS:
-        raise UsageError(f"--tuning {options.tuning}: {' or '.join(TUNINGS)} is needed{meant(options.tuning, TUNINGS)}")
+        raise UsageError(
+            f"--tuning {options.tuning}: one of {', '.join(TUNINGS)} is needed{meant(options.tuning, TUNINGS)}"
+        )
     if options.advise and options.unfused:
         raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     writes = (Write("--shaders", options.shaders, "shaders"),) if options.shaders else ()
@@ -122,12 +122,14 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
 def _machine(options: InspectOptions) -> _Machine:
     """The device and its peaks; without OpenGL, or for a tuning by name, the least that OpenGL guarantees."""
     if options.tuning is not None:
-        line = f"planned with the tuning for {options.tuning} renderers and OpenGL's least limits"
-        return _Machine(TUNINGS[options.tuning], None, line)
+        line = f"planned with the tuning of the family {options.tuning} and OpenGL's least limits"
+        return _Machine(device_like(options.tuning), None, line)
     try:
         with open_context() as context:
             peaks = measure_peaks(context) if options.peaks else None
-            return _Machine(device_of(context), peaks, context.renderer)
+            family = context.family
+            line = f"{context.renderer}, tuned as {family.name}: {family.reason}"
+            return _Machine(device_of(context), peaks, line)
     except DeviceError as error:
         return _Machine(SOFTWARE, None, f"planned for a software renderer, without measured peaks: {error}")
 

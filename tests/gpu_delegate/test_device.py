@@ -6,6 +6,7 @@ import pytest
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device, Tuning
+from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.layout import TEXEL_BYTES
 from texelflow.gpu_delegate.limits import Limits, check_limits
 from texelflow.gpu_delegate.runtime import device_of
@@ -29,7 +30,8 @@ def test_what_opengl_guarantees_is_enough() -> None:
 def test_a_context_has_its_own_limits_and_the_tuning_of_its_kind(context: Context) -> None:
     device = device_of(context)
     assert device.limits is context.limits
-    assert device.tuning == (SOFTWARE if context.is_software else HARDWARE).tuning
+    assert device.tuning == TUNINGS[context.family.name]
+    assert (device.tuning == SOFTWARE.tuning) == context.is_software
 
 
 def test_changes_keep_the_rest() -> None:

@@ -1,0 +1,75 @@
+"""Families of GPUs that are tuned alike: a driver's names for itself go in, a family and why it is that one come out.
+
+Drivers of one vendor name their GPUs in many ways, and layers (ANGLE, Zink, D3D12, virgl, Parallels) put that name in
+their own: so what tells a family is looked for anywhere in the renderer's name, then in the vendor's. A software
+renderer is looked for first, since layers run on those, too.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from .device import HARDWARE, SOFTWARE, Device, Tuning
+
+UNKNOWN = "hardware"
+
+_RENDERERS = MappingProxyType(
+    {
+        "software": r"llvmpipe|softpipe|swrast|\bSWR\b|lavapipe|SwiftShader|Software Render|Software Raster|"
+        r"Microsoft Basic Render|GDI Generic",
+        "adreno": r"Adreno|\bFD\d{3}\b",
+        "mali": r"\bMali|Immortalis|Panfrost",
+        "videocore": r"\bV3D\b|\bVC4\b|VideoCore",
+        "nvidia": r"NVIDIA|GeForce|Quadro|\bTegra\b|\bNVK\b|\bNV[0-9A-F]{2,3}\b",
+        "amd": r"\bAMD\b|\bATI\b|Radeon|FirePro|Xclipse|\bRADV\b",
+        "intel": r"\bIntel\b",
+    }
+)
+_VENDORS = MappingProxyType(
+    {
+        "adreno": r"Qualcomm|freedreno",
+        "mali": r"\bARM\b|Panfrost|\blima\b",
+        "videocore": r"Broadcom",
+        "nvidia": r"NVIDIA|nouveau",
+        "amd": r"\bAMD\b|\bATI\b|Advanced Micro Devices",
+        "intel": r"\bIntel\b",
+    }
+)
+
+# What differs from HARDWARE, by family.
+TUNINGS: Mapping[str, Tuning] = MappingProxyType(
+    {
+        "software": SOFTWARE.tuning,
+        "intel": HARDWARE.tuning,
+        "amd": HARDWARE.tuning,
+        "nvidia": HARDWARE.tuning,
+        # 8 slices spill 193 registers on an Adreno 618 in a kernel of two convolutions, 4 none.
+        "adreno": replace(HARDWARE.tuning, held_slices=4),
+        "mali": HARDWARE.tuning,
+        "videocore": HARDWARE.tuning,
+        UNKNOWN: HARDWARE.tuning,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A key of TUNINGS, and a clause that says what a device was known by."""
+
+    name: str
+    reason: str
+
+
+def family_of(vendor: str, renderer: str) -> Family:
+    """The family of the device with these GL_VENDOR and GL_RENDERER; `hardware` if nothing tells."""
+    for what, text, patterns in (("renderer", renderer, _RENDERERS), ("vendor", vendor, _VENDORS)):
+        for name, pattern in patterns.items():
+            if found := re.search(pattern, text, re.I):
+                return Family(name, f'"{found[0]}" is in the name of its {what}')
+    return Family(UNKNOWN, "nothing in its names tells a family that is known")
+
+
+def device_like(family: str) -> Device:
+    """A device of a family that is not here, with OpenGL's least limits. Raises KeyError for a name that is none."""
+    return replace(SOFTWARE, tuning=TUNINGS[family])

@@ -36,6 +36,8 @@ class Kernel:
     through_storage: tuple[bool, ...]  # of each input: read as SSBO since it is too large for a buffer texture
     weights: Float32Array
     macs: int
+    signature: str = ""  # by which its tile is chosen; none for vector nodes alone
+    tile: Tile | None = None
 
 
 def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:

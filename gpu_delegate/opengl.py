@@ -241,6 +241,12 @@ class GL:
         getattr(self, "glDelete" + kind)(1, ctypes.byref(ctypes.c_uint(name)))
 
 
+def text_of(load: Load, name: int) -> str:
+    """The text of a glGetString name, for who needs no other entry point."""
+    get = entry_point(load("glGetString"), Callable[[Uint], Text | None])
+    return (get(name) or b"").decode(errors="replace")
+
+
 def entry_point(address: int, hint: Any) -> Callable[..., Any]:
     """The C function at an address; hint is Callable with the annotations of this module.
 

@@ -80,6 +80,7 @@ class GL:
 
     multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
     texture_units: bool  # True where glBindTextureUnit exists (OpenGL 4.5 or ARB_direct_state_access)
+    buffer_storage: bool  # True where glBufferStorage exists (OpenGL 4.4 or ARB_buffer_storage)
     khr_debug: bool  # True where labels, scopes and messages exist (OpenGL 4.3 or KHR_debug)
 
     glUseProgram: Callable[[Uint], None]
@@ -98,6 +99,7 @@ class GL:
     glBindBufferRange: Callable[[Uint, Uint, Uint, Size, Size], None]
     glBindBuffersRange: Callable[[Uint, Uint, Int, Array, Array, Array], None]
     glBufferData: Callable[[Uint, Size, Pointer, Uint], None]
+    glBufferStorage: Callable[[Uint, Size, Pointer, Uint], None]
     glBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
     glGetBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
     glGetBufferParameteri64v: Callable[[Uint, Uint, Pointer], None]
@@ -188,6 +190,7 @@ class GL:
                 setattr(self, name, entry_point(load(name), hint))
         self.multi_bind = self.version >= (4, 4) or "GL_ARB_multi_bind" in self.extensions()
         self.texture_units = self.version >= (4, 5) or "GL_ARB_direct_state_access" in self.extensions()
+        self.buffer_storage = self.version >= (4, 4) or "GL_ARB_buffer_storage" in self.extensions()
         self.khr_debug = self.version >= (4, 3) or "GL_KHR_debug" in self.extensions()
 
     @property

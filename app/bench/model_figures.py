@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from texelflow.gpu_delegate.dispatch_times import DispatchTimes
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks
 
 from ..frame.stats import summarize
 from ..process_usage import ProcessUsage
-from .dispatch_times import DispatchTimes
 from .run_rule import Runs
 
 MOST_POINTS = 20_000  # of a series

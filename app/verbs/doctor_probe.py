@@ -14,9 +14,8 @@ from typing import Any
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context
 from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.gpu_timer import timer_health
 from texelflow.gpu_delegate.library import load_library
-
-from ..frame.gpu_timer import timer_health
 
 Found = dict[str, Any]
 

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 from time import perf_counter, perf_counter_ns
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from . import opengl
+from .context import Context
 
 Borders = tuple[int, ...]  # ns by the device's clock
 

@@ -23,6 +23,8 @@ class Choice(Measured):
     """The fastest tile of one kernel; with the default's milliseconds where nothing was faster by enough."""
 
     tile: Tile
+    same_bits: bool  # results as the default's; else within the tolerance that models are checked with
+    searched: int  # kinds of choices that were tried, of tuning/candidates.py
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,11 @@ from .limits import check_limits, read_limits
 from .messages import Messages, errors_of
 from .native import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
-from .shader import explain_log
+from .shader import explain_log, for_es
 
 REQUIRED = (4, 3)  # for compute shaders
 DRAWING = (3, 3)  # for drawing pictures with a mask computed elsewhere
+REQUIRED_ES = (3, 1)  # of OpenGL ES, for either
 MOST_LABEL_BYTES = 255  # accepted by every driver; a longer label is an error
 _ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
 _MOST_ERRORS = 64
@@ -84,25 +85,25 @@ class Context:
         self.thread = threading.get_ident()
         self._native = native = opened.native if opened else None
         self.api: Api = opened.api if opened else "gl"
-        self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()  # the devices, the last is this one
+        self.device = opened.device if opened else None  # of EGL's, as all that were tried
+        self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
         self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
-        if self.gl.version < needed:
-            raise DeviceError(
-                f"{too_old(self.gl.version, self.renderer, needed)}; update the driver or use --backend cpu"
-            )
-        self.can_compute = self.gl.version >= REQUIRED
+        if self.gl.version < (REQUIRED_ES if self.gl.is_es else needed):
+            raise DeviceError(f"{too_old(self.gl, self.renderer, needed)}; update the driver or use --backend cpu")
+        self.can_compute = self.gl.version >= (REQUIRED_ES if self.gl.is_es else REQUIRED)
         self.limits = read_limits(self.gl)
         if self.can_compute:
-            check_limits(self.limits, self.renderer)
+            check_limits(self.limits, self.renderer, self.gl.is_es)
         else:
             # Limits of compute shaders are unknown here and read as 0. A lost context reports errors without end.
             any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self._owns_mgl = mgl is None
-        self.mgl = mgl or moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
+        code = _code(REQUIRED_ES if self.gl.is_es else needed)
+        self.mgl = mgl or moderngl.create_context(require=code, standalone=standalone, context=loader)
         self._messages = Messages(self.gl)
         self.debug_files = debug.Folder(Path(debug.FOLDER))
 
@@ -245,10 +246,11 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
     program = gl.glCreateProgram()
     shaders = []
     try:
-        for stage, source in sources.items():
+        for stage, text in sources.items():
+            source = for_es(text, gl.version, gl.extensions) if gl.is_es else text
             shaders.append(gl.glCreateShader(stage))
-            text = ctypes.c_char_p(source.encode())
-            gl.glShaderSource(shaders[-1], 1, ctypes.byref(text), None)
+            encoded = ctypes.c_char_p(source.encode())
+            gl.glShaderSource(shaders[-1], 1, ctypes.byref(encoded), None)
             gl.glCompileShader(shaders[-1])
             _check_log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shaders[-1], opengl.COMPILE_STATUS, source, label)
             gl.glAttachShader(program, shaders[-1])
@@ -301,6 +303,7 @@ def _code(version: tuple[int, int]) -> int:
     return 100 * version[0] + 10 * version[1]
 
 
-def too_old(version: tuple[int, int], renderer: str, needed: tuple[int, int] = REQUIRED) -> str:
-    """What is wrong with a context below the version that is needed."""
-    return outdated([f"OpenGL {version[0]}.{version[1]}"], renderer, needed)
+def too_old(gl: GL, renderer: str, needed: tuple[int, int] = REQUIRED) -> str:
+    """What is wrong with a context below the version of OpenGL that is needed, or below OpenGL ES 3.1."""
+    api, least = ("OpenGL ES", REQUIRED_ES) if gl.is_es else ("OpenGL", needed)
+    return outdated([f"{api} {gl.version[0]}.{gl.version[1]}"], renderer, least, api)

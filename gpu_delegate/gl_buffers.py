@@ -51,6 +51,16 @@ def write_buffer(context: Context, target: BufferSpan, address: int) -> None:
     gl.delete("Buffers", way)
 
 
+def clear_buffer(context: Context, target: BufferSpan) -> None:
+    """Fill a span with zeros; its size is a multiple of 4."""
+    if context.gl.is_es:
+        write_buffer(context, target, np.zeros(target.size_bytes, np.uint8).ctypes.data)
+        return
+    context.gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, target.buffer)
+    span, zero = (opengl.R32F, target.offset_bytes, target.size_bytes), ctypes.byref(ctypes.c_float())
+    context.gl.glClearBufferSubData(opengl.COPY_WRITE_BUFFER, *span, opengl.RED, opengl.FLOAT, zero)
+
+
 def read_buffer(context: Context, source: BufferSpan) -> BufferBytes:
     """The bytes of a span, now: waits for all that was asked of the device before. Raises DeviceError."""
     data, way = np.empty(source.size_bytes, np.uint8), WayOut(context)
@@ -90,7 +100,7 @@ class WayOut:
             return
         for span, address in zip(self._spans, addresses, strict=True):
             self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, span.buffer)
-            self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, span.offset_bytes, span.size_bytes, address)
+            self._gl.read_buffer(opengl.COPY_READ_BUFFER, span.offset_bytes, span.size_bytes, address)
 
     def release(self) -> None:
         """Delete the buffer; a second call does nothing."""

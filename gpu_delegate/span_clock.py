@@ -180,7 +180,8 @@ def _signs(context: Context) -> DriverSigns:
     if context.is_software:
         return DriverSigns(is_software=True)
     bits = ctypes.c_int()
-    context.gl.glGetQueryiv(opengl.TIMESTAMP, opengl.QUERY_COUNTER_BITS, ctypes.byref(bits))
+    if context.gl.time_stamps:
+        context.gl.glGetQueryiv(opengl.TIMESTAMP, opengl.QUERY_COUNTER_BITS, ctypes.byref(bits))
     computes, trials = _tried(context, with_stamps=bits.value > 0)
     return DriverSigns(False, computes, bits.value, trials)
 

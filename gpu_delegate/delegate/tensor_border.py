@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import opengl
 from ..errors import DeviceError
-from ..gl_buffers import copy_span, device_buffer, write_buffer
+from ..gl_buffers import clear_buffer, copy_span, device_buffer, write_buffer
 from ..hazards import STORAGE, TEXTURE_FETCH
 from ..layout import PHWC4, TEXEL_BYTES
 from ..opengl import BufferRange, BufferSpan
@@ -45,10 +45,7 @@ class TensorBorder:
 
     def clear(self) -> None:
         """Zeros everywhere: copies of arrays leave padding lanes as they are."""
-        place, zero = self.place, (ctypes.c_float * 1)(0.0)
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
-        span = opengl.COPY_WRITE_BUFFER, opengl.R32F, place.offset_bytes, place.size_bytes
-        self._gl.glClearBufferSubData(*span, opengl.RED, opengl.FLOAT, zero)
+        clear_buffer(self._context, self.place)
 
     def upload(self, values: Float32Array) -> None:
         """From a contiguous array in RAM."""

@@ -163,6 +163,7 @@ def rounds_ms(round_s: float, *works: Callable[[], object]) -> list[float]:
 def _roof_ms(compiled: CompiledGraph, context: Context) -> float:
     """The least time that this machine could take for all dispatches, by its peaks."""
     peaks = measure_peaks(context)
+    assert peaks, "whoever computes this much has times"
     return sum(peaks.least_ms(cost_of(compiled, kernel)) for kernel in compiled.kernels)
 
 

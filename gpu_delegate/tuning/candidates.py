@@ -7,10 +7,11 @@ kernels have to be compiled. What a static model says to take twice as long as t
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import get_args
 
 from ..body import Body
 from ..device import Device
-from ..layout import ceil_div, shape_of
+from ..layout import Fetch, ceil_div, shape_of
 from ..source_size import source_size
 from ..tile import Tile
 from ..tiling import is_pixelwise, weight_count
@@ -19,14 +20,27 @@ from .static_model import estimate, held_texels
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
 FLAT_GROUPS = (32, 64, 128)
 
+_INPUT_FETCHES: tuple[Fetch, ...] = ("texture", "storage")
 _ROWS = (1, 2, 4, 8)
 _SLICES = (1, 2, 3, 4)
 _MOST_SLICES = 16  # that one thread computes
-_MOST_HELD = 32  # vec4s of sums in a thread
 _MOST_LITERALS = 4096  # weights in one source
 _MOST_COMPILE_S = 2.0
 _MOST_TIMES_BEST = 2.0  # of the static model
 _MOST_TRIED = 8  # in a step
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What bounds a search, whatever settings it begins with."""
+
+    least_threads: int  # that fill the device
+    operation_compile_us: float  # of its driver
+    most_held: int  # vec4s of sums in a thread
+
+
+SOFTWARE_FACTS = DeviceFacts(16, 900.0, 64)
+HARDWARE_FACTS = DeviceFacts(16384, 150.0, 32)
 
 
 @dataclass(frozen=True)
@@ -35,18 +49,24 @@ class Search:
 
     body: Body
     device: Device
-    least_threads: int  # that fill the device
-    operation_compile_us: float  # of its driver
+    facts: DeviceFacts
 
-    KINDS = ("rows and slices", "work-groups")
+    KINDS = ("rows and slices", "ways to read", "work-groups")
 
     def others(self, kind: int, best: Tile) -> list[Tile]:
         """Tiles that differ from the best so far in one of KINDS, by its number."""
-        return self._promising(best, (self._layouts, self._groups)[kind](best))
+        return self._promising(best, (self._layouts, self._ways, self._groups)[kind](best))
 
     def _groups(self, best: Tile) -> Iterator[Tile]:
-        """Work-groups with other sides."""
-        return (replace(best, local=local) for local in self._locals(best.flat))
+        """Work-groups with other sides, whose threads past the edges leave, if they did, or repeat others' work."""
+        shapes = product(self._locals(best.flat), {best.leaves, False})
+        return (replace(best, local=local, leaves=leaves) for local, leaves in shapes)
+
+    def _ways(self, best: Tile) -> Iterator[Tile]:
+        """Other ways to read weights and inputs."""
+        weights = get_args(Fetch) if weight_count(self.body) and not best.baked else (best.weights_fetch,)
+        for weights_fetch, inputs_fetch in product(weights, _INPUT_FETCHES):
+            yield replace(best, weights_fetch=weights_fetch, inputs_fetch=inputs_fetch)
 
     def _layouts(self, best: Tile) -> Iterator[Tile]:
         """Other rows and slices of a thread, literals, threads in the order of memory."""
@@ -80,7 +100,7 @@ class Search:
                 yield x, y, 1
 
     def _cost(self, tile: Tile) -> float:
-        return estimate(self.body, tile, self.least_threads)
+        return estimate(self.body, tile, self.facts.least_threads)
 
     def _promising(self, best: Tile, tiles: Iterable[Tile]) -> list[Tile]:
         """Those that fit and that the static model does not rule out."""
@@ -91,12 +111,12 @@ class Search:
 
     def _fits(self, tile: Tile) -> bool:
         """Whether a thread's registers, the source and its compilation stay within bounds."""
-        if held_texels(self.body, tile) > _MOST_HELD and tile.rows > 1:
+        if held_texels(self.body, tile) > self.facts.most_held and tile.rows > 1:
             return False
         if not tile.z_slices and self.body.split and self._all_slices() > _MOST_SLICES:
             return False
         size, tuning = source_size(self.body, tile), self.device.tuning
-        compile_s = size.operations * self.operation_compile_us / 1e6
+        compile_s = size.operations * self.facts.operation_compile_us / 1e6
         return size.characters <= tuning.source_characters and compile_s <= _MOST_COMPILE_S
 
     def _all_slices(self) -> int:

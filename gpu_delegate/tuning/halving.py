@@ -5,12 +5,14 @@ Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter Optimizati
 least of several: whatever else a machine does makes them longer, never shorter.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 LEAST_GAIN = 0.05  # of the default's time: less is taken for noise
-_DUEL = 4  # measurements of the winner and the default, in turn
+_FIRST_PASSES = 2  # of all candidates; later ones have more
+_DUEL = 6  # measurements of the winner and the default, in turn
 
 _Candidate = TypeVar("_Candidate")
 MeasureMs = Callable[[_Candidate], float | None]  # milliseconds of one try; None: it cannot be used
@@ -50,25 +52,20 @@ def fastest(
     There is no winner where the budget is spent before the end, or where the default itself cannot be measured.
     """
     least: dict[int, float] = {}
-    candidates, alive = [default, *others], list(range(1 + len(others)))
-    tries = 1
+    candidates, alive, passes = [default, *others], list(range(1 + len(others))), _FIRST_PASSES
     while len(alive) > 1:
-        for number in list(alive):
-            for _ in range(tries):
-                if budget.is_spent:
-                    return
-                found = measure(candidates[number])
-                yield None
-                if found is None:
-                    alive.remove(number)
-                    break
-                least[number] = min(found, least.get(number, found))
-        alive = sorted(alive, key=least.__getitem__)[: (len(alive) + 1) // 2] if len(alive) > 1 else alive
-        tries *= 2
-        if len(alive) == 1:
-            break
-    best = alive[0] if alive else 0
-    yield from _duel(default, candidates[best], measure, budget)
+        for number in alive * passes:  # in turn: what disturbs a machine lasts longer than one measurement
+            if budget.is_spent:
+                return
+            if least.get(number) == math.inf:
+                continue
+            found = measure(candidates[number])
+            yield None
+            least[number] = math.inf if found is None else min(found, least.get(number, math.inf))
+        usable = [number for number in alive if least[number] < math.inf]
+        alive = sorted(usable, key=least.__getitem__)[: (len(alive) + 1) // 2]
+        passes += 1
+    yield from _duel(default, candidates[alive[0] if alive else 0], measure, budget)
 
 
 def _duel(

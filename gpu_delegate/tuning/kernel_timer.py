@@ -21,7 +21,7 @@ from ..span_clock import SpanClock, mean_seconds
 from .isolated import sample
 from .variants import KernelKey, key_of
 
-_SPAN_S = 0.002  # of the repeats of one dispatch
+_SPAN_S = 0.001  # of the repeats of one dispatch
 
 Outputs = Sequence[npt.NDArray[Any]]
 MakeAlone = Callable[[Kernel], CompiledGraph]  # a graph of this kernel alone

@@ -23,7 +23,7 @@ from ..lower import Lowered, lower
 from ..program import CompiledGraph, compile_graph
 from ..signature import graph_signature, signature_of
 from ..tile import Tile
-from .candidates import Search
+from .candidates import HARDWARE_FACTS, SOFTWARE_FACTS, Search
 from .halving import LEAST_GAIN, Budget, Winner, fastest
 from .isolated import isolated
 from .kernel_timer import KernelTimer, Outputs, agrees, same_bits
@@ -31,10 +31,6 @@ from .table import FUSION_SETTINGS
 from .variants import KernelKey, Slot, Variants, by_key, by_signature, key_of
 
 LEAST_SHARE = 0.03  # of the network's time: kernels that take less together stay as they are
-# Threads that fill a device, and microseconds of its driver for each operation that it compiles
-SOFTWARE_FACTS = (16, 900.0)
-HARDWARE_FACTS = (16384, 150.0)
-
 _HOPELESS = 1.5  # times as long as the best settings of fusion, with the family's tiles
 _ROUNDS = 3  # of measurements of whole networks
 
@@ -155,7 +151,7 @@ class Tuner:
             done_ms += times_ms[signature]
             kernel, known = kernels[signature][0], self.device.choices.kernels.get(signature)
             if kernel.tile and (not known or known.searched <= kind):
-                search = Search(bodies[signature], self._device, *self._facts)
+                search = Search(bodies[signature], self._device, self._facts)
                 slots.append(Slot(signature, kernel, search.others(kind, kernel.tile), done_ms / total_ms))
         return slots
 

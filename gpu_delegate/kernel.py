@@ -36,6 +36,8 @@ class Kernel:
     weights_fetch: Fetch
     weights: Float32Array
     macs: int
+    signature: str = ""  # by which its tile is chosen; none for vector nodes alone
+    tile: Tile | None = None
 
 
 def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:

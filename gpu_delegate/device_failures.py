@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import opengl
-from .egl import Api, Egl, EglContext, EglDevice
+from .egl import LEAST_ES, Api, Egl, EglContext, EglDevice
 from .errors import DeviceError
 
 _API_NAMES: dict[Api, str] = {"gl": "OpenGL", "gles": "OpenGL ES"}
@@ -26,18 +26,25 @@ class DeviceFailure:
     is_old: bool = False  # it works, with an older OpenGL
 
 
-def failure_of(egl: Egl, device: EglDevice, error: str, needed: tuple[int, int]) -> DeviceFailure:
+def failure_of(egl: Egl, device: EglDevice, error: str, needed: tuple[int, int], apis: Sequence[Api]) -> DeviceFailure:
     """Why a device gave no context of the version needed: it has older ones, rights lack, a module, or it fails."""
     older, renderer = _older_versions(egl, device)
     if older:
-        return DeviceFailure(outdated(older, renderer, needed), "update the driver", is_old=True)
+        enough = [version_text("gl", needed), version_text("gles", LEAST_ES)]
+        wanted = [text for api, text in zip(_API_NAMES, enough, strict=True) if api in apis]
+        return DeviceFailure(outdated(older, renderer, wanted), "update the driver", is_old=True)
     return start_failure(device, error, _barred_by(device), _NVIDIA_MODULE.exists())
 
 
-def outdated(versions: Sequence[str], renderer: str, needed: tuple[int, int], api: str = "OpenGL") -> str:
-    """What is wrong with a device whose versions, as OpenGL 3.1, are below the one that is needed of an API."""
+def version_text(api: Api, version: tuple[int, int]) -> str:
+    """As in messages: OpenGL ES 3.1."""
+    return f"{_API_NAMES[api]} {version[0]}.{version[1]}"
+
+
+def outdated(versions: Sequence[str], renderer: str, needed: Sequence[str]) -> str:
+    """What is wrong with a device whose versions, as OpenGL 3.1, are below those of which one is needed."""
     are = "is" if len(versions) == 1 else "are"
-    return f"{' and '.join(versions)} ({renderer}) {are} too old, {api} {needed[0]}.{needed[1]} is needed"
+    return f"{' and '.join(versions)} ({renderer}) {are} too old, {' or '.join(needed)} is needed"
 
 
 def start_failure(device: EglDevice, error: str, barred_by: str | None, has_nvidia_module: bool) -> DeviceFailure:

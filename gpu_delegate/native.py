@@ -13,10 +13,12 @@ import glcontext
 
 from . import opengl
 from .device_failures import DeviceFailure, failure_of, no_device_works, without_driver
-from .egl import Api, Egl, EglContext, EglDevice
+from .egl import LEAST_ES, Api, Egl, EglContext, EglDevice
 from .errors import DeviceError
 from .families import family_of
 
+_APIS: tuple[Api, ...] = ("gl", "gles")
+_API_CHOICE = "TEXELFLOW_GL_API"  # in the environment: one of these, or nothing
 _CHOICES = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX")  # in the environment: a device's number, or part of its name
 
 
@@ -67,12 +69,21 @@ def wanted_device() -> str:
     return next((found for name in _CHOICES if (found := os.environ.get(name, "").strip())), "")
 
 
-def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = None) -> OpenedNative:
+def wanted_apis() -> tuple[Api, ...]:
+    """The API that the environment asks for; or OpenGL and, on devices that lack the version needed, OpenGL ES."""
+    asked = os.environ.get(_API_CHOICE, "").strip()
+    return tuple(api for api in _APIS if api == asked) or _APIS
+
+
+def open_native(needed: tuple[int, int], api: Api | None = None, wanted: str | None = None) -> OpenedNative:
     """A context on the device of a number or a name, by default that of the environment, else on the best.
 
-    Raises DeviceError that says why none works.
+    `needed` is the version of OpenGL; of OpenGL ES it is LEAST_ES. Raises DeviceError that says why none works.
     """
+    apis = (api,) if api else wanted_apis()
     if sys.platform in ("win32", "darwin"):
+        if "gl" not in apis:
+            raise DeviceError("no OpenGL ES: this system has OpenGL alone; leave --gl-api gles out")
         return OpenedNative(_of_the_system(needed))
     wanted = wanted_device() if wanted is None else wanted
     egl = _loaded()
@@ -81,7 +92,7 @@ def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = N
     for device in in_order(egl.devices(), wanted):
         if best and device.is_software:
             break  # it is no better
-        found, context = try_device(egl, device, needed, api)
+        found, context = try_device(egl, device, needed, apis)
         tried.append(found)
         if context and (not found.matches(_name_in(wanted)) or (best and found.is_software)):
             context.release()
@@ -94,7 +105,7 @@ def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = N
     if not best:
         raise DeviceError(_none_of(tried, wanted))
     best.make_current()
-    return OpenedNative(best, api, tuple(tried))
+    return OpenedNative(best, best.api, tuple(tried))
 
 
 def _loaded() -> Egl:
@@ -118,12 +129,19 @@ def in_order(devices: Sequence[EglDevice], wanted: str) -> Sequence[EglDevice]:
     return [devices[int(wanted)]]
 
 
-def try_device(egl: Egl, device: EglDevice, needed: tuple[int, int], api: Api) -> tuple[TriedDevice, EglContext | None]:
-    """A context on a device, current in this thread, or none and why."""
-    try:
-        context = EglContext(egl, device, api, needed)
-    except DeviceError as error:
-        return TriedDevice(device, failure=failure_of(egl, device, str(error), needed)), None
+def try_device(
+    egl: Egl, device: EglDevice, needed: tuple[int, int], apis: Sequence[Api]
+) -> tuple[TriedDevice, EglContext | None]:
+    """A context on a device by the first API that works, current in this thread, or none and why."""
+    errors: list[str] = []
+    for api in apis:
+        try:
+            context = EglContext(egl, device, api, needed if api == "gl" else LEAST_ES)
+            break
+        except DeviceError as error:
+            errors.append(str(error))
+    else:
+        return TriedDevice(device, failure=failure_of(egl, device, errors[0], needed, apis)), None
     renderer, vendor = (opengl.text_of(context.load_opengl_function, name) for name in (opengl.RENDERER, opengl.VENDOR))
     return TriedDevice(device, renderer, vendor), context
 

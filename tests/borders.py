@@ -67,5 +67,5 @@ def stored_bits(context: Context, place: TensorRange) -> npt.NDArray[np.uint32]:
     gl = context.gl
     gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
     gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
-    gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, found.ctypes.data)
+    gl.read_buffer(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, found.ctypes.data)
     return found

@@ -41,6 +41,7 @@ def describe_context(context: Context) -> Found:
         "vendor": context.vendor,
         "renderer": context.renderer,
         "version": context.version,
+        "api": context.api,
         "software": context.is_software,
         "can_compute": context.can_compute,
         "limits": asdict(context.limits),

@@ -143,7 +143,7 @@ def _of_radv(counted: Mapping[str, int]) -> Figures:
 
 def _limits(found: Mapping[str, Any]) -> Limits:
     """A driver's limits; for one that has none of OpenGL, those that OpenGL guarantees."""
-    sizes = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    sizes: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
     return replace(Limits(storage_block_bytes=1 << 27), **sizes)
 
 

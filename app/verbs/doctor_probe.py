@@ -78,6 +78,8 @@ def _told_of(tried: TriedDevice) -> Found:
 def probe_window() -> Found:
     """Whether a window opens, and which OpenGL it gets; the window is never shown."""
     from ..glfw_library import load_glfw
+    from ..window.opening import contexts_to_try
+    from ..window.window import context_hints
 
     glfw = load_glfw()
     reporting: Any = glfw
@@ -86,11 +88,11 @@ def probe_window() -> Found:
     if not glfw.init():
         return {"error": _glfw_error(glfw)}
     try:
-        glfw.window_hint(glfw.VISIBLE, False)
-        for version in ((4, 3), DRAWING):
-            glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, version[0])
-            glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, version[1])
-            glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
+        for version, api in contexts_to_try("auto"):
+            glfw.default_window_hints()
+            glfw.window_hint(glfw.VISIBLE, False)
+            for hint, value in context_hints(glfw, version, api).items():
+                glfw.window_hint(hint, value)
             if window := glfw.create_window(64, 64, "texelflow doctor", None, None):
                 glfw.make_context_current(window)
                 return {"error": "", **_window_gl(glfw)}

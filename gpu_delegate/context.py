@@ -137,6 +137,11 @@ class Context:
         return family_of(self.vendor, self.renderer)
 
     @property
+    def gl_version(self) -> str:
+        """The API with its version, and the driver's: OpenGL 4.6 (Core Profile) Mesa 25.0, OpenGL ES 3.1 Mesa 25.0."""
+        return self.version if self.gl.is_es else f"OpenGL {self.version}"
+
+    @property
     def is_software(self) -> bool:
         """Whether a software renderer does the work on the CPU."""
         return self.family.name == "software"
@@ -227,7 +232,7 @@ def open_context(needed: tuple[int, int] = REQUIRED, api: Api | None = None, dev
     for tried in opened.tried:
         if tried.failure:
             debug.tell(debug.RUN, f"debug: EGL's {tried.name} does not work: {tried.failure.why}")
-    debug.tell(debug.RUN, f"debug: OpenGL {context.version} on {context.renderer}, {context.vendor}")
+    debug.tell(debug.RUN, f"debug: {context.gl_version} on {context.renderer}, {context.vendor}")
     return context
 
 

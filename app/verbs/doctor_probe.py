@@ -42,7 +42,7 @@ def describe_context(context: Context) -> Found:
     return {
         "vendor": context.vendor,
         "renderer": context.renderer,
-        "version": context.version,
+        "gl_version": context.gl_version,
         "api": context.api,
         "software": context.is_software,
         "can_compute": context.can_compute,
@@ -110,7 +110,8 @@ def probe_cpu() -> Found:
 
 def _window_gl(glfw: Any) -> Found:
     gl = opengl.GL(lambda name: ctypes.cast(glfw.get_proc_address(name), ctypes.c_void_p).value or 0)
-    return {"renderer": gl.string(opengl.RENDERER), "version": gl.string(opengl.VERSION)}
+    version = gl.string(opengl.VERSION)
+    return {"renderer": gl.string(opengl.RENDERER), "gl_version": version if gl.is_es else f"OpenGL {version}"}
 
 
 def _glfw_error(glfw: Any) -> str:

@@ -222,7 +222,7 @@ def _ribbon_camera(model: Path) -> list[Finding]:
         return []
     if not name.startswith("Raspberry Pi"):
         return []
-    sends = f"rpicam-vid -t 0 -n --codec mjpeg --listen -o {PI_CAMERA} sends it to live --camera {PI_CAMERA}"
+    sends = f"rpicam-vid -t 0 -n --inline --listen -o {PI_CAMERA} sends it to live --camera {PI_CAMERA}"
     return [Finding("Cameras", "ribbon camera", "ok", f"libcamera's, of this {name}", sends)]
 
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from texelflow.gpu_delegate.families import TUNINGS
+
 from .compilers import PREFIX, Report, kernels_of, measure, prefix_of
 from .document import DOCUMENT, write_document
 from .kernels import MODELS
@@ -27,7 +29,12 @@ def parser() -> argparse.ArgumentParser:
                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     found.add_argument("--platform", action="append", choices=PLATFORMS, metavar="NAME", help=", ".join(PLATFORMS))
     found.add_argument("--model", action="append", metavar="NAME", help=f"default: {', '.join(MODELS)}")
-    found.add_argument("--family", help="kernels with the tuning of this family instead of each platform's own")
+    found.add_argument(
+        "--family",
+        choices=TUNINGS,
+        metavar="NAME",
+        help="kernels with the tuning of this family instead of each platform's own",
+    )
     found.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
     found.add_argument("--brief", action="store_true", help="sums alone")
     found.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-Api = Literal["gl", "es", "vulkan"]
+Interface = Literal["gl", "gles", "vulkan"]
 
 # What makes drivers report figures for each shader, synchronously, as messages of KHR_debug.
 _SPEAK = {
@@ -37,7 +37,7 @@ class Platform:
     family: str  # of tunings
     shim: str  # the library that fakes its device, "" for a driver that fakes one itself
     environment: Mapping[str, str] = field(default_factory=dict)
-    api: Api = "gl"
+    api: Interface = "gl"
     full_width: int = 0  # threads of a SIMD thread, where a shader with too many registers gets fewer
     listed: bool = False  # it prints machine code, too, which takes it longer than to compile
 
@@ -58,7 +58,7 @@ def _adreno(name: str) -> Platform:
 
 
 def _mali(words: str, name: str) -> Platform:
-    return Platform(f"Arm Mali {words}", "mali", "panfrost_noop", {"PAN_GPU_ID": name}, "es")
+    return Platform(f"Arm Mali {words}", "mali", "panfrost_noop", {"PAN_GPU_ID": name}, "gles")
 
 
 PLATFORMS: Mapping[str, Platform] = MappingProxyType(

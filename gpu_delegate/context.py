@@ -85,7 +85,8 @@ class Context:
         self.thread = threading.get_ident()
         self._native = native = opened.native if opened else None
         self.api: Api = opened.api if opened else "gl"
-        self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()  # the devices, the last is this one
+        self.device = opened.device if opened else None  # of EGL's, as all that were tried
+        self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)

@@ -1,6 +1,7 @@
 """Lowering: the passes' graph goes in, kernels in an executable order and how tensors are stored come out."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .body import Body, too_many_bindings
@@ -8,12 +9,12 @@ from .bounds import weight_bytes
 from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
-from .kernel import REDUCTION_THREADS, Kernel, input_names, pixel_kernel, reduction_kernel
+from .kernel import Kernel, input_names, pixel_kernel, reduction_kernel
 from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .reduction import shared_bytes
 from .tile import Tile
-from .tiling import choose_tiles
+from .tiling import choose_tiles, reduction_tile
 from .views import Views
 
 MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
@@ -76,6 +77,7 @@ class _Builder:
     def __init__(self, graph: Graph, device: Device, groups: Groups, storages: Storages, inline: bool) -> None:
         self.graph = graph
         self.limits, self.tuning = device.limits, device.tuning
+        self.vector_tile = reduction_tile(device.tuning)
         self.vector_nodes = groups.vector_nodes
         self.order = {tensor: number for number, tensor in enumerate(groups.vector_nodes)}  # that of the graph
         self.storages = storages
@@ -99,14 +101,17 @@ class _Builder:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
-        if not self.inline or not self._fits(nodes, (), len(wanted), REDUCTION_THREADS):
+        if not self.inline or not self._fits(nodes, (), len(wanted), math.prod(self.vector_tile.local)):
             for node in nodes:
-                self.kernels.append(reduction_kernel(self.graph, [node], node.outputs, self.limits, self.storages))
+                self.kernels.append(self._reduction([node], node.outputs))
                 self.stored.update(node.outputs)
         elif nodes:
             self._count(nodes)
-            self.kernels.append(reduction_kernel(self.graph, nodes, wanted, self.limits, self.storages))
+            self.kernels.append(self._reduction(nodes, wanted))
             self.stored.update(wanted)
+
+    def _reduction(self, nodes: Sequence[Node], outputs: Sequence[int]) -> Kernel:
+        return reduction_kernel(self.graph, nodes, outputs, self.vector_tile, self.limits, self.storages)
 
     def _behind(self, wanted: list[int]) -> list[Node]:
         """Vector nodes needed for some tensors and not stored yet, in the graph's order."""
@@ -125,7 +130,7 @@ class _Builder:
             return False
         inputs = tuple(input_names(self.graph, others, nodes))
         room = shared_bytes(self.graph, nodes, threads) <= self.limits.shared_memory_bytes
-        return room and not too_many_bindings(self.graph, inputs, outputs, self.limits)
+        return room and not too_many_bindings(self.graph, nodes, inputs, outputs, self.limits)
 
     def _repeated(self, nodes: list[Node]) -> int:
         """Bytes of weights that some kernel has already."""

@@ -19,7 +19,7 @@ from .roofline import Cost, cost_of
 
 MOST_DUMPED_RUNS = 2
 _NAME = 40  # characters of a name in tables
-_WAYS = {hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
+_WAYS = {hazards.UNIFORM: "uniform", hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
 
 
 class ProgramLog:

@@ -48,7 +48,7 @@ ES = (3, 1)
 
 def lacking() -> str:
     """Why RADV cannot be asked here, "" if it can."""
-    if not Path(RADV_ICD).exists():
+    if not RADV_ICD:
         return "mesa-vulkan-drivers is not installed"
     if shutil.which(VALIDATOR) is None:
         return f"{VALIDATOR} is not installed"

@@ -26,7 +26,8 @@ _FORCED = {
     "MESA_EXTENSION_OVERRIDE": "+GL_ARB_compute_shader +GL_ARB_shader_storage_buffer_object"
     " +GL_ARB_texture_buffer_range +GL_ARB_shading_language_420pack +GL_ARB_shader_image_load_store",
 }
-RADV_ICD = "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json"
+# The file that announces RADV, AMD's Vulkan driver, to Vulkan's loader; none where it is not installed.
+RADV_ICD = next((str(path) for path in Path("/usr/share/vulkan/icd.d").glob("radeon_icd*.json")), "")
 
 
 @dataclass(frozen=True)

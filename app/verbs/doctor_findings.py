@@ -75,19 +75,19 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
     advice = "update the driver: networks need 4.3, and run on the CPU here"
     lines = [who, _judged(found["can_compute"], "OpenGL", "version", version, advice)]
     if found["can_compute"]:
-        lines += _limits(found["limits"])
+        lines += _limits(found["limits"], str(found["version"]).startswith("OpenGL ES"))
     return lines + _health(found)
 
 
-def _limits(limits: Mapping[str, Any]) -> list[Finding]:
-    from texelflow.gpu_delegate.limits import NEEDED
+def _limits(limits: Mapping[str, Any], is_es: bool) -> list[Finding]:
+    from texelflow.gpu_delegate.limits import needed_limits
 
     return [
         _judged(
             limits[name] >= needed, "OpenGL", name.replace("_", " "), f"{limits[name]:,}, needed {needed:,}",
             "use --backend cpu",
         )
-        for name, needed in NEEDED.items()
+        for name, needed in needed_limits(is_es).items()
     ]  # fmt: skip
 
 

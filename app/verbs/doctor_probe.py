@@ -15,9 +15,8 @@ from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 from texelflow.gpu_delegate.egl import Egl
 from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.gpu_timer import timer_health
 from texelflow.gpu_delegate.native import TriedDevice, try_device
-
-from ..frame.gpu_timer import timer_health
 
 Found = dict[str, Any]
 

@@ -218,8 +218,9 @@ class TestCosts:
         [
             ({}, []),
             ({"cost": 109.0}, []),
-            ({"cost": 111.0}, ["dispatch 0 conv: cost 111, was 100"]),
-            ({"cost": 220.0}, ["cost 1220, was 1100", "dispatch 0 conv"]),
+            ({"cost": 111.0}, []),
+            ({"cost": 111.0, "issued": 888.0}, ["dispatch 0 conv: cost 111, was 100"]),
+            ({"cost": 220.0, "issued": 1800.0}, ["cost 1220, was 1100", "dispatch 0 conv"]),
             ({"spills": 3}, ["1 kernels spill, 0 did: conv"]),
             ({"width": 8}, ["1 kernels have not the full SIMD width"]),
         ],

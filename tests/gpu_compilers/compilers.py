@@ -32,7 +32,7 @@ class Row:
     """A dispatch and what its compiler says; no figures if it has failed, or was not asked."""
 
     dispatch: Dispatch
-    seconds: float
+    seconds: float  # of the CPU, to compile it
     figures: Figures | None
     problem: str | None = None
 

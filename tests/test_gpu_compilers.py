@@ -21,7 +21,8 @@ from tests.clips import DEMO_CLIP
 from tests.gpu_compilers.compilers import MOST_S, PREFIX, Report, Row, kernels_of, measure, prefix_of
 from tests.gpu_compilers.document import BEGIN, END, write_document
 from tests.gpu_compilers.figures import Figures, parse
-from tests.gpu_compilers.kernels import MODELS, Dispatch, device_of, dispatches, distinct
+from tests.gpu_compilers.glslang import VALIDATOR, validate
+from tests.gpu_compilers.kernels import MODELS, Dispatch, texts_for_es
 from tests.gpu_compilers.loops import Code, TextLoop, amd_code, executed, intel_code, loops_of
 from tests.gpu_compilers.platforms import PLATFORMS, RADV_ICD, environment_of
 from tests.gpu_compilers.records import (
@@ -36,14 +37,10 @@ from tests.gpu_compilers.records import (
     read_table,
     write_table,
 )
-from tests.gpu_delegate.test_shader import VALIDATOR, validate
-from texelflow.gpu_delegate.limits import Limits
-from texelflow.gpu_delegate.shader import for_es
 
 RADV = "radv-navi22"
 SLOWEST_S = 2.0  # that a driver may take for one kernel
 HALVES = (MODELS[1:3], MODELS[3:])
-ES = (3, 1)
 
 
 def lacking() -> str:
@@ -67,10 +64,9 @@ needs_fake_devices = pytest.mark.skipif(prefix_of() is None, reason=f"{PREFIX} d
 @needs_validator
 def test_kernels_of_real_models_are_valid_in_opengl_es(tmp_path: Path) -> None:
     """As every kernel is in OpenGL by tests of shaders."""
-    texts = [distinct(dispatches(model, device_of("hardware", Limits()))) for model in MODELS]
-    sources = {("comp", for_es(source, ES, {"GL_EXT_texture_buffer"})) for each in texts for source in each.values()}
+    sources = texts_for_es(MODELS, "hardware")
     assert len(sources) > 75
-    assert validate(sources, tmp_path) == []
+    assert validate((("comp", source) for source in sources), tmp_path) == []
 
 
 @needs_radv

@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.layout import Precision, ceil_div
 from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.shader import for_es
 
 MODELS = ("selfie", "selfie-landscape", "pose-landmark", "deeplab-v3")
 NETWORK_FOLDER = Path("build", "networks")
@@ -55,6 +56,17 @@ def dispatches(model: str, device: Device, precision: Precision = "fp32") -> tup
 def distinct(found: Iterable[Dispatch]) -> dict[str, str]:
     """Each text once, by its key."""
     return {dispatch.key: dispatch.source for dispatch in found}
+
+
+def texts_of(models: Iterable[str], family: str) -> set[str]:
+    """The kernels of models in GLSL 4.30, with the tuning of a family and OpenGL's least limits."""
+    device = device_of(family, Limits())
+    return {dispatch.source for model in models for dispatch in dispatches(model, device)}
+
+
+def texts_for_es(models: Iterable[str], family: str) -> set[str]:
+    """The same for OpenGL ES 3.1 with buffer textures."""
+    return {for_es(source, (3, 1), {"GL_EXT_texture_buffer"}) for source in texts_of(models, family)}
 
 
 def _dispatch(number: int, kernel: Kernel) -> Dispatch:

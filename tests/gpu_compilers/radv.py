@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from .fake_device import tell
-from .spirv import compile_spirv
+from .glslang import compile_spirv
 from .vulkan import Vulkan
 
 

@@ -1,10 +1,13 @@
 """What compilation needs to know of a device: limits of its OpenGL driver and tuning for it, as plain numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .layout import TEXEL_BYTES
+from .choices import UNMEASURED, Choices
+from .layout import TEXEL_BYTES, Fetch
 from .limits import Limits
+from .tile import Tile
 
 COMPILE_BUDGET_S = 10.0  # of the CPU for all kernels of a program, if the driver has nothing in its cache
 
@@ -22,26 +25,42 @@ class Tuning:
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
+    wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
+    least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
     window_repeats: int = 3  # times that a window may be computed: once for each thread that needs some output slices
     bake_pixels: int = 2048  # weights used by at least so many pixels may become literals ...
     bake_weights: int = 24000  # ... as long as the whole program has no more of them than this
     source_characters: int = 60000  # that a kernel's source may have, as estimated
     operation_compile_us: float = 900.0  # of the CPU, for each operation in a source (source_size.py)
+    weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
+    inputs_fetch: Fetch = "texture"
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
 
 
 @dataclass(frozen=True)
 class Device:
-    """What a graph is compiled for: `limits` are the driver's, `tuning` is ours."""
+    """What a graph is compiled for: `limits` are the driver's, `tuning` is ours, `choices` were measured on it."""
 
     limits: Limits
     tuning: Tuning
+    choices: Choices = UNMEASURED
 
     @property
     def offset_alignment_bytes(self) -> int:
-        """Of a tensor in the arena: as the driver requires of texture and SSBO ranges, and at least a whole texel."""
+        """Of what kernels read and write: as the driver requires of all kinds of ranges, and at least a whole texel."""
         limits = self.limits
-        return max(limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, TEXEL_BYTES)
+        ranges = limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, limits.uniform_alignment_bytes
+        return max(*ranges, TEXEL_BYTES)
+
+    def for_graph(self, signature: str) -> "Device":
+        """The same with the settings of fusion that are fastest for a graph, if they are known."""
+        known = self.choices.graphs.get(signature)
+        return self.with_tuning(**known.settings) if known else self
+
+    def tiles_of(self, signatures: Sequence[str]) -> dict[int, Tile]:
+        """The chosen tiles among those of kernels with these signatures, by number."""
+        known = self.choices.kernels
+        return {number: known[name].tile for number, name in enumerate(signatures) if name in known}
 
     def with_limits(self, **changes: Any) -> "Device":
         """The same with other values for some fields of Limits. Raises TypeError for names that are none."""
@@ -62,6 +81,7 @@ HARDWARE = SOFTWARE.with_tuning(
     group_threads=64,
     simd_width=1,
     min_fused_threads=16384,
+    least_threads=8192,
     bake_pixels=1 << 62,
     bake_weights=0,
     operation_compile_us=150.0,

@@ -4,22 +4,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .bindings import KernelInput, KernelOutput, declare
+from .bindings import KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
 from .emit import Emitter
 from .graph import Graph, Node
-from .layout import Storage, Storages, ceil_div, shape_of
+from .layout import PHWC4, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
 from .limits import Limits
-from .nodes import called_functions, has_weights, record_of
+from .nodes import called_functions, has_weights, is_constant_vector, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
+from .print_glsl import lines
 from .reduction import ReductionEmitter
 from .shader import fill, load
 from .tile import Tile
 
 Sides = tuple[int, int, int]  # (x, y, z)
-
-REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,18 @@ class Kernel:
     local: Sides  # threads of a work-group
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    through_storage: tuple[bool, ...]  # of each input: read as SSBO since it is too large for a buffer texture
+    fetches: tuple[Fetch, ...]  # how each input is read
+    weights_fetch: Fetch
     weights: Float32Array
     macs: int
+    signature: str = ""  # by which its tile is chosen; none for vector nodes alone
+    tile: Tile | None = None
 
 
 def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group."""
     graph, domain = body.graph, body.domain
-    outline = _Outline(graph, body.inputs, prologue, math.prod(tile.local), limits, storages)
+    outline = _Outline(graph, body.inputs, prologue, tile, limits, storages)
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
     emitter.emit()
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
@@ -58,27 +60,40 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, lines = (*prologue, *body.nodes), emitter.preamble + emitter.lines
-    return outline.kernel(nodes, grid, tile.local, defines, targets, lines)
+    nodes, text = (*prologue, *body.nodes), [*lines(emitter.preamble), *lines(emitter.statements)]
+    place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
+    return outline.kernel(nodes, grid, defines, targets, leaving + text, place)
 
 
 def reduction_kernel(
-    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], limits: Limits, storages: Storages
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], tile: Tile, limits: Limits, storages: Storages
 ) -> Kernel:
-    """GLSL for vector nodes alone: one work-group, whose results are stored."""
-    outline = _Outline(graph, (), nodes, REDUCTION_THREADS, limits, storages)
+    """GLSL for vector nodes alone: the one work-group of a tile, whose results are stored."""
+    threads = math.prod(tile.local)
+    outline = _Outline(graph, (), nodes, tile, limits, storages)
     stores = []
     for k, tensor in enumerate(outputs):
         shape = shape_of(graph.tensors[tensor])
         stores += [
-            f"    for (int o = thread; o < {shape.slices}; o += {REDUCTION_THREADS})",
+            f"    for (int o = thread; o < {shape.slices}; o += {threads})",
             f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
-    defines, targets = (
-        {"WIDTH": REDUCTION_THREADS, "HEIGHT": 1},
-        {tensor: KernelOutput(storages[tensor]) for tensor in outputs},
-    )
-    return outline.kernel(tuple(nodes), (1, 1, 1), (REDUCTION_THREADS, 1, 1), defines, targets, stores)
+    targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
+    return outline.kernel(tuple(nodes), (1, 1, 1), {"WIDTH": threads, "HEIGHT": 1}, targets, stores)
+
+
+def _leaving(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], list[str]]:
+    """Where a thread's pixels and slices begin, and what ends those that have none: behind the last barrier."""
+    (width, height), counts, (x, y, _) = tile.area(domain), tile.groups(domain), tile.local
+    place = [
+        "    int x0 = int(gl_GlobalInvocationID.x);",
+        f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.rows}' if tile.rows > 1 else ''};",
+    ]
+    if tile.z_slices:
+        place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
+    past = [f"x0 >= {width}"] if counts[0] * x > width else []
+    past += [f"y0 >= {height}"] if counts[1] * y * tile.rows > height else []
+    return place, [f"    if ({' || '.join(past)}) return;"] if past else []
 
 
 class _Outline:
@@ -89,16 +104,18 @@ class _Outline:
         graph: Graph,
         body_inputs: Sequence[int],
         vector_nodes: Sequence[Node],
-        threads: int,
+        tile: Tile,
         limits: Limits,
         storages: Storages,
     ) -> None:
         self._graph = graph
+        self._tile = tile
+        self._limits = limits
         self.inputs = input_names(graph, body_inputs, vector_nodes)
         self.blob = Blob()
-        self.vectors = ReductionEmitter(graph, vector_nodes, threads, self.inputs, self.blob)
+        self.vectors = ReductionEmitter(graph, vector_nodes, math.prod(tile.local), self.inputs, self.blob)
         self._sources = [
-            KernelInput(storages[tensor], shape_of(graph.tensors[tensor]).texels > limits.texture_buffer_texels)
+            KernelInput(storages[tensor], shape_of(graph.tensors[tensor]).texels, tile.inputs_fetch)
             for tensor in self.inputs
         ]
 
@@ -106,26 +123,35 @@ class _Outline:
         self,
         nodes: tuple[Node, ...],
         grid: Sides,
-        local: Sides,
         defines: Mapping[str, int],
         targets: Mapping[int, KernelOutput],
         lines: list[str],
+        place: list[str] | None = None,
     ) -> Kernel:
-        """The kernel whose main() continues with these lines after the reductions."""
-        sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), local, strict=True)
-        called = called_functions(nodes)
-        bindings = declare(self._sources, list(targets.values())) + called + self.vectors.shared
-        sections = {"bindings": bindings, "body": self.vectors.lines + lines}
+        """The kernel whose main() continues with these lines after the reductions, which `place` comes before."""
+        sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
+        called, weights = called_functions(nodes), self.blob.data()
+        wanted = KernelInput(PHWC4, len(weights), self._tile.weights_fetch if len(weights) else "texture")
+        read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
+        restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
+        is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
+        bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
+        sections = {
+            "bindings": bindings + called + self.vectors.shared,
+            "place": place,
+            "body": self.vectors.lines + lines,
+        }
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),
             nodes=nodes,
             source=fill(load("kernel.comp", {**defines, **dict(sizes)}), sections),
             grid=grid,
-            local=local,
+            local=self._tile.local,
             inputs=tuple(self.inputs),
             outputs=tuple(targets),
-            through_storage=tuple(source.through_storage for source in self._sources),
-            weights=self.blob.data(),
+            fetches=tuple(source.fetch for source in sources),
+            weights_fetch=read.fetch,
+            weights=weights,
             macs=sum(record_of(node).macs(self._graph, node) for node in nodes),
         )
 
@@ -136,13 +162,8 @@ def input_names(graph: Graph, body_inputs: Sequence[int], prologue: Sequence[Nod
     read = [tensor for tensor in body_inputs if tensor not in made]
     for node in prologue:
         operands = node.inputs[:1] if has_weights(node) else node.inputs
-        read += [t for t in operands if t not in made and not _is_weights(graph, t)]
+        read += [t for t in operands if t not in made and not is_constant_vector(graph, t)]
     return {tensor: f"in{k}" for k, tensor in enumerate(dict.fromkeys(read))}
-
-
-def _is_weights(graph: Graph, tensor: int) -> bool:
-    """Whether it is a constant vector, stored among a kernel's weights; constant maps are read like tensors."""
-    return graph.tensors[tensor].is_constant and shape_of(graph.tensors[tensor]).is_vector
 
 
 def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:

@@ -1,19 +1,21 @@
 """Lowering: the passes' graph goes in, kernels in an executable order and how tensors are stored come out."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from .body import Body, too_many_bindings
 from .bounds import weight_bytes
 from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
-from .kernel import REDUCTION_THREADS, Kernel, input_names, pixel_kernel, reduction_kernel
+from .kernel import Kernel, input_names, pixel_kernel, reduction_kernel
 from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .reduction import shared_bytes
+from .signature import graph_signature, signature_of
 from .tile import Tile
-from .tiling import choose_tiles
+from .tiling import choose_tiles, reduction_tile
 from .views import Views
 
 MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
@@ -39,12 +41,14 @@ def lower(
     compile_budget_s: float = COMPILE_BUDGET_S,
 ) -> Lowered:
     """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
+    device = device.for_graph(graph_signature(graph, precision)) if fuse else device
     groups = group_nodes(graph, device, fuse, precision)
-    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s)
+    signatures = [signature_of(body, precision) for body in groups.bodies]
+    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
     storages = _storages(graph, groups, precision)
     builder = _Builder(graph, device, groups, storages, inline=fuse)
-    for body, tile in zip(groups.bodies, tiles, strict=True):
-        builder.add(body, tile)
+    for body, tile, signature in zip(groups.bodies, tiles, signatures, strict=True):
+        builder.add(body, tile, signature)
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
@@ -76,6 +80,7 @@ class _Builder:
     def __init__(self, graph: Graph, device: Device, groups: Groups, storages: Storages, inline: bool) -> None:
         self.graph = graph
         self.limits, self.tuning = device.limits, device.tuning
+        self.vector_tile = reduction_tile(device.tuning)
         self.vector_nodes = groups.vector_nodes
         self.order = {tensor: number for number, tensor in enumerate(groups.vector_nodes)}  # that of the graph
         self.storages = storages
@@ -85,7 +90,7 @@ class _Builder:
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
 
-    def add(self, body: Body, tile: Tile) -> None:
+    def add(self, body: Body, tile: Tile, signature: str) -> None:
         """Add a body's kernel after the reduction kernels that it needs and cannot include as a prologue."""
         wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
         prologue = self._behind(wanted)
@@ -93,20 +98,24 @@ class _Builder:
             self.add_vectors(wanted)
             prologue = []
         self._count(prologue)
-        self.kernels.append(pixel_kernel(body, prologue, tile, self.limits, self.storages))
+        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages)
+        self.kernels.append(replace(kernel, signature=signature, tile=tile))
 
     def add_vectors(self, wanted: list[int]) -> None:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
-        if not self.inline or not self._fits(nodes, (), len(wanted), REDUCTION_THREADS):
+        if not self.inline or not self._fits(nodes, (), len(wanted), math.prod(self.vector_tile.local)):
             for node in nodes:
-                self.kernels.append(reduction_kernel(self.graph, [node], node.outputs, self.limits, self.storages))
+                self.kernels.append(self._reduction([node], node.outputs))
                 self.stored.update(node.outputs)
         elif nodes:
             self._count(nodes)
-            self.kernels.append(reduction_kernel(self.graph, nodes, wanted, self.limits, self.storages))
+            self.kernels.append(self._reduction(nodes, wanted))
             self.stored.update(wanted)
+
+    def _reduction(self, nodes: Sequence[Node], outputs: Sequence[int]) -> Kernel:
+        return reduction_kernel(self.graph, nodes, outputs, self.vector_tile, self.limits, self.storages)
 
     def _behind(self, wanted: list[int]) -> list[Node]:
         """Vector nodes needed for some tensors and not stored yet, in the graph's order."""
@@ -125,7 +134,7 @@ class _Builder:
             return False
         inputs = tuple(input_names(self.graph, others, nodes))
         room = shared_bytes(self.graph, nodes, threads) <= self.limits.shared_memory_bytes
-        return room and not too_many_bindings(self.graph, inputs, outputs, self.limits)
+        return room and not too_many_bindings(self.graph, nodes, inputs, outputs, self.limits)
 
     def _repeated(self, nodes: list[Node]) -> int:
         """Bytes of weights that some kernel has already."""

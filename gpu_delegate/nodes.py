@@ -1,8 +1,10 @@
 """A node goes in; what its op's record says of it comes out: questions by role instead of lists of names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from .code import Elementwise, Operand
 from .graph import Graph, Node
+from .layout import shape_of
 from .ops.record import Emission, OpRecord, Role
 from .ops.registry import OPS
 from .shader import lines_of
@@ -36,16 +38,27 @@ def memory_inputs(node: Node) -> tuple[int, ...]:
     return node.inputs if record_of(node).role == "movement" else node.inputs[:1]
 
 
+def is_constant_vector(graph: Graph, tensor: int) -> bool:
+    """Whether it is stored among a kernel's weights; constant maps are read like tensors."""
+    found = graph.tensors.get(tensor)
+    return found is not None and found.is_constant and shape_of(found).is_vector
+
+
 def is_elementwise(node: Node) -> bool:
     """Whether each output value depends only on the input values at the same position."""
     return has_role(node, "elementwise")
 
 
+def elementwise_value(node: Node, operands: Sequence[Operand]) -> Elementwise:
+    """What an elementwise node makes of vec4 operands."""
+    arithmetic = record_of(node).arithmetic
+    glsl = arithmetic if isinstance(arithmetic, str) else arithmetic(node)
+    return Elementwise(node.op, node.attributes, glsl, tuple(operands))
+
+
 def expression(node: Node, operands: list[str]) -> str:
     """The GLSL expression of an elementwise node on vec4 operands."""
-    arithmetic = record_of(node).arithmetic
-    text = arithmetic if isinstance(arithmetic, str) else arithmetic(node)
-    return text.format(*operands)
+    return elementwise_value(node, []).glsl.format(*operands)
 
 
 def needs_mask(node: Node) -> bool:

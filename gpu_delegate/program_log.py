@@ -22,7 +22,7 @@ from .span_clock import SpanClock, mean_seconds
 MOST_DUMPED_RUNS = 2
 _SPAN_S = 0.0002  # of the repeats of one dispatch, where they are repeated
 _NAME = 40  # characters of a name in tables
-_WAYS = {hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
+_WAYS = {hazards.UNIFORM: "uniform", hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
 
 
 class ProgramLog:

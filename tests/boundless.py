@@ -41,9 +41,11 @@ class BoundlessProgram(Program):
 
     def _step(self, number: int) -> _Step:
         step = super()._step(number)
-        kind, first, count, names, offsets, _ = step.buffers
-        ends = [self._lengths[name] - offset for name, offset in zip(names, offsets, strict=True)]
-        return replace(step, buffers=(kind, first, count, names, offsets, (ctypes.c_ssize_t * len(ends))(*ends)))
+        grown = []
+        for kind, first, count, names, offsets, _ in step.blocks:
+            ends = [self._lengths[name] - offset for name, offset in zip(names, offsets, strict=True)]
+            grown.append((kind, first, count, names, offsets, (ctypes.c_ssize_t * len(ends))(*ends)))
+        return replace(step, blocks=tuple(grown))
 
     def __enter__(self) -> "BoundlessProgram":
         return self
@@ -54,5 +56,5 @@ class BoundlessProgram(Program):
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._arena)
         start = self._lengths[self._arena] - GUARD_BYTES
-        self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, start, GUARD_BYTES, guard.ctypes.data_as(ctypes.c_void_p))
+        self._gl.read_buffer(opengl.COPY_READ_BUFFER, start, GUARD_BYTES, guard.ctypes.data)
         return not np.isnan(guard).all()

@@ -28,6 +28,11 @@ class ComputeBackend:
         drawn = self.context.renderer if self.context else "nothing is drawn"
         return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
 
+    @property
+    def gl_version(self) -> str | None:
+        """The API with its version that draws, and perhaps computes."""
+        return self.context.gl_version if self.context else None
+
 
 def delegate_options(precision: Precision, compile_budget_s: float) -> Mapping[str, Any]:
     """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
@@ -83,8 +88,9 @@ def _is_worth_it(context: Context, console: Console) -> bool:
         console.note_once(f"{too_old(context.gl, context.renderer)}: the network runs on the CPU")
         return False
     if context.is_software:
+        failed = "".join(f"; {each.name}: {each.failure.why}" for each in context.tried if each.failure)
         console.note_once(
-            f"OpenGL is a software renderer here ({context.renderer}): the network runs on the CPU; "
+            f"OpenGL is a software renderer here ({context.renderer}{failed}): the network runs on the CPU; "
             "--backend gl overrides this"
         )
     return not context.is_software

@@ -162,9 +162,9 @@ def test_large_tensors_are_read_as_storage(context: Context) -> None:
     usual, small = (
         compile_graph(read_model(model), HARDWARE.with_limits(texture_buffer_texels=n)) for n in (1 << 16, 64)
     )
-    assert not any(any(kernel.through_storage) for kernel in usual.kernels)
-    assert any(any(kernel.through_storage) for kernel in small.kernels)
-    assert any(not all(kernel.through_storage) for kernel in small.kernels if any(kernel.through_storage))
+    assert not any("storage" in kernel.fetches for kernel in usual.kernels)
+    assert any("storage" in kernel.fetches for kernel in small.kernels)
+    assert any({*kernel.fetches} == {"storage", "texture"} for kernel in small.kernels)
     assert worst(on_gpu(context, small, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 
@@ -172,7 +172,7 @@ def test_everything_as_storage(context: Context) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
     compiled = compile_graph(read_model(model), HARDWARE.with_limits(texture_buffer_texels=0))
-    assert all(all(kernel.through_storage) for kernel in compiled.kernels)
+    assert all({*kernel.fetches} <= {"storage"} for kernel in compiled.kernels)
     assert worst(on_gpu(context, compiled, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 

@@ -234,7 +234,7 @@ class Program:
         self._buffers.append(device_buffer(self.context, stored_bytes, data))
         self.buffer_bytes += stored_bytes
         if data is not None and data.size:
-            self.context.resets.keep(name.value, data.data)
+            self.context.resets.keep(self._buffers[-1], data.data)
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return self._buffers[-1]
 

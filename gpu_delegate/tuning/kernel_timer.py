@@ -23,7 +23,7 @@ from .variants import KernelKey, key_of
 
 _SPAN_S = 0.001  # of the repeats of one dispatch
 
-Outputs = Sequence[npt.NDArray[Any]]
+Results = Sequence[npt.NDArray[Any]]
 MakeAlone = Callable[[Kernel], CompiledGraph]  # a graph of this kernel alone
 
 
@@ -49,7 +49,7 @@ class KernelTimer:
         seconds = self.clock.seconds(partial(program.repeat, 0, repeats))
         return None if seconds is None else seconds * 1e3 / repeats
 
-    def outputs(self, kernel: Kernel, alone: MakeAlone) -> Outputs | None:
+    def outputs(self, kernel: Kernel, alone: MakeAlone) -> Results | None:
         """What it computes from sample inputs."""
         found = self._program(kernel, alone)
         if found is None:
@@ -89,14 +89,14 @@ class KernelTimer:
         return program, repeats
 
 
-def same_bits(found: Outputs | None, wanted: Outputs | None) -> bool:
+def same_bits(found: Results | None, wanted: Results | None) -> bool:
     """Whether there are both, and all values are equal, NaN included."""
     if found is None or wanted is None:
         return False
     return all(np.array_equal(mine, other, equal_nan=mine.dtype.kind == "f") for mine, other in _pairs(found, wanted))
 
 
-def agrees(found: Outputs | None, wanted: Outputs | None, halves: bool) -> bool:
+def agrees(found: Results | None, wanted: Results | None, halves: bool) -> bool:
     """Whether they differ no more than the GPU may from the CPU: by TOLERANCE of the magnitude, HALF_ERROR for halves.
 
     Outputs of different shapes (partial sums of more or fewer work-groups) are not compared; one of the same shape is
@@ -108,7 +108,7 @@ def agrees(found: Outputs | None, wanted: Outputs | None, halves: bool) -> bool:
     return bool(pairs) and all(_is_near(mine, other, share) for mine, other in pairs)
 
 
-def _pairs(found: Outputs, wanted: Outputs) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+def _pairs(found: Results, wanted: Results) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
     return [(mine, other) for mine, other in zip(found, wanted, strict=True) if mine.shape == other.shape]
 
 

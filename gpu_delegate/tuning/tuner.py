@@ -24,9 +24,9 @@ from ..program import CompiledGraph, compile_graph
 from ..signature import graph_signature, signature_of
 from ..tile import Tile
 from .candidates import HARDWARE_FACTS, SOFTWARE_FACTS, Search
-from .halving import LEAST_GAIN, Budget, Winner, fastest
+from .halving import LEAST_GAIN, Budget, Winner, winners
 from .isolated import isolated
-from .kernel_timer import KernelTimer, Outputs, agrees, same_bits
+from .kernel_timer import KernelTimer, Results, agrees, same_bits
 from .table import FUSION_SETTINGS
 from .variants import KernelKey, Slot, Variants, by_key, by_signature, key_of
 
@@ -158,7 +158,7 @@ class Tuner:
     def _tune_kernel(self, slot: Slot, variants: Variants, kind: int) -> Iterator[TuningStep]:
         """One kernel, whose results with other tiles must be those of the one that it has."""
 
-        def results(number: int) -> Outputs | None:
+        def results(number: int) -> Results | None:
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.outputs(kernel, partial(self._alone, lowered))
 
@@ -172,7 +172,7 @@ class Tuner:
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.ms(kernel, partial(self._alone, lowered)) if right[number] else None
 
-        for winner in fastest(0, range(1, 1 + len(slot.others)), measure, self._budget):
+        for winner in winners(0, range(1, 1 + len(slot.others)), measure, self._budget):
             yield TuningStep(slot.kernel.name, slot.share)
             if winner is not None:
                 self._keep(slot, winner, same_bits(results(winner.candidate), wanted), kind)

@@ -13,7 +13,9 @@ from .limits import Limits
 from .nodes import called_functions, has_weights, is_constant_vector, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
+from .print_glsl import lines
 from .reduction import ReductionEmitter
+from .schedule import loads_at_use
 from .shader import fill, load
 from .tile import Tile
 
@@ -45,6 +47,7 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
     outline = _Outline(graph, body.inputs, prologue, tile, limits, storages)
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
     emitter.emit()
+    statements = loads_at_use(emitter.statements) if tile.loads_at_use else emitter.statements
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
     defines = {
@@ -59,9 +62,9 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, lines = (*prologue, *body.nodes), emitter.preamble + emitter.lines
+    nodes, text = (*prologue, *body.nodes), [*lines(emitter.preamble), *lines(statements)]
     place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
-    return outline.kernel(nodes, grid, defines, targets, leaving + lines, place)
+    return outline.kernel(nodes, grid, defines, targets, leaving + text, place)
 
 
 def reduction_kernel(

@@ -181,6 +181,7 @@ def _tile(area: Area, z_slices: int, baked: bool, tuning: Tuning) -> Tile:
         tuning.weights_fetch,
         tuning.inputs_fetch,
         area.flat,
+        loads_at_use=tuning.loads_at_use,
         leaves=tuning.simd_width == 1,
     )
 

@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.areas import flat_area, map_area
 from texelflow.gpu_delegate.body import Loops
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.graph import Graph
@@ -11,7 +12,7 @@ from texelflow.gpu_delegate.layout import MapShape
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.tile import Tile
-from texelflow.gpu_delegate.tiling import choose_tile, flat_area, map_area
+from texelflow.gpu_delegate.tiling import choose_tile
 
 SIDES, ROWS = st.integers(1, 300), st.integers(1, 8)
 

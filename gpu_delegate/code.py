@@ -323,7 +323,7 @@ SourceIndex = tuple[Operand, Value | None]  # a source coordinate, and whether i
 # Reading --------------------------------------------------------------------------------------------------------------
 
 
-def names_in(node: Value | Statement) -> Iterator[Name]:
+def variables_in(node: Value | Statement) -> Iterator[Name]:
     """The variables that a value or statement mentions, in order, inside other ones, too."""
     if isinstance(node, Name):
         yield node
@@ -337,7 +337,7 @@ def _names_within(part: object) -> Iterator[Name]:
         for each in part:
             yield from _names_within(each)
     elif isinstance(part, Value | Statement):
-        yield from names_in(part)
+        yield from variables_in(part)
 
 
 # Longer words ---------------------------------------------------------------------------------------------------------

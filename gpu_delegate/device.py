@@ -35,6 +35,7 @@ class Tuning:
     weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
     inputs_fetch: Fetch = "texture"
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
+    packs_halves: bool = False  # whether packHalf2x16 is worth trying
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
 
 
@@ -88,4 +89,5 @@ HARDWARE = SOFTWARE.with_tuning(
     operation_compile_us=150.0,
     loads_at_use=True,
     prologue_loads=0,
+    packs_halves=True,
 )

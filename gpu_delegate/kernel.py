@@ -137,7 +137,9 @@ class _Outline:
         read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
-        bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
+        bindings = declare(
+            sources, list(targets.values()), read if is_declared else None, restricts, self._limits.packs_halves
+        )
         sections = {
             "bindings": bindings + called + self.vectors.shared,
             "place": place,

@@ -8,7 +8,7 @@ order makes no difference.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .code import Declare, ForEach, LoadFrom, Name, Shared, Statement, Tap, Weight, When, names_in
+from .code import Declare, ForEach, LoadFrom, Name, Shared, Statement, Tap, Weight, When, variables_in
 
 
 def loads_at_use(statements: Iterable[Statement]) -> tuple[Statement, ...]:
@@ -35,7 +35,7 @@ def _without_branch(load: Declare) -> Declare:
 def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Declare]:
     """The loads that a statement waits for, and first those that these wait for; they are taken from `waiting`."""
     found: list[Declare] = []
-    for name in names_in(statement):
+    for name in variables_in(statement):
         if (load := waiting.pop(name, None)) is not None:
             found += [*_needed(load, waiting), load]
     return found

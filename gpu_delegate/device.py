@@ -23,6 +23,7 @@ class Tuning:
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
+    sum_parts: int = 1  # the most threads that share the terms of a sum, to the same end
     least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
     window_repeats: int = 3  # times that a window may be computed: once for each thread that needs some output slices
     bake_pixels: int = 2048  # weights used by at least so many pixels may become literals ...
@@ -68,6 +69,7 @@ HARDWARE = SOFTWARE.with_tuning(
     simd_width=1,
     min_fused_threads=16384,
     least_threads=8192,
+    sum_parts=8,
     bake_pixels=1 << 62,
     bake_weights=0,
     operation_compile_us=150.0,

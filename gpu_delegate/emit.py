@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from . import sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
 from .expressions import Slice, Weights
 from .graph import Node
@@ -49,6 +50,7 @@ class Emitter:
         self.storages = storages
         self.lines: list[str] = []
         self.preamble: list[str] = []
+        self.shared: list[str] = []  # declarations of arrays
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
         self._fresh = 0
@@ -369,8 +371,10 @@ class Emitter:
                 with self.block():
                     self._roots(phase, Slice(str(index), index))
         else:
-            with self.block(f"for (int s = 0; s < {phase.slices}; ++s)"):
-                self._roots(phase, Slice("s"))
+            count = phase.slices // (self.tile.parts if accumulates else 1)
+            at = Slice("s") if count == phase.slices else Slice(f"(part * {count} + s)")
+            with self.block(f"for (int s = 0; s < {count}; ++s)"):
+                self._roots(phase, at)
 
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producers.get(v) for v in phase.evaluates]
@@ -395,8 +399,12 @@ class Emitter:
         start = record_of(node).emission.start
         assert start is not None
         start(self, node)
+        if self.tile.parts > 1:
+            sum_parts.start(self, node)
 
     def _finish(self, node: Node) -> None:
+        if self.tile.parts > 1:
+            sum_parts.join(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 

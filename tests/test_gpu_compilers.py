@@ -4,34 +4,23 @@ Only texts that are not in the table are compiled. `make gpu-compilers` renews i
 """
 
 import ctypes
-import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.gpu_compilers.compilers import MOST_S, PREFIX, Report, kernels_of, measure, prefix_of
-from tests.gpu_compilers.document import BEGIN, END, write_document
-from tests.gpu_compilers.figures import Figures, parse
+from tests.gpu_compilers.compilers import PREFIX, Report, kernels_of, measure, prefix_of
 from tests.gpu_compilers.kernels import MODELS, device_of, dispatches, distinct
-from tests.gpu_compilers.loops import Code, TextLoop, amd_code, executed, intel_code, loops_of
-from tests.gpu_compilers.platforms import PLATFORMS, RADV_ICD, environment_of
+from tests.gpu_compilers.platforms import RADV_ICD
 from tests.gpu_compilers.records import (
     TABLE,
     Cost,
     by_key,
     costs_of,
     losses,
-    merged,
     read_table,
-    table_of,
-    write_table,
 )
 from tests.gpu_delegate.test_shader import VALIDATOR, validate
 from texelflow.gpu_delegate.limits import Limits

@@ -15,6 +15,7 @@ from .bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from .context import Context, compile_compute
 from .device import Device
 from .families import TUNINGS
+from .gl_buffers import device_buffer, read_buffer, write_buffer
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Storage, shape_of
 from .memory import aligned
 from .packing import Float32Array, as_type, check_values, from_memory, to_memory
@@ -191,19 +192,12 @@ class Program:
         values_hwc = values.reshape(place.shape.rows, place.shape.width, place.shape.channels)
         texels = np.ascontiguousarray(to_memory(values_hwc, place.storage))
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
-        self._gl.glBufferSubData(
-            opengl.COPY_WRITE_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)
-        )
+        write_buffer(self.context, place, texels.ctypes.data)
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
         """Read a stored tensor back in its type and shape in the file; waits for the GPU."""
-        place = self._ranges[tensor]
-        data = np.empty(place.size_bytes, np.uint8)
-        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
-        self._gl.read_buffer(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, data.ctypes.data)
-        own = self.compiled.tensor(tensor)
+        place, own = self._ranges[tensor], self.compiled.tensor(tensor)
+        data = read_buffer(self.context, place)
         return as_type(from_memory(data, place.shape, place.storage), own.dtype).reshape(own.shape)
 
     # Building -----------------------------------------------------------------------------------------------------
@@ -236,16 +230,11 @@ class Program:
             raise
 
     def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
-        name = ctypes.c_uint()
-        self._gl.glGenBuffers(1, ctypes.byref(name))
-        self._buffers.append(name.value)
-        self._gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, name.value)
-        address = None if data is None or not data.size else data.ctypes.data_as(ctypes.c_void_p)
         stored_bytes = max(size_bytes, TEXEL_BYTES)
-        self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, stored_bytes, address, opengl.DYNAMIC_COPY)
+        self._buffers.append(device_buffer(self.context, stored_bytes, data))
         self.buffer_bytes += stored_bytes
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
-        return name.value
+        return self._buffers[-1]
 
     def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, storage: Storage = PHWC4) -> int:
         """A buffer texture over a range, 0 where it has too many texels (the kernels then read an SSBO)."""

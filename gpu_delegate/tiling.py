@@ -21,6 +21,7 @@ from .tile import Tile
 
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
 MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
+MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
 def choose_tiles(bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float) -> list[Tile]:
@@ -150,8 +151,9 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     No thread works past an edge, and none writes what another writes: rows divide a map's height.
     """
     z_slices, rows, parts = _share(body, baked, tuning)
-    # The threads of one part are whole waves where that is possible: they read the same weights.
-    domain, most = body.domain, min(tuning.group_threads, power_of_two_to(MOST_GROUP_THREADS // parts))
+    domain, most = body.domain, tuning.group_threads
+    if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
+        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS, MOST_SUMS // z_slices) // parts))
     shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
@@ -162,23 +164,22 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     """Slices and rows of one thread, and how many threads share the terms of its sums.
 
     Rows are given up first, whose weights cost little to read again, then slices, whose inputs cost more. Last, sums
-    are computed in parts; but where a window would be computed again for other slices, that comes before.
+    are computed in parts.
     """
     domain, unit = body.domain, _unit(body) or body.domain.rows
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    parts = _parts(body, tuning)
 
     def threads(z_slices: int, rows: int, part: int) -> int:
         return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
 
-    each_slices = _even_slices(body, baked, tuning)
+    each_slices, parts = _even_slices(body, baked, tuning), _parts(body, tuning)
     shares = [
         (z_slices, rows, 1)
-        for z_slices in (each_slices[:1] if len(parts) > 1 and _has_window(body) else each_slices)
+        for z_slices in each_slices
         for rows in range(_most_rows(body, baked, z_slices, tuning), 0, -1)
         if unit % rows == 0
     ]
-    shares += [(z_slices, 1, part) for z_slices in each_slices if z_slices <= shares[-1][0] for part in parts[1:]]
+    shares += [(each_slices[-1], 1, part) for part in parts[1:]]
     busy = (share for share in shares if threads(*share) >= tuning.least_threads)
     return next(busy, max(shares, key=lambda share: threads(*share)))
 
@@ -189,10 +190,6 @@ def _parts(body: Body, tuning: Tuning) -> list[int]:
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
     most = min(tuning.sum_parts, first.slices // 2) if is_sum else 1
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
-
-
-def _has_window(body: Body) -> bool:
-    return any(has_role(node, "window") for node in body.nodes)
 
 
 def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) -> Tile:
@@ -211,15 +208,16 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
 def _even_slices(body: Body, baked: bool, tuning: Tuning) -> list[int]:
     """Output slices of one thread, most first, where all threads have as many, or one less: of 6 slices 3, 2 and 1.
 
-    Where a window is computed for them, not so few that it would be computed too often.
+    Where a window is computed for them, so many that it is not computed too often.
     """
     most = _z_slices(body, baked, tuning)
     if most <= 1:
         return [most]
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     threads = range(ceil_div(slices, most), slices + 1)
-    if _has_window(body):
-        threads = range(threads.start, max(threads.start, tuning.window_repeats) + 1)
+    if any(has_role(node, "window") for node in body.nodes):
+        least = ceil_div(slices, tuning.window_slices or most)
+        threads = range(least, max(least, tuning.window_repeats) + 1)
     return sorted({ceil_div(slices, count) for count in threads}, reverse=True)
 
 

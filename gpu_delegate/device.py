@@ -1,10 +1,13 @@
 """What compilation needs to know of a device: limits of its OpenGL driver and tuning for it, as plain numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .choices import UNMEASURED, Choices
 from .layout import TEXEL_BYTES, Fetch
 from .limits import Limits
+from .tile import Tile
 
 COMPILE_BUDGET_S = 10.0  # of the CPU for all kernels of a program, if the driver has nothing in its cache
 
@@ -38,10 +41,11 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Device:
-    """What a graph is compiled for: `limits` are the driver's, `tuning` is ours."""
+    """What a graph is compiled for: `limits` are the driver's, `tuning` is ours, `choices` were measured on it."""
 
     limits: Limits
     tuning: Tuning
+    choices: Choices = UNMEASURED
 
     @property
     def offset_alignment_bytes(self) -> int:
@@ -49,6 +53,16 @@ class Device:
         limits = self.limits
         ranges = limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, limits.uniform_alignment_bytes
         return max(*ranges, TEXEL_BYTES)
+
+    def for_graph(self, signature: str) -> "Device":
+        """The same with the settings of fusion that are fastest for a graph, if they are known."""
+        known = self.choices.graphs.get(signature)
+        return self.with_tuning(**known.settings) if known else self
+
+    def tiles_of(self, signatures: Sequence[str]) -> dict[int, Tile]:
+        """The chosen tiles among those of kernels with these signatures, by number."""
+        known = self.choices.kernels
+        return {number: known[name].tile for number, name in enumerate(signatures) if name in known}
 
     def with_limits(self, **changes: Any) -> "Device":
         """The same with other values for some fields of Limits. Raises TypeError for names that are none."""

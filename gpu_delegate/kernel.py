@@ -13,6 +13,7 @@ from .limits import Limits
 from .nodes import called_functions, has_weights, is_constant_vector, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
+from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
 from .shader import fill, load
 from .tile import Tile
@@ -35,6 +36,8 @@ class Kernel:
     weights_fetch: Fetch
     weights: Float32Array
     macs: int
+    signature: str = ""  # by which its tile is chosen; none for vector nodes alone
+    tile: Tile | None = None
 
 
 def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:
@@ -57,9 +60,10 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         ceil_div(slices, tile.z_slices) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, lines = (*prologue, *body.nodes), emitter.preamble + emitter.lines
+    nodes, text = (*prologue, *body.nodes), [*lines(emitter.preamble), *lines(emitter.statements)]
     place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
-    return outline.kernel(nodes, grid, targets, _Main(defines, leaving + lines, place, emitter.shared))
+    shared = [shared_array(name, texels) for name, texels in emitter.shared.items()]
+    return outline.kernel(nodes, grid, targets, _Main(defines, leaving + text, place, shared))
 
 
 def reduction_kernel(

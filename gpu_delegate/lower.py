@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .body import Body, too_many_bindings
 from .bounds import weight_bytes
@@ -13,6 +13,7 @@ from .kernel import Kernel, input_names, pixel_kernel, reduction_kernel
 from .layout import PHWC4, PLAIN, TEXEL_BYTES, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .reduction import shared_bytes
+from .signature import graph_signature, signature_of
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
 from .views import Views
@@ -40,12 +41,14 @@ def lower(
     compile_budget_s: float = COMPILE_BUDGET_S,
 ) -> Lowered:
     """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
+    device = device.for_graph(graph_signature(graph, precision)) if fuse else device
     groups = group_nodes(graph, device, fuse, precision)
-    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s)
+    signatures = [signature_of(body, precision) for body in groups.bodies]
+    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
     storages = _storages(graph, groups, precision)
     builder = _Builder(graph, device, groups, storages, inline=fuse)
-    for body, tile in zip(groups.bodies, tiles, strict=True):
-        builder.add(body, tile)
+    for body, tile, signature in zip(groups.bodies, tiles, signatures, strict=True):
+        builder.add(body, tile, signature)
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
@@ -87,7 +90,7 @@ class _Builder:
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
 
-    def add(self, body: Body, tile: Tile) -> None:
+    def add(self, body: Body, tile: Tile, signature: str) -> None:
         """Add a body's kernel after the reduction kernels that it needs and cannot include as a prologue."""
         wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
         prologue = self._behind(wanted)
@@ -95,7 +98,8 @@ class _Builder:
             self.add_vectors(wanted)
             prologue = []
         self._count(prologue)
-        self.kernels.append(pixel_kernel(body, prologue, tile, self.limits, self.storages))
+        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages)
+        self.kernels.append(replace(kernel, signature=signature, tile=tile))
 
     def add_vectors(self, wanted: list[int]) -> None:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""

@@ -233,6 +233,8 @@ class Program:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
         self._buffers.append(device_buffer(self.context, stored_bytes, data))
         self.buffer_bytes += stored_bytes
+        if data is not None and data.size:
+            self.context.resets.keep(self._buffers[-1], data.data)
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return self._buffers[-1]
 
@@ -331,6 +333,8 @@ class Program:
         """Free all GL objects; a second call does nothing."""
         for program in self._programs.values():
             self._gl.glDeleteProgram(program)
+        for buffer in self._buffers:
+            self.context.resets.forget(buffer)
         for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
             if names:
                 delete(len(names), (ctypes.c_uint * len(names))(*names))

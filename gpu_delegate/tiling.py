@@ -1,7 +1,8 @@
 """Tiles: bodies and a tuning go in, for each body a tile comes out: rows per thread, work-group, literals or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
 from .body import Accumulate, Body, thread_slices
@@ -19,19 +20,23 @@ from .nodes import (
 from .source_size import source_size
 from .tile import Tile
 
+NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
 MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
 MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
-def choose_tiles(bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float) -> list[Tile]:
+def choose_tiles(
+    bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float, chosen: Mapping[int, Tile] = NONE_CHOSEN
+) -> list[Tile]:
     """A tile for each body: those of the tuning, or with as much shorter sources as it takes for the budget.
 
-    Bodies with the least work get shorter sources first: what that costs is paid for each run. Where no sources are
-    short enough, the shortest are taken.
+    Tiles that were `chosen` by measurement, by the number of the body, go before those of the tuning. Bodies with the
+    least work get shorter sources first: what that costs is paid for each run. Where no sources are short enough, the
+    shortest are taken.
     """
     *tunings, least = _tunings(tuning)
-    tiles = _tiles(bodies, tuning)
+    tiles = [chosen.get(number, tile) for number, tile in enumerate(_tiles(bodies, tuning))]
     groups = _same_sources(bodies, tiles)
     budget = compile_budget_s * 1e6 / tuning.operation_compile_us  # in operations
     needed = sum(_operations(bodies, tiles, group) for group in groups)

@@ -72,6 +72,7 @@ class GlRunner:
         kernels = self.program.compiled.kernels
         return {
             "renderer": self.context.renderer,
+            "gl_version": self.context.gl_version,
             "dispatches": len(kernels),
             "mmac": round(sum(kernel.macs for kernel in kernels) / 1e6, 3),
         }

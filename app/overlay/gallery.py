@@ -46,9 +46,13 @@ class Gallery:
 
     def __init__(self, context: Context) -> None:
         """No file is looked for before it is drawn; `textures` has the thumbnails."""
+        self._color: Color = Look.color
+        self.renew(context)
+
+    def renew(self, context: Context) -> None:
+        """Have the textures in this context; what was in another one has been released."""
         self.textures = ThumbnailTextures(context)
         self._folder: Path | None = None
-        self._color: Color = Look.color
 
     def draw(self, settings: Settings, frame_height: int, effects: Sequence[Effect]) -> Settings:
         """Draw it within Gui.draw, as wide as there is room; frames have that height, in pixels.

@@ -128,10 +128,10 @@ def check_model(
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)
         console.say(verdict)
-        renderer = context.renderer
+        where = {"renderer": context.renderer, "gl_version": context.gl_version}
     figures = {
         "model": subject.name,
-        "renderer": renderer,
+        **where,
         "fused": not unfused,
         "precision": precision,
         "inputs": [sample.what for sample in samples],

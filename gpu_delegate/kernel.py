@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .bindings import KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
@@ -15,6 +15,7 @@ from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
 from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
+from .schedule import loads_at_use
 from .shader import fill, load
 from .tile import Tile
 
@@ -36,8 +37,14 @@ class Kernel:
     weights_fetch: Fetch
     weights: Float32Array
     macs: int
+    idle_threads: int = 0  # that have no pixel of their own
     signature: str = ""  # by which its tile is chosen; none for vector nodes alone
     tile: Tile | None = None
+
+    @property
+    def threads(self) -> int:
+        """Of all work-groups."""
+        return math.prod(self.grid) * math.prod(self.local)
 
 
 def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:
@@ -46,6 +53,7 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
     outline = _Outline(graph, body.inputs, prologue, tile, limits, storages)
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
     emitter.emit()
+    statements = loads_at_use(emitter.statements) if tile.loads_at_use else emitter.statements
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
     defines = {
@@ -60,10 +68,12 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         ceil_div(slices, tile.z_slices) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, text = (*prologue, *body.nodes), [*lines(emitter.preamble), *lines(emitter.statements)]
+    nodes, text = (*prologue, *body.nodes), [*lines(emitter.preamble), *lines(statements)]
     place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
     shared = [shared_array(name, texels) for name, texels in emitter.shared.items()]
-    return outline.kernel(nodes, grid, targets, _Main(defines, leaving + text, place, shared))
+    kernel = outline.kernel(nodes, grid, targets, _Main(defines, leaving + text, place, shared))
+    busy = width * ceil_div(height, tile.rows) * grid[2] * tile.parts
+    return replace(kernel, idle_threads=kernel.threads - busy)
 
 
 def reduction_kernel(
@@ -152,7 +162,9 @@ class _Outline:
         read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
-        bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
+        bindings = declare(
+            sources, list(targets.values()), read if is_declared else None, restricts, self._limits.packs_halves
+        )
         sections = {
             "bindings": bindings + called + self.vectors.shared + main.shared,
             "place": main.place,

@@ -206,6 +206,7 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
         tuning.weights_fetch,
         tuning.inputs_fetch,
         area.flat,
+        loads_at_use=tuning.loads_at_use,
         leaves=tuning.simd_width == 1,
     )
 

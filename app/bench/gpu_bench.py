@@ -54,46 +54,38 @@ def bench_gpu(options: GpuBench, console: Console) -> tuple[GpuReport, int]:
     if not models:
         console.warn("no model of the catalogue is on the disk; texelflow models fetch selfie gets one")
     plan = planned(sections, models, _NETWORKS, options.budget_s)
-    report, process = _new_report(options, models), MeasuringProcess()
+    report, process = _new_report(options, models, sections), MeasuringProcess()
     os.environ.update(_OFFLINE)
-    start = perf_counter()
     with stop_flag(process.end) as process.stop:
-        for section in sections:
-            report["sections"][section.name] = {"title": section.title, "measurements": [], "left_out": []}
-            wanted = [measurement for measurement in plan if measurement.section == section.name]
-            _measure_section(section, wanted, options, report, process, start, console)
-            report["spent_s"], report["interrupted"] = round(perf_counter() - start, 1), bool(process.stop)
-            if process.stop:
-                break
+        _measure_all(plan, options, report, process, console)
+        report["interrupted"] = bool(process.stop)
         finish_report(options.report, report)
     return report, exit_code(process.stop.number)
 
 
-def _measure_section(
-    section: Section, wanted: Sequence[Measurement], options: GpuBench, report: GpuReport,
-    process: MeasuringProcess, start: float, console: Console,
-) -> None:  # fmt: skip
+def _measure_all(
+    plan: Sequence[Measurement], options: GpuBench, report: GpuReport, process: MeasuringProcess, console: Console
+) -> None:
     """As many measurements as the budget has time for; the report is written after each."""
-    found, section_start = report["sections"][section.name], perf_counter()
-    for number, measurement in enumerate(wanted):
-        begin = perf_counter()
-        left_s, taken_s = options.budget_s - (begin - start), begin - section_start
-        most_s = allowance_s(section, options.budget_s, left_s, taken_s, number == 0)
+    start = perf_counter()
+    for measurement in plan:
+        section, begin = report["sections"][measurement.section], perf_counter()
+        most_s = 0.0 if process.stop else allowance_s(options.budget_s - (begin - start))
         if not most_s:
-            found["left_out"] = [each.name for each in wanted[number:]]
-            return
-        console.note(f"{begin - start:4.0f} of {options.budget_s:.0f} s: {section.name}: {measurement.name}")
+            section["left_out"].append(measurement.name)
+            continue
+        console.note(f"{begin - start:4.0f} of {options.budget_s:.0f} s: {measurement.section}: {measurement.name}")
         measured = _run(measurement, options, report, process, most_s)
-        if process.stop and measured.figures is None:
-            return
-        found["measurements"].append(
+        end = perf_counter()
+        section["measurements"].append(
             {
                 "name": measurement.name,
-                "seconds": round(perf_counter() - begin, 2),
+                "seconds": round(end - begin, 2),
                 "reason": measured.why,
                 "figures": _told(measurement, measured.figures),
             }
         )
+        report["spent_s"] = round(end - start, 1)
         save_report(options.report, report)
 
 
@@ -152,7 +144,7 @@ def _told(measurement: Measurement, figures: dict[str, Any] | None) -> dict[str,
     return figures
 
 
-def _new_report(options: GpuBench, models: Sequence[str]) -> GpuReport:
+def _new_report(options: GpuBench, models: Sequence[str], sections: Sequence[Section]) -> GpuReport:
     return {
         "format": FORMAT,
         "texelflow": version("texelflow"),
@@ -167,5 +159,7 @@ def _new_report(options: GpuBench, models: Sequence[str]) -> GpuReport:
             "cpus": os.cpu_count(),
         },
         "models": list(models),
-        "sections": {},
+        "sections": {
+            section.name: {"title": section.title, "measurements": [], "left_out": []} for section in sections
+        },
     }

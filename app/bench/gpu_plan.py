@@ -1,6 +1,6 @@
 """Models at hand and a budget go in; what `bench gpu` measures comes out, in its order, and how long each may take."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,48 +8,54 @@ from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.wording import meant
 
 from ..media.sources import parse_position
+from ..models.entries import CATALOGUE
 
 Kind = Literal["verb", "part", "litert", "mediapipe"]
 
+_SEGMENTER = "selfie"  # what the names of models for the frame job begin with
 SIZES = ("640x480", "1280x720", "1920x1080", "3840x2160")
 SHORTEST_S, LONGEST_S = 5.0, 3600.0  # of a budget
 LEAST_S = 1.0  # nothing is begun with less time
-_FIRST_S = 20.0  # that the first measurement of a section may take, whatever its share
+MOST_S = 60.0  # of one measurement: what hangs leaves time for the others
+_REST = 1 << 20  # a round behind those of all models
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report, and how much of the budget it may take at most."""
+    """A part of the report."""
 
     name: str
     title: str
-    share: float
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One process: a verb with its arguments, a part of gpu_parts.py, or a peer's program."""
+    """One process: a verb with its arguments, a part of gpu_parts.py, or a peer's program.
+
+    Those of round 0 come first, whatever section they are of; then a round for each further model.
+    """
 
     section: str
     name: str
     kind: Kind
     arguments: tuple[str, ...]
+    round: int = 0
 
 
 SECTIONS = (
-    Section("doctor", "What this machine has and lacks", 0.1),
-    Section("device", "The GPU and its driver", 0.05),
-    Section("peaks", "Compute power: CPU and GPU, fp32 and fp16", 0.1),
-    Section("fidelity", "Results against TensorFlow Lite on the CPU", 0.25),
-    Section("frame", "The frame job", 0.2),
-    Section("models", "Models, each dispatch and its roof", 0.45),
-    Section("sizes", "The frame job from 480p to 4K", 0.2),
-    Section("uploads", "Ways to upload a frame", 0.05),
-    Section("waits", "Ways to wait for the GPU", 0.05),
-    Section("live", "The window of live, on the test pattern", 0.15),
-    Section("memory", "Memory", 0.1),
-    Section("energy", "Energy of a frame", 0.1),
-    Section("peers", "LiteRT's GPU accelerator and MediaPipe's delegate", 0.3),
+    Section("doctor", "What this machine has and lacks"),
+    Section("device", "The GPU and its driver"),
+    Section("peaks", "Compute power: CPU and GPU, fp32 and fp16"),
+    Section("fidelity", "Results against TensorFlow Lite on the CPU"),
+    Section("frame", "The frame job"),
+    Section("models", "Models, each dispatch and its roof"),
+    Section("sizes", "The frame job from 480p to 4K"),
+    Section("uploads", "Ways to upload a frame"),
+    Section("waits", "Ways to wait for the GPU"),
+    Section("live", "The window of live, on the test pattern"),
+    Section("memory", "Memory"),
+    Section("energy", "Energy of a frame"),
+    Section("peers", "LiteRT's GPU accelerator and MediaPipe's delegate"),
 )
 
 
@@ -73,6 +79,11 @@ class Effort:
     runs: int
     most_s: float
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Of verbs that run things again and again."""
+        return "--warmup", str(min(10, self.runs)), "--runs", str(self.runs), "--json"
+
 
 def effort_for(budget_s: float) -> Effort:
     """Few runs where there is little time."""
@@ -92,83 +103,61 @@ def chosen_sections(only: str | None) -> tuple[Section, ...]:
 def planned(
     sections: Sequence[Section], models: Sequence[str], networks: Sequence[str], budget_s: float
 ) -> tuple[Measurement, ...]:
-    """All measurements, section by section. `models` are on the disk, `networks` are made on the way."""
-    effort = effort_for(budget_s)
-    runs = ("--warmup", str(min(10, effort.runs)), "--runs", str(effort.runs), "--json")
-    bounded = (*runs, f"--max_secs={effort.most_s:g}")
-    segmenters = [name for name in models if name.startswith("selfie")]
+    """All measurements, in their order. `models` are on the disk, `networks` are made on the way."""
+    effort, names = effort_for(budget_s), [section.name for section in sections]
+    ordered = sorted(models, key=lambda name: not name.startswith(_SEGMENTER))
+    main = ordered[0] if ordered and ordered[0].startswith(_SEGMENTER) else None
     found = [
         Measurement("doctor", "doctor", "verb", ("doctor", "--json")),
         Measurement("device", "device", "part", ("device",)),
         Measurement("peaks", "peaks", "part", ("peaks",)),
-        *(Measurement("fidelity", name, "verb", ("check", name, "--json")) for name in _first(models, "selfie")),
-        *_frame_jobs(segmenters, runs),
-        *_models((*_first(models, "selfie"), *networks), bounded),
-        *_sizes(segmenters[:1], runs),
         Measurement("uploads", "rgba", "part", ("uploads", *SIZES)),
-        *(Measurement("waits", name, "verb", ("bench", "waits", name, *_only_runs(effort))) for name in segmenters[:1]),
-        *(Measurement("live", name, "verb", _live(name, effort)) for name in segmenters[:1]),
-        *(Measurement("memory", name, "part", ("memory", name, *SIZES)) for name in segmenters[:1]),
-        *(Measurement("energy", name, "part", ("energy", name)) for name in segmenters[:1]),
-        *(Measurement("peers", f"LiteRT: {name}", "litert", (name, str(effort.runs))) for name in models),
-        *(_mediapipe(name, where, effort) for name in segmenters[:1] for where in ("gpu", "cpu")),
+        *(_of_segmenter(main, effort) if main else ()),
+        *(each for number, name in enumerate((*ordered, *networks)) for each in _of_model(name, number, effort)),
+        *(each for name in ordered[1:] if name.startswith(_SEGMENTER) for each in _frame_jobs(name, effort, _REST)),
     ]
-    names = {section.name for section in sections}
-    return tuple(measurement for measurement in found if measurement.section in names)
+    wanted = (measurement for measurement in found if measurement.section in names)
+    return tuple(sorted(wanted, key=lambda measurement: (measurement.round, names.index(measurement.section))))
 
 
-def allowance_s(section: Section, budget_s: float, left_s: float, taken_s: float, is_first: bool) -> float:
-    """Seconds that the next measurement of a section may take, which has taken so many; 0 where it is to be left out.
-
-    A section ends at its share of the budget, but for its first measurement, which may take a little more.
-    """
-    share_s = section.share * budget_s - taken_s
-    allowed = min(left_s, max(share_s, _FIRST_S) if is_first else share_s)
-    return allowed if allowed >= LEAST_S else 0.0
+def allowance_s(left_s: float) -> float:
+    """Seconds that the next measurement may take; 0 where there is no time for another."""
+    return min(left_s, MOST_S) if left_s >= LEAST_S else 0.0
 
 
-def _first(names: Sequence[str], wanted: str) -> list[str]:
-    """The same with one of them in front."""
-    return sorted(names, key=lambda name: name != wanted)
+def _of_segmenter(model: str, effort: Effort) -> Iterator[Measurement]:
+    """What is measured of the program, with one model."""
+    runs = ("--runs", str(effort.runs), "--json")
+    live = ("bench", "live", "--model", model, "--frames", str(max(10, effort.runs // 2)), "--json")
+    yield from _frame_jobs(model, effort, 0)
+    yield from _sizes(model, effort)
+    yield Measurement("waits", model, "verb", ("bench", "waits", model, *runs))
+    yield Measurement("live", model, "verb", live)
+    yield Measurement("memory", model, "part", ("memory", model, *SIZES))
+    yield Measurement("energy", model, "part", ("energy", model))
+    for where in ("gpu", "cpu"):
+        arguments = (model, where, str(effort.runs), SIZES[0])
+        yield Measurement("peers", f"MediaPipe, {where}: {model}", "mediapipe", arguments)
 
 
-def _only_runs(effort: Effort) -> tuple[str, ...]:
-    return "--runs", str(effort.runs), "--json"
+def _of_model(model: str, number: int, effort: Effort) -> Iterator[Measurement]:
+    """What is measured of each model."""
+    for way, options in {"gpu": ("--per-op",), "cpu": ("--backend", "cpu")}.items():
+        arguments = ("bench", "model", *options, *effort.flags, f"--max_secs={effort.most_s:g}", "--", model)
+        yield Measurement("models", f"{model}, {way}", "verb", arguments, number)
+    if model in CATALOGUE:
+        yield Measurement("fidelity", model, "verb", ("check", model, "--json"), number)
+        yield Measurement("peers", f"LiteRT: {model}", "litert", (model, str(effort.runs)), number)
 
 
-def _live(model: str, effort: Effort) -> tuple[str, ...]:
-    return "bench", "live", "--model", model, "--frames", str(max(10, effort.runs // 2)), "--json"
+def _frame_jobs(model: str, effort: Effort, round: int) -> Iterator[Measurement]:
+    for way, options in {"fp32": (), "fp16": ("--precision", "fp16"), "cpu": ("--backend", "cpu")}.items():
+        arguments = ("bench", "frame", "--model", model, *options, *effort.flags)
+        yield Measurement("frame", f"{model}, {way}", "verb", arguments, round)
 
 
-def _frame_jobs(segmenters: Collection[str], runs: tuple[str, ...]) -> list[Measurement]:
-    ways = {"fp32": (), "fp16": ("--precision", "fp16"), "cpu": ("--backend", "cpu")}
-    return [
-        Measurement("frame", f"{model}, {way}", "verb", ("bench", "frame", "--model", model, *options, *runs))
-        for model in segmenters
-        for way, options in ways.items()
-    ]
-
-
-def _models(names: Collection[str], bounded: tuple[str, ...]) -> list[Measurement]:
-    ways = {"gpu": ("--per-op",), "cpu": ("--backend", "cpu")}
-    return [
-        Measurement("models", f"{model}, {way}", "verb", ("bench", "model", *options, *bounded, "--", model))
-        for model in names
-        for way, options in ways.items()
-    ]
-
-
-def _sizes(segmenters: Collection[str], runs: tuple[str, ...]) -> list[Measurement]:
-    return [
-        Measurement(
-            "sizes", f"{size}, {backend}", "verb",
-            ("bench", "frame", "--model", model, "--size", size, "--backend", backend, *runs),
-        )
-        for model in segmenters
-        for size in SIZES
-        for backend in ("gl", "cpu")
-    ]  # fmt: skip
-
-
-def _mediapipe(model: str, where: str, effort: Effort) -> Measurement:
-    return Measurement("peers", f"MediaPipe, {where}: {model}", "mediapipe", (model, where, str(effort.runs), SIZES[0]))
+def _sizes(model: str, effort: Effort) -> Iterator[Measurement]:
+    for size in SIZES:
+        for backend in ("gl", "cpu"):
+            arguments = ("bench", "frame", "--model", model, "--size", size, "--backend", backend, *effort.flags)
+            yield Measurement("sizes", f"{size}, {backend}", "verb", arguments)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-Row = tuple[str, ...]
+_Row = tuple[str, ...]
 _Measured = Sequence[Mapping[str, Any]]  # of a section, those with figures
 
 UNKNOWN = "-"
@@ -16,8 +16,8 @@ _MIB = 1 << 20
 class ReportTable:
     """Cells are text; a title tells tables of one section apart."""
 
-    columns: Row
-    rows: tuple[Row, ...]
+    columns: _Row
+    rows: tuple[_Row, ...]
     title: str = ""
 
 
@@ -104,7 +104,7 @@ def _models(done: _Measured) -> Iterator[ReportTable]:
             yield _dispatches(name, per_op)
 
 
-def _model_row(name: str, gpu: Mapping[str, Any] | None, cpu: Mapping[str, Any] | None) -> Row:
+def _model_row(name: str, gpu: Mapping[str, Any] | None, cpu: Mapping[str, Any] | None) -> _Row:
     gpu, per_op = gpu or {}, (gpu or {}).get("per_op") or {}
     roofs = [row.get("least_ms") for row in per_op.get("rows", [])]
     return (

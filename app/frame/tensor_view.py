@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.shader import ParameterValue
 _BINDING = 3  # of texels.glsl: OpenGL ES 3.1 promises 0 to 3
 
 
-class TensorView:
+class TensorTexels:
     """Shows a range of a buffer to shaders: texels of `stride` floats, 4 or 1."""
 
     def __init__(self, context: Context, texels: int, stride: int) -> None:

@@ -21,6 +21,7 @@ from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
 from texelflow.gpu_delegate.wording import meant
 
 from .bench_cli import bench
+from .machine_cli import cache, tune_verb
 from .opengl_options import opengl_chosen, opengl_of, with_opengl
 from .options import (
     COMPLETION_ASKED,
@@ -63,6 +64,8 @@ app = typer.Typer(
 models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
 app.add_typer(models, name="models")
 app.add_typer(bench, name="bench")
+app.add_typer(cache, name="cache")
+app.command("tune")(tune_verb)
 
 
 def _show_version(wanted: bool) -> None:

@@ -20,13 +20,14 @@ from . import debug, opengl
 from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated, version_text
 from .egl import LEAST_ES, Api
-from .errors import DeviceError
+from .errors import ContextLostError, DeviceError
 from .families import Family, family_of
 from .library import CurrentContext
 from .limits import check_limits, read_limits
 from .messages import Messages, errors_of
 from .native import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
+from .resets import ResetWatch
 from .shader import explain_log, for_es
 
 REQUIRED = (4, 3)  # for compute shaders
@@ -113,6 +114,7 @@ class Context:
         code = _code(LEAST_ES if self.gl.is_es else needed)
         self.mgl = mgl or moderngl.create_context(require=code, standalone=standalone, context=loader)
         self._messages = Messages(self.gl)
+        self.resets = ResetWatch(self.gl, counting.load)
         self.debug_files = debug.Folder(Path(debug.FOLDER))
 
     @classmethod
@@ -153,17 +155,22 @@ class Context:
     def check_errors(self, where: str) -> None:
         """Raise DeviceError if an OpenGL error is pending; `where` says what was being done.
 
+        Of a GPU that was reset it is ContextLostError, as soon as OpenGL has errors of that, or a second later.
         Other messages of the driver become OpenGLWarnings, each text once.
         """
         code = self.gl.glGetError()
         if not code and not self._messages.waiting:  # the usual case, for each stage of each frame
+            self.resets.check()
             return
+        self.resets.check_status()
         names: list[str] = []
         while code and len(names) < 8:
             names.append(_ERROR_NAMES.get(code, hex(code)))
             code = self.gl.glGetError()
         taken = self._messages.take()
         errors = errors_of(taken)
+        if "GL_CONTEXT_LOST" in names:
+            raise ContextLostError(f"the GPU was reset while {where} ({self.renderer})")
         if names or errors:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
             what = errors[0] if errors else ", ".join(names)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .body import Body, too_many_bindings
 from .bounds import weight_bytes
@@ -10,9 +10,10 @@ from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import Kernel, input_names, pixel_kernel, reduction_kernel
-from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
+from .layout import PHWC4, PLAIN, TEXEL_BYTES, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .reduction import shared_bytes
+from .signature import graph_signature, signature_of
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
 from .views import Views
@@ -40,12 +41,14 @@ def lower(
     compile_budget_s: float = COMPILE_BUDGET_S,
 ) -> Lowered:
     """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
+    device = device.for_graph(graph_signature(graph, precision)) if fuse else device
     groups = group_nodes(graph, device, fuse, precision)
-    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s)
+    signatures = [signature_of(body, precision) for body in groups.bodies]
+    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
     storages = _storages(graph, groups, precision)
     builder = _Builder(graph, device, groups, storages, inline=fuse)
-    for body, tile in zip(groups.bodies, tiles, strict=True):
-        builder.add(body, tile)
+    for body, tile, signature in zip(groups.bodies, tiles, signatures, strict=True):
+        builder.add(body, tile, signature)
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
@@ -87,7 +90,7 @@ class _Builder:
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
 
-    def add(self, body: Body, tile: Tile) -> None:
+    def add(self, body: Body, tile: Tile, signature: str) -> None:
         """Add a body's kernel after the reduction kernels that it needs and cannot include as a prologue."""
         wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
         prologue = self._behind(wanted)
@@ -95,13 +98,14 @@ class _Builder:
             self.add_vectors(wanted)
             prologue = []
         self._count(prologue)
-        self.kernels.append(pixel_kernel(body, prologue, tile, self.limits, self.storages))
+        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages)
+        self.kernels.append(replace(kernel, signature=signature, tile=tile))
 
     def add_vectors(self, wanted: list[int]) -> None:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
-        if not self.inline or not self._fits(nodes, (), len(wanted), math.prod(self.vector_tile.local)):
+        if not self.inline or not self._fits(nodes, (), len(wanted), self.vector_tile):
             for node in nodes:
                 self.kernels.append(self._reduction([node], node.outputs))
                 self.stored.update(node.outputs)
@@ -124,12 +128,13 @@ class _Builder:
                 waiting += self.vector_nodes[tensor].inputs
         return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
-    def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, threads: int) -> bool:
+    def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, tile: Tile) -> bool:
         """Whether one kernel can compute these vector nodes besides reading the inputs `others`."""
         if len(nodes) > MOST_REDUCTION_NODES or self.repeated_bytes + self._repeated(nodes) > MOST_REPEATED_BYTES:
             return False
         inputs = tuple(input_names(self.graph, others, nodes))
-        room = shared_bytes(self.graph, nodes, threads) <= self.limits.shared_memory_bytes
+        taken_bytes = shared_bytes(self.graph, nodes, math.prod(tile.local)) + TEXEL_BYTES * tile.shared_texels
+        room = taken_bytes <= self.limits.shared_memory_bytes
         return room and not too_many_bindings(self.graph, nodes, inputs, outputs, self.limits)
 
     def _repeated(self, nodes: list[Node]) -> int:
@@ -143,8 +148,7 @@ class _Builder:
 
     def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
         """Whether repeating the vector nodes in each work-group costs less than a dispatch of their own."""
-        threads = tile.local[0] * tile.local[1] * tile.local[2]
-        if not self.inline or not self._fits(prologue, body.inputs, len(body.outputs), threads):
+        if not self.inline or not self._fits(prologue, body.inputs, len(body.outputs), tile):
             return False
         loads = sum(shape_of(self.graph.tensors[n.inputs[0]]).texels for n in prologue if has_role(n, "reduction"))
         return loads * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads

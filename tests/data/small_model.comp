@@ -6,26 +6,19 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(0 + z0);
-    vec4 a0_0_1 = WEIGHT(0 + (z0 + 1));
     {
         vec4 v1 = READ(in0, i0);
         a0_0_0 += v1.x * WEIGHT(2 + (((0) * 1 + 0) * 2 + z0) * 4 + 0) + v1.y * WEIGHT(2 + (((0) * 1 + 0) * 2 + z0) * 4 + 1) + v1.z * WEIGHT(2 + (((0) * 1 + 0) * 2 + z0) * 4 + 2);
-        a0_0_1 += v1.x * WEIGHT(2 + (((0) * 1 + 0) * 2 + (z0 + 1)) * 4 + 0) + v1.y * WEIGHT(2 + (((0) * 1 + 0) * 2 + (z0 + 1)) * 4 + 1) + v1.z * WEIGHT(2 + (((0) * 1 + 0) * 2 + (z0 + 1)) * 4 + 2);
     }
-    vec4 a1_0_0, a1_0_1;
+    vec4 a1_0_0;
     {
         a1_0_0 = hard_swish(a0_0_0);
         WRITE(out0, (z0) * 48 + i0, keep(a1_0_0, 5 - 4 * (z0)));
-    }
-    {
-        a1_0_1 = hard_swish(a0_0_1);
-        WRITE(out0, ((z0 + 1)) * 48 + i0, keep(a1_0_1, 5 - 4 * ((z0 + 1))));
     }
 }
 
@@ -37,32 +30,19 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(0 + z0);
-    vec4 a0_0_1 = WEIGHT(0 + (z0 + 1));
-    vec4 a0_0_2 = WEIGHT(0 + (z0 + 2));
     for (int s = 0; s < 2; ++s) {
         vec4 v1 = READ(in0, (s) * 48 + i0);
         a0_0_0 += v1.x * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 0) + v1.y * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 1) + v1.z * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 2) + v1.w * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 3);
-        a0_0_1 += v1.x * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 0) + v1.y * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 1) + v1.z * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 2) + v1.w * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 3);
-        a0_0_2 += v1.x * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 0) + v1.y * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 1) + v1.z * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 2) + v1.w * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 3);
     }
-    vec4 a1_0_0, a1_0_1, a1_0_2;
+    vec4 a1_0_0;
     {
         a1_0_0 = max(a0_0_0, 0.0);
         WRITE(out0, (z0) * 48 + i0, keep(a1_0_0, 9 - 4 * (z0)));
-    }
-    {
-        a1_0_1 = max(a0_0_1, 0.0);
-        WRITE(out0, ((z0 + 1)) * 48 + i0, keep(a1_0_1, 9 - 4 * ((z0 + 1))));
-    }
-    {
-        a1_0_2 = max(a0_0_2, 0.0);
-        WRITE(out0, ((z0 + 2)) * 48 + i0, keep(a1_0_2, 9 - 4 * ((z0 + 2))));
     }
 }
 
@@ -74,10 +54,9 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int p0 = clamp(y0 * 1 + -1, 0, 5);
     bool k1 = uint(y0 * 1 + -1) < 6u;
     int p2 = y0 * 1 + 0;
@@ -102,23 +81,23 @@ void main() {
     int i21 = (y0 + 0) * 8 + x0;
     {
         vec4 d1 = WEIGHT(27 + z0);
-        vec4 v2 = k11 ? READ(in0, (z0) * 48 + r10 + p5) : vec4(0.0);
-        vec4 v3 = k12 ? READ(in0, (z0) * 48 + r10 + p7) : vec4(0.0);
-        vec4 v4 = k13 ? READ(in0, (z0) * 48 + r10 + p8) : vec4(0.0);
-        vec4 v5 = k15 ? READ(in0, (z0) * 48 + r14 + p5) : vec4(0.0);
-        vec4 v6 = READ(in0, (z0) * 48 + r14 + p7);
-        vec4 v7 = k16 ? READ(in0, (z0) * 48 + r14 + p8) : vec4(0.0);
-        vec4 v8 = k18 ? READ(in0, (z0) * 48 + r17 + p5) : vec4(0.0);
-        vec4 v9 = k19 ? READ(in0, (z0) * 48 + r17 + p7) : vec4(0.0);
-        vec4 v10 = k20 ? READ(in0, (z0) * 48 + r17 + p8) : vec4(0.0);
+        vec4 v2 = mix(vec4(0.0), READ(in0, (z0) * 48 + r10 + p5), bvec4(k11));
         d1 += v2 * WEIGHT(0 + (z0) * 9 + 0);
+        vec4 v3 = mix(vec4(0.0), READ(in0, (z0) * 48 + r10 + p7), bvec4(k12));
         d1 += v3 * WEIGHT(0 + (z0) * 9 + 1);
+        vec4 v4 = mix(vec4(0.0), READ(in0, (z0) * 48 + r10 + p8), bvec4(k13));
         d1 += v4 * WEIGHT(0 + (z0) * 9 + 2);
+        vec4 v5 = mix(vec4(0.0), READ(in0, (z0) * 48 + r14 + p5), bvec4(k15));
         d1 += v5 * WEIGHT(0 + (z0) * 9 + 3);
+        vec4 v6 = READ(in0, (z0) * 48 + r14 + p7);
         d1 += v6 * WEIGHT(0 + (z0) * 9 + 4);
+        vec4 v7 = mix(vec4(0.0), READ(in0, (z0) * 48 + r14 + p8), bvec4(k16));
         d1 += v7 * WEIGHT(0 + (z0) * 9 + 5);
+        vec4 v8 = mix(vec4(0.0), READ(in0, (z0) * 48 + r17 + p5), bvec4(k18));
         d1 += v8 * WEIGHT(0 + (z0) * 9 + 6);
+        vec4 v9 = mix(vec4(0.0), READ(in0, (z0) * 48 + r17 + p7), bvec4(k19));
         d1 += v9 * WEIGHT(0 + (z0) * 9 + 7);
+        vec4 v10 = mix(vec4(0.0), READ(in0, (z0) * 48 + r17 + p8), bvec4(k20));
         d1 += v10 * WEIGHT(0 + (z0) * 9 + 8);
         vec4 t11 = max(d1, 0.0);
         WRITE(out0, (z0) * 48 + i21, keep(t11, 9 - 4 * (z0)));
@@ -205,30 +184,22 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(0 + z0);
-    vec4 a0_0_1 = WEIGHT(0 + (z0 + 1));
     for (int s = 0; s < 3; ++s) {
         vec4 v1 = READ(in0, (s) * 48 + i0);
         vec4 u2 = READ(in1, s);
         vec4 t3 = keep(v1 * u2, 9 - 4 * (s));
         a0_0_0 += t3.x * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 0) + t3.y * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 1) + t3.z * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 2) + t3.w * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 3);
-        a0_0_1 += t3.x * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 0) + t3.y * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 1) + t3.z * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 2) + t3.w * WEIGHT(2 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 3);
     }
-    vec4 a1_0_0, a1_0_1;
+    vec4 a1_0_0;
     {
         vec4 v4 = READ(in2, (z0) * 48 + i0);
         a1_0_0 = a0_0_0 + v4;
         WRITE(out0, (z0) * 48 + i0, keep(a1_0_0, 5 - 4 * (z0)));
-    }
-    {
-        vec4 v5 = READ(in2, ((z0 + 1)) * 48 + i0);
-        a1_0_1 = a0_0_1 + v5;
-        WRITE(out0, ((z0 + 1)) * 48 + i0, keep(a1_0_1, 5 - 4 * ((z0 + 1))));
     }
 }
 
@@ -240,10 +211,9 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(0 + z0);
     for (int s = 0; s < 2; ++s) {
@@ -263,10 +233,9 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     float f0 = (float(x0) + 0.5) * 0.5 - 0.5;
     int p1 = int(floor(f0));
     float f2 = f0 - float(p1);
@@ -301,10 +270,8 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec2 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
     int i0 = (y0 + 0) * 16 + x0;
     vec4 a0_0_0;
     {

@@ -75,7 +75,7 @@ class TensorCheck:
         """Every sample's differences, of one compiled program and one reference. Raises as they do."""
         compiled = compile_graph(  # may refuse, so it comes first
             self.subject.graph,
-            device_of(self.context),
+            device_of(self.context, self.precision),
             fuse,
             keep_all=True,
             precision=self.precision,

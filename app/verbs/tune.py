@@ -20,6 +20,7 @@ from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.tile import Tile
 from texelflow.gpu_delegate.tuning.halving import Budget
+from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
 from texelflow.gpu_delegate.tuning.store import device_key, keep_choices, load_choices
 from texelflow.gpu_delegate.tuning.tuner import Tuner
 from texelflow.gpu_delegate.tuning.whole_network import WholeComparison, compare_whole
@@ -92,10 +93,10 @@ def tune(
 ) -> Choices:
     """What is found out on a context about graphs that run there, in addition to what is known; it is kept, too."""
     budget, found = Budget(options.budget_s, perf_counter), UNMEASURED
-    device = device_of(context)
+    device, timer = device_of(context), KernelTimer(context)
     for part in parts:
         here = Device(device.limits, device.tuning, known.updated(found))
-        tuner = Tuner(context, part, here, budget, options.precision)
+        tuner = Tuner(timer, part, here, budget, options.precision)
         steps = tuner.steps()
         try:
             start = perf_counter()

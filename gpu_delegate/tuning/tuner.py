@@ -1,4 +1,4 @@
-"""A model, a device and a context go in; choices for its kernels come out, measured there, longest kernels first.
+"""A model, a device and what times kernels go in; choices for its kernels come out, longest kernels first.
 
 It works in small steps, so that callers can show progress or do other work in between; what was found so far is never
 lost. Ops are put together by the settings of each family that leads to other kernels, unless that takes much longer;
@@ -9,10 +9,10 @@ import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from ..body import Body
 from ..choices import UNMEASURED, Choice, Choices, FusionChoice
-from ..context import Context
 from ..device import Device
 from ..families import TUNINGS
 from ..fusion import group_nodes
@@ -23,10 +23,10 @@ from ..lower import Lowered, lower
 from ..program import CompiledGraph, compile_graph
 from ..signature import graph_signature, signature_of
 from ..tile import Tile
-from .candidates import HARDWARE_FACTS, SOFTWARE_FACTS, Search
-from .halving import LEAST_GAIN, Budget, Winner, fastest
-from .isolated import isolated
-from .kernel_timer import KernelTimer, Outputs, agrees, same_bits
+from .candidates import DeviceFacts, Search
+from .halving import LEAST_GAIN, Budget, Winner, winners
+from .isolated import MakeAlone, isolated
+from .outputs import Results, agrees, same_bits
 from .table import FUSION_SETTINGS
 from .variants import KernelKey, Slot, Variants, by_key, by_signature, key_of
 
@@ -45,21 +45,34 @@ class TuningStep:
     share: float
 
 
+class TimesKernels(Protocol):
+    """A device as the tuner sees it: KernelTimer, or a simulated one."""
+
+    facts: DeviceFacts
+
+    def ms(self, kernel: Kernel, alone: MakeAlone) -> float | None:
+        """Milliseconds of a dispatch, measured anew; None for a kernel that cannot be had."""
+
+    def outputs(self, kernel: Kernel, alone: MakeAlone) -> Results | None:
+        """What it computes from sample inputs."""
+
+    def release(self) -> None:
+        """Free all programs; it goes on with others."""
+
+
 class Tuner:
     """One model on one device. `choices` holds what was found; steps() does the work."""
 
     def __init__(
-        self, context: Context, source: Graph, device: Device, budget: Budget, precision: Precision = "fp32"
+        self, timer: TimesKernels, source: Graph, device: Device, budget: Budget, precision: Precision = "fp32"
     ) -> None:
         """`device` may hold choices of earlier tunings: these are gone on with. Raises as compile_graph."""
         self.choices = UNMEASURED
-        self._context, self._budget, self._precision = context, budget, precision
+        self._timer, self._budget, self._precision = timer, budget, precision
         self._device = device
         self._base = compile_graph(source, device, precision=precision)
         self._name = graph_signature(self._base.graph, precision)
-        self._timer = KernelTimer(context)
         self._least_ms: dict[KernelKey, float] = {}
-        self._facts = SOFTWARE_FACTS if context.is_software else HARDWARE_FACTS
 
     @property
     def device(self) -> Device:
@@ -151,14 +164,14 @@ class Tuner:
             done_ms += times_ms[signature]
             kernel, known = kernels[signature][0], self.device.choices.kernels.get(signature)
             if kernel.tile and (not known or known.searched <= kind):
-                search = Search(bodies[signature], self._device, self._facts)
-                slots.append(Slot(signature, kernel, search.others(kind, kernel.tile), done_ms / total_ms))
+                search = Search(bodies[signature], self._device, self._timer.facts)
+                slots.append(Slot(signature, kernel, search.others(kind, kernel.tile), min(1.0, done_ms / total_ms)))
         return slots
 
     def _tune_kernel(self, slot: Slot, variants: Variants, kind: int) -> Iterator[TuningStep]:
         """One kernel, whose results with other tiles must be those of the one that it has."""
 
-        def results(number: int) -> Outputs | None:
+        def results(number: int) -> Results | None:
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.outputs(kernel, partial(self._alone, lowered))
 
@@ -172,7 +185,7 @@ class Tuner:
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.ms(kernel, partial(self._alone, lowered)) if right[number] else None
 
-        for winner in fastest(0, range(1, 1 + len(slot.others)), measure, self._budget):
+        for winner in winners(0, range(1, 1 + len(slot.others)), measure, self._budget):
             yield TuningStep(slot.kernel.name, slot.share)
             if winner is not None:
                 self._keep(slot, winner, same_bits(results(winner.candidate), wanted), kind)

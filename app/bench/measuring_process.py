@@ -20,7 +20,7 @@ _GRACE_S = 5.0  # for a process that was asked to end
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProcessFigures:
     """What a process left: the object in its last line, and in one line why there is none or why it is not good."""
 
     figures: dict[str, Any] | None
@@ -39,11 +39,11 @@ class MeasuringProcess:
         if self.process is not None:
             self.process.terminate()
 
-    def verb(self, arguments: Sequence[str], patience_s: float) -> Measured:
+    def verb(self, arguments: Sequence[str], patience_s: float) -> ProcessFigures:
         """A verb of the command line, with --json among the arguments."""
         return self.run(python_command(VERB, *arguments, trusted=OURS), patience_s)
 
-    def run(self, command: Sequence[str], patience_s: float) -> Measured:
+    def run(self, command: Sequence[str], patience_s: float) -> ProcessFigures:
         """Any command that prints one JSON object in its last line."""
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as self.process:
@@ -51,10 +51,10 @@ class MeasuringProcess:
                 out, complaints = self.process.communicate(timeout=patience_s)
             except subprocess.TimeoutExpired:
                 self._give_up()
-                return Measured(None, f"took longer than {patience_s:.3g} s")
+                return ProcessFigures(None, f"took longer than {patience_s:.3g} s")
             code = self.process.returncode
         figures = _last_object(out)
-        return Measured(figures, "" if code == 0 and figures is not None else _reason(code, complaints))
+        return ProcessFigures(figures, "" if code == 0 and figures is not None else _reason(code, complaints))
 
     def _give_up(self) -> None:
         assert self.process is not None

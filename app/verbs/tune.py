@@ -46,7 +46,7 @@ class TuneOptions:
     only_on: str = ""  # a device_key: do nothing on any other device
 
 
-def tuning_budget_s(text: str) -> float:
+def parse_budget(text: str) -> float:
     """10, 10s, 1.5m, 500ms as seconds. Raises UsageError."""
     found = _SECONDS.fullmatch(text.strip())
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0

@@ -182,6 +182,7 @@ def _tile(area: Area, z_slices: int, baked: bool, tuning: Tuning) -> Tile:
         tuning.inputs_fetch,
         area.flat,
         loads_at_use=tuning.loads_at_use,
+        unrolls=tuning.unrolls,
         leaves=tuning.simd_width == 1,
     )
 

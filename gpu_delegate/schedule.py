@@ -40,12 +40,13 @@ def loads_at_use(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 
 def rolled(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """The same with loops that no compiler can unroll."""
-    return tuple(
-        replace(each, body=rolled(each.body), **({"may_unroll": False} if isinstance(each, ForEach) else {}))
-        if isinstance(each, ForEach | When)
-        else each
-        for each in statements
-    )
+    return tuple(map(_rolled, statements))
+
+
+def _rolled(statement: Statement) -> Statement:
+    if isinstance(statement, ForEach):
+        return ForEach(statement.over, rolled(statement.body), may_unroll=False)
+    return replace(statement, body=rolled(statement.body)) if isinstance(statement, When) else statement
 
 
 def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Declare]:

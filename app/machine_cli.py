@@ -32,7 +32,9 @@ def cache_clear_verb(
 
 def tune_verb(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
-    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 10s, 2m; more finds more.")] = "10s",
+    budget: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to search: 10s, 1:30; more finds more.")
+    ] = "10s",
     precision: PrecisionOption = "fp32",
     gentle: Annotated[bool, typer.Option("--gentle", hidden=True)] = False,
     only_on: Annotated[str, typer.Option("--only-on", hidden=True)] = "",

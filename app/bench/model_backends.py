@@ -14,7 +14,8 @@ from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Graph, Shape
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console
 from ..frame.compute import delegate_options
@@ -136,7 +137,7 @@ def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Consol
     with open_context() as context:
         clock.step("context")
         compiled = compile_graph(
-            graph, device_of(context, options.precision), options.fuse, precision=options.precision,
+            graph, tuned_device(context, options.precision), options.fuse, precision=options.precision,
             compile_budget_s=options.compile_budget_s,
         )  # fmt: skip
         clock.step("planning")

@@ -15,6 +15,7 @@ from ..choices import UNMEASURED, Choices
 from ..context import Context
 from ..device import Device
 from ..disk_cache import DiskCache
+from ..layout import Precision
 from ..runtime import device_of
 from .table import as_json, parse_choices
 
@@ -24,9 +25,9 @@ _FOLDERS = ((".", "*.py"), ("ops", "*.py"), ("passes", "*.py"), ("../shaders", "
 _MOST_NAME = 500  # characters of what a driver calls itself
 
 
-def tuned_device(context: Context) -> Device:
-    """The device of a context, with the choices that were measured for it."""
-    return replace(device_of(context), choices=load_choices(context))
+def tuned_device(context: Context, precision: Precision = "fp32") -> Device:
+    """As device_of, with the choices that were measured."""
+    return replace(device_of(context, precision), choices=load_choices(context))
 
 
 def load_choices(context: Context) -> Choices:

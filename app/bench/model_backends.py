@@ -19,6 +19,7 @@ from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console
 from ..frame.compute import delegate_options
+from ..verbs.tune import tune_first
 from .model_options import ModelBench
 
 AnyValues = npt.NDArray[Any]
@@ -133,6 +134,8 @@ def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyVal
 @contextlib.contextmanager
 def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Console) -> Iterator[GlRunner]:
     """The graph as one program. Raises UnsupportedError where it does not run there as a whole, DeviceError."""
+    if options.fuse:
+        tune_first(graph, options.precision, console)
     clock = _Steps(read_ms)
     with open_context() as context:
         clock.step("context")

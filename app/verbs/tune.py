@@ -19,7 +19,8 @@ from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
-from texelflow.gpu_delegate.tuning.store import device_key, keep_choices, load_choices
+from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning, keep_choices, load_choices, mark_tuned
+from texelflow.gpu_delegate.tuning.switch import is_tuning_wanted
 from texelflow.gpu_delegate.tuning.tuner import Tuner
 from texelflow.gpu_delegate.tuning.whole_network import WholeComparison, compare_whole
 
@@ -65,12 +66,15 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
     graph = load_model(path)
     with open_context() as context:
         if options.only_on and options.only_on != device_key(context):
-            return 0
+            return 0  # the caller's GPU is another one
         device = device_of(context, options.precision)
         parts = _parts(graph, device, options.precision)
         known = load_choices(context)
+        budget = Budget(options.budget_s, perf_counter)
         with console.tuning() as report, stop_flag() as stopped:
-            found = tune(context, parts, known, options, lambda: bool(stopped), report)
+            found = tune(context, parts, known, options, budget, lambda: bool(stopped), report)
+        if not stopped and not budget.is_spent:
+            mark_tuned(context, graph, options.precision)
         if stopped:
             console.note(f"interrupted; {counted(len(found.kernels), 'kernel')} measured so far are kept")
             return exit_code(stopped.number)
@@ -83,17 +87,35 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
     return 0
 
 
+def tune_first(graph: Graph, precision: Precision, console: Console) -> None:
+    """Tune a model that is about to be measured, once for a GPU that is not known yet: beside it, it would disturb.
+
+    Raises DeviceError without OpenGL.
+    """
+    if not is_tuning_wanted():
+        return
+    with open_context() as context:
+        if not is_worth_tuning(context, graph, precision):
+            return
+        options = TuneOptions(precision=precision)
+        console.note(f"this GPU is not tuned for {graph.name}: {options.budget_s:g} s first; --no-tune leaves that out")
+        parts, budget = _parts(graph, device_of(context, precision), precision), Budget(options.budget_s, perf_counter)
+        with console.tuning() as report:
+            tune(context, parts, load_choices(context), options, budget, lambda: False, report)
+        mark_tuned(context, graph, precision)
+
+
 def tune(
     context: Context,
     parts: Sequence[Graph],
     known: Choices,
     options: TuneOptions,
+    budget: Budget,
     is_over: Callable[[], bool],
     report: Report,
 ) -> Choices:
     """What is found out on a context about graphs that run there, in addition to what is known; it is kept, too."""
-    budget, found = Budget(options.budget_s, perf_counter), UNMEASURED
-    device, timer = device_of(context, options.precision), KernelTimer(context)
+    device, timer, found = device_of(context, options.precision), KernelTimer(context), UNMEASURED
     for part in parts:
         here = replace(device, choices=known.updated(found))
         tuner = Tuner(timer, part, here, budget, options.precision)

@@ -90,8 +90,6 @@ class Tuner:
             best = plans[0] if len(plans) == 1 else (yield from self._decided(plans))
             for kind in range(1, len(Search.KINDS)):
                 yield from self._tune_kernels(kind, best)
-            if not self._budget.is_spent and self._name not in self.device.choices.graphs:
-                self.choices = self.choices.with_graph(self._name, FusionChoice(0.0, 0.0, dict(best)))  # all is known
         finally:
             self._timer.release()
 

@@ -23,12 +23,14 @@ from texelflow.gpu_delegate.tuning.candidates import Search
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
 from texelflow.gpu_delegate.tuning.store import device_key, keep_choices, load_choices, tuned_device
+from texelflow.gpu_delegate.tuning.switch import VARIABLE
 from texelflow.gpu_delegate.tuning.tuner import Tuner
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskCache:
     monkeypatch.setenv("TEXELFLOW_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv(VARIABLE)
     return DiskCache()
 
 

@@ -26,11 +26,8 @@ from tests.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
-<<<<<<< HEAD
 from texelflow.gpu_delegate.egl import Api
-=======
 from texelflow.gpu_delegate.tuning.switch import VARIABLE
->>>>>>> tune
 
 # No example fails because the machine is busy. "quick" is for `make check`; what names a number of examples keeps it.
 hypothesis.settings.register_profile("full", deadline=None)

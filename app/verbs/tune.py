@@ -45,15 +45,6 @@ class TuneOptions:
     only_on: str = ""  # a device_key: do nothing on any other device
 
 
-<<<<<<< HEAD
-def parse_budget(text: str) -> float:
-    """10, 10s, 1.5m, 500ms as seconds. Raises UsageError."""
-    found = _SECONDS.fullmatch(text.strip())
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 0 < seconds <= _MOST_BUDGET_S:
-        raise UsageError(f"--budget {text[:40]}: a time such as 10s or 2m is needed, a day at most")
-    return seconds
-=======
 def parse_budget(text: str) -> float:
     """Seconds of 10, 10s or 1:30. Raises UsageError."""
     try:
@@ -63,7 +54,6 @@ def parse_budget(text: str) -> float:
     if not 0 < budget_s <= _MOST_BUDGET_S:
         raise UsageError(f"--budget {text[:40]}: a time such as 10s or 1:30 is needed, a day at most")
     return budget_s
->>>>>>> tune
 
 
 def run_tune(model: str, options: TuneOptions, console: Console) -> int:

@@ -47,7 +47,7 @@ def tune_verb(
     """
     from .console import Console
     from .verbs.precision import parse_precision
-    from .verbs.tune import TuneOptions, run_tune, tuning_budget_s
+    from .verbs.tune import TuneOptions, parse_budget, run_tune
 
-    options = TuneOptions(tuning_budget_s(budget), parse_precision(precision), json, gentle, only_on)
+    options = TuneOptions(parse_budget(budget), parse_precision(precision), json, gentle, only_on)
     return run_tune(model, options, Console(quiet=json))

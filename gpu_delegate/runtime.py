@@ -149,8 +149,9 @@ class Program:
             return
         first, _, names = step.textures
         for unit, texture in enumerate(names, first):
-            gl.glActiveTexture(opengl.TEXTURE0 + unit)
-            gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
+            if texture:  # what is read in another way has none, nor has every context such textures
+                gl.glActiveTexture(opengl.TEXTURE0 + unit)
+                gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
         for target, _, _, *columns in step.blocks:
             for binding, (buffer, offset_bytes, size_bytes) in enumerate(zip(*columns, strict=True)):
                 gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)

@@ -45,7 +45,7 @@ class TuneOptions:
     only_on: str = ""  # a device_key: do nothing on any other device
 
 
-def tuning_budget_s(text: str) -> float:
+def parse_budget(text: str) -> float:
     """Seconds of 10, 10s or 1:30. Raises UsageError."""
     try:
         budget_s = float(parse_position(text))

@@ -10,7 +10,7 @@ import pytest
 from tests.commands import Command
 from tests.engine import on_gpu
 from tests.sketch import Sketch
-from texelflow.app.verbs.tune import tuning_budget_s
+from texelflow.app.verbs.tune import parse_budget
 from texelflow.gpu_delegate.choices import Choice
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE
@@ -44,13 +44,13 @@ def network() -> bytes:
 
 @pytest.mark.parametrize(("text", "seconds"), [("10", 10), ("10s", 10), ("1:30", 90), ("500ms", 0.5)])
 def test_budgets(text: str, seconds: float) -> None:
-    assert tuning_budget_s(text) == seconds
+    assert parse_budget(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1e9", "10 h", "9999999", "nan"])
 def test_no_budgets(text: str) -> None:
     with pytest.raises(UsageError, match="--budget"):
-        tuning_budget_s(text)
+        parse_budget(text)
 
 
 def test_tuned_kernels_compute_the_same(context: Context, network: bytes) -> None:

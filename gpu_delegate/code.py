@@ -14,7 +14,7 @@ from .graph import Attributes
 ValueType = Literal["bool", "int", "float", "vec2", "vec4"]
 _WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
 
-Comparison = Literal["less", "at least", "at most", "both"]
+Comparison = Literal["less", "at least", "at most", "equal", "both"]
 Arithmetic = Literal[
     "add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "floor", "fraction"
 ]
@@ -75,7 +75,7 @@ class Operation(Value):
     def type(self) -> ValueType:  # type: ignore[override]
         if self.operation in ("int", "float"):
             return self.operation
-        if self.operation in ("less", "at least", "at most", "both"):
+        if self.operation in ("less", "at least", "at most", "equal", "both"):
             return "bool"
         return max((type_of(operand) for operand in self.operands), key=_WIDTH.index)
 

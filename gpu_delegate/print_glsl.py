@@ -57,6 +57,7 @@ _SIGNS: Mapping[str, tuple[str, int]] = MappingProxyType(  # signs between two o
         "less": ("<", 4),
         "at least": (">=", 4),
         "at most": ("<=", 4),
+        "equal": ("==", 4),
         "both": ("&&", 3),
     }
 )

@@ -19,7 +19,7 @@ from .code import (
     Statement,
     When,
     Widened,
-    variables_in,
+    values_in,
 )
 
 MOST_PRODUCTS = 32  # that are added as halves before they are added to a sum
@@ -50,7 +50,7 @@ def in_halves(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             if products + 1 == MOST_PRODUCTS:
                 close([statement.name])
         else:
-            close([name for name in open_sums if name in set(variables_in(statement))])
+            close([name for name in open_sums if name in set(values_in(statement))])
             done.append(statement)
     close(list(open_sums))
     return tuple(done)

@@ -167,7 +167,7 @@ class Settings:
     )  # fmt: skip
     precision: "Precision" = _model(
         "fp32",
-        "Of what the GPU keeps between kernels; it computes in fp32. fp16-arithmetic: products in halves, too.",
+        "Of what the GPU keeps between kernels; fp16-arithmetic: of products, too.",
         choices=("fp32", "fp16", "fp16-arithmetic"),
         changes=_once,
     )

@@ -93,7 +93,9 @@ def test_what_is_short_is_repeated_until_a_span_is_long(
         return issued[-1] * each_s
 
     monkeypatch.setattr(clock, "seconds", seconds)
-    assert mean_seconds(clock, issued.append, 0.002) == (count, pytest.approx(each_s))
+    repeats, mean_s = mean_seconds(clock, issued.append, 0.002)
+    assert repeats == count
+    assert mean_s == pytest.approx(each_s)
     assert issued[::2] == [1] * (len(issued) // 2), "one in front of each span does not count"
 
 

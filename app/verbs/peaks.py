@@ -60,7 +60,7 @@ def measure_half_macs(context: Context) -> float | None:
 
 
 def half_vector(extensions: Collection[str], has_mediump: bool) -> ShaderVector | None:
-    """GLSL's vector of four halves: a type of an extension, or on GPUs with OpenGL ES a precision, which is kept there."""
+    """GLSL's vector of four halves: a type of an extension, or, on GPUs with OpenGL ES, a precision."""
     if any(name in extensions for name in _HALF_EXTENSIONS):
         return ShaderVector("f16vec4", "")
     return ShaderVector("vec4", "mediump") if has_mediump else None

@@ -421,7 +421,7 @@ class Emitter:
         assert start is not None
         start(self, node)
         if self.tile.parts > 1:
-            sum_parts.start(self, node)
+            sum_parts.start_parts(self, node)
 
     def _finish(self, node: Node) -> None:
         if self.tile.parts > 1:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ARRAY = "part_sums"
 
 
-def start(emitter: "Emitter", node: Node) -> None:
+def start_parts(emitter: "Emitter", node: Node) -> None:
     """The sums of a node begin with its bias in one part alone."""
     with emitter.when(Operation("less", (0, PART))):
         for register in registers_of(emitter, node):

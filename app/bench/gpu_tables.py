@@ -22,7 +22,7 @@ class ReportTable:
 
 
 def tables_of(section: str, measurements: Sequence[Mapping[str, Any]]) -> tuple[ReportTable, ...]:
-    """The tables of a section; none where nothing was measured."""
+    """The tables of a section; none where nothing was measured. Raises LookupError, TypeError for figures cut short."""
     done = [each for each in measurements if each["figures"] is not None]
     return tuple(table for table in TABLES[section](done) if table.rows) if done else ()
 
@@ -48,7 +48,7 @@ def _device(done: _Measured) -> Iterator[ReportTable]:
     facts = {
         "renderer": found["renderer"],
         "vendor": found["vendor"],
-        "version": found["version"],
+        "OpenGL": found["gl_version"],
         "tuned as": found["family"],
         "timed by": f"{clock['kind']} {clock['reason']}".strip(),
         "GPU memory": _mib(memory.get("total_bytes")),
@@ -129,6 +129,18 @@ def _dispatches(name: str, per_op: Mapping[str, Any]) -> ReportTable:
     return ReportTable(columns, tuple(rows), f"{name}: each dispatch, {per_op['clock']}")
 
 
+def _tuning(done: _Measured) -> Iterator[ReportTable]:
+    tuned = [each for each in done if "whole" in each["figures"]]
+    rows = [
+        (each["name"], text(whole["default_ms"], ".3f"), text(whole["ms"], ".3f"),
+         " to ".join(map(str, whole["dispatches"])), text(whole["agrees"]))
+        for each in tuned
+        for whole in each["figures"]["whole"]
+    ]  # fmt: skip
+    yield ReportTable(("network", "by default, ms", "tuned, ms", "dispatches", "agrees"), tuple(rows))
+    yield from _frames([each for each in done if each not in tuned])
+
+
 def _uploads(done: _Measured) -> Iterator[ReportTable]:
     rows = done[0]["figures"]["rows"]
     ways = tuple(rows[0]["ms"]) if rows else ()
@@ -188,8 +200,19 @@ def _mib(size_bytes: int | None) -> str:
 
 TABLES: Mapping[str, Callable[[_Measured], Iterator[ReportTable]]] = MappingProxyType(
     {
-        "doctor": _doctor, "device": _device, "peaks": _peaks, "fidelity": _fidelity, "frame": _frames,
-        "models": _models, "sizes": _frames, "uploads": _uploads, "waits": _waits, "live": _live, "memory": _memory,
-        "energy": _energy, "peers": _peers,
+        "doctor": _doctor,
+        "device": _device,
+        "peaks": _peaks,
+        "fidelity": _fidelity,
+        "frame": _frames,
+        "tuning": _tuning,
+        "models": _models,
+        "sizes": _frames,
+        "uploads": _uploads,
+        "waits": _waits,
+        "live": _live,
+        "memory": _memory,
+        "energy": _energy,
+        "peers": _peers,
     }
-)  # fmt: skip
+)

@@ -27,6 +27,7 @@ from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.egl import Api
+from texelflow.gpu_delegate.tuning.switch import VARIABLE
 
 # No example fails because the machine is busy. "quick" is for `make check`; what names a number of examples keeps it.
 hypothesis.settings.register_profile("full", deadline=None)
@@ -43,8 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Tests start the program again and again: Python keeps what it has compiled, even where the shell forbids it."""
+    """Tests start the program again and again: Python keeps what it has compiled, even where the shell forbids it.
+
+    Kernels are those of a GPU's family.
+    """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ[VARIABLE] = "0"  # whatever was tuned on this machine
     sys.dont_write_bytecode = False
 
 

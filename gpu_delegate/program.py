@@ -69,6 +69,7 @@ def compile_graph(
     UnsupportedError for a model with unsupported ops, too many weights or too long kernels, DeviceError for sizes over
     the limits.
     """
+    device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
     lowered = lower(graph, device, fuse, precision, compile_budget_s)
     records = usage_records(graph, lowered.kernels, lowered.storages, lowered.views)

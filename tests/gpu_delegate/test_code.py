@@ -118,8 +118,8 @@ def in_numpy(model: bytes, device: Device, values: Floats, scheduled: bool) -> F
     shape = shape_of(body.graph.tensors[target])
     inputs = {"in0": phwc4(values[0]).reshape(-1, 4)}
     threads = Threads(threads_of(body, tile, shape.slices), inputs, emitter.blob.data())
-    threads.run(emitter.preamble)
-    threads.run(loads_at_use(emitter.statements) if scheduled else emitter.statements)
+    statements = (*emitter.preamble, *emitter.statements)
+    threads.run(loads_at_use(statements) if scheduled else statements)
     stored = threads.stored["out0"]
     texels = np.stack([stored[place] for place in range(shape.texels)]).astype(np.float32)
     return from_phwc4(texels.reshape(shape.slices, shape.height, shape.width, 4), shape.channels)[None]
@@ -171,7 +171,7 @@ def test_loads_that_need_others_follow_them() -> None:
     first, second = Declare(V, LoadFrom("in0", X0)), Declare(W, LoadFrom("in1", A))
     use = Declare(Name("t", "vec4"), V + W)
     other = Declare(B, X0 + 1)
-    assert loads_at_use([first, other, index, second, use]) == (other, first, index, second, use)
+    assert loads_at_use([first, other, index, second, use]) == (first, index, second, use, other)
 
 
 @pytest.mark.parametrize("make", [window, pools])

@@ -19,12 +19,14 @@ from .options import (
     refuse_given,
 )
 from .settings.flags import as_in_settings, with_options
+from .tuning_option import with_tuning
 
 scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
 
 @bench.command("frame")
+@with_tuning
 @with_opengl
 def bench_frame_verb(
     model: ModelOption = "selfie",
@@ -116,7 +118,7 @@ def bench_model_verb(
     return code
 
 
-bench.command("model")(with_opengl(with_options(bench_model_verb, alias_options())))
+bench.command("model")(with_tuning(with_opengl(with_options(bench_model_verb, alias_options()))))
 
 
 @bench.command("models")
@@ -211,9 +213,10 @@ def bench_live_verb(
 
 
 @bench.command("gpu")
+@with_opengl
 def bench_gpu_verb(
     report: Annotated[Path, output_option(metavar="DIR", help="The folder for report.json, .html and .zip.")],
-    budget: Annotated[str, typer.Option(metavar="TIME", help="Seconds that it may take: 90s or 7:30.")] = "7:30",
+    budget: Annotated[str, typer.Option(metavar="TIME", help="That it may take: 90s or 7m.")] = "450s",
     only: Annotated[str | None, typer.Option(metavar="SECTIONS", help="Some alone, by commas: device,peaks.")] = None,
     peers: Annotated[
         Path | None, typer.Option(metavar="PYTHON", help="An interpreter that has mediapipe or ai-edge-litert.")
@@ -226,8 +229,8 @@ def bench_gpu_verb(
     Nothing is fetched, and names, paths and serial numbers are left out. Ctrl-C keeps what was measured.
     """
     from .bench.gpu_bench import GpuBench, bench_gpu, show_gpu_bench
-    from .bench.gpu_plan import parse_budget
     from .console import Console
+    from .verbs.tune import parse_budget
 
     console = Console(quiet=json)
     figures, code = bench_gpu(GpuBench(report, parse_budget(budget), only, peers, force), console)

@@ -11,7 +11,7 @@ from .tile import Tile
 
 
 @dataclass(frozen=True)
-class Measured:
+class Gain:
     """Milliseconds of what was chosen and of the family's default, both measured one after the other."""
 
     ms: float
@@ -19,7 +19,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Choice(Measured):
+class Choice(Gain):
     """The fastest tile of one kernel; with the default's milliseconds where nothing was faster by enough."""
 
     tile: Tile
@@ -28,7 +28,7 @@ class Choice(Measured):
 
 
 @dataclass(frozen=True)
-class FusionChoice(Measured):
+class FusionChoice(Gain):
     """The fastest settings of those in Tuning that decide which ops become one kernel, for one graph."""
 
     settings: Mapping[str, int]  # field to value

@@ -14,7 +14,7 @@ from .graph import Attributes
 ValueType = Literal["bool", "int", "float", "vec2", "vec4"]
 _WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
 
-Comparison = Literal["less", "at least", "at most", "both"]
+Comparison = Literal["less", "at least", "at most", "equal", "both"]
 Arithmetic = Literal[
     "add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "floor", "fraction"
 ]
@@ -75,7 +75,7 @@ class Operation(Value):
     def type(self) -> ValueType:  # type: ignore[override]
         if self.operation in ("int", "float"):
             return self.operation
-        if self.operation in ("less", "at least", "at most", "both"):
+        if self.operation in ("less", "at least", "at most", "equal", "both"):
             return "bool"
         return max((type_of(operand) for operand in self.operands), key=_WIDTH.index)
 
@@ -314,9 +314,34 @@ class When:
     body: "tuple[Statement, ...]"
 
 
-Statement = Declare | Reserve | Assign | AddTo | StoreTo | ForEach | When
+@dataclass(frozen=True)
+class StoreShared:
+    """A vec4 written to an array in shared memory."""
+
+    array: str
+    at: Operand
+    value: Operand
 
 
+@dataclass(frozen=True)
+class Synchronise:
+    """All threads of the work-group wait for each other, and see what they wrote to shared memory."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Threads for which a condition holds end."""
+
+    condition: Value
+
+
+Statement = (
+    Declare | Reserve | Assign | AddTo | StoreTo | ForEach | When | StoreShared | Synchronise | Leave
+)  # fmt: skip
+
+
+THREAD = Name("thread", "int")  # its number in the work-group
+PART, PAST = Name("part", "int"), Name("past", "bool")  # of kernels whose sums threads share, see sum_parts.py
 X0, Y0, Z0 = (Name(name, "int") for name in ("x0", "y0", "z0"))  # of every kernel: a thread's first pixel and slice
 ZEROS = Splat(0.0)
 SourceIndex = tuple[Operand, Value | None]  # a source coordinate, and whether it is valid if it is not always

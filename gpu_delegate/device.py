@@ -26,7 +26,9 @@ class Tuning:
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
+    sum_parts: int = 1  # the most threads that share the terms of a sum, to the same end
     least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
+    window_slices: int = 0  # output slices that one thread computes behind a window; 0: as many as elsewhere
     window_repeats: int = 3  # times that a window may be computed: once for each thread that needs some output slices
     bake_pixels: int = 2048  # weights used by at least so many pixels may become literals ...
     bake_weights: int = 24000  # ... as long as the whole program has no more of them than this
@@ -36,6 +38,7 @@ class Tuning:
     inputs_fetch: Fetch = "texture"
     unrolls: bool = True  # whether the driver's compiler may unroll loops
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
+    packs_halves: bool = False  # whether packHalf2x16 is worth trying
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
 
 
@@ -84,9 +87,13 @@ HARDWARE = SOFTWARE.with_tuning(
     simd_width=1,
     min_fused_threads=16384,
     least_threads=8192,
+    sum_parts=12,
+    window_slices=6,
+    window_repeats=1,
     bake_pixels=1 << 62,
     bake_weights=0,
     operation_compile_us=150.0,
     loads_at_use=True,
     prologue_loads=0,
+    packs_halves=True,
 )

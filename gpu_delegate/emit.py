@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from . import sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
 from .code import (
+    PART,
     X0,
     Y0,
     Z0,
@@ -83,6 +85,7 @@ class Emitter:
         self.blob = blob
         self.storages = storages
         self.preamble: list[Statement] = []
+        self.shared: dict[str, int] = {}  # arrays in the work-group's memory, and how many texels each has
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
         self._fresh = 0
@@ -377,15 +380,23 @@ class Emitter:
         if self.splits and not accumulates:
             for index in range(self.tile.z_slices):
                 exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
-                with self.when(exists):
+                with self.when(self._and_own(exists, index)):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
                 with self.loop():
                     self._roots(phase, Slice(index))
         else:
-            with self.loop((SLICE, phase.slices)):
-                self._roots(phase, Slice(SLICE))
+            count = phase.slices // (self.tile.parts if accumulates else 1)
+            with self.loop((SLICE, count)):
+                self._roots(phase, Slice(SLICE if count == phase.slices else PART * count + SLICE))
+
+    def _and_own(self, condition: Validity, index: int) -> Validity:
+        """A condition, and that it is this thread that finishes a slice, if others share its sums."""
+        if self.tile.parts == 1:
+            return condition
+        own = sum_parts.is_own(self, index)
+        return own if condition is True else combined("both", [condition, own])
 
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producers.get(v) for v in phase.evaluates]
@@ -410,8 +421,12 @@ class Emitter:
         start = record_of(node).emission.start
         assert start is not None
         start(self, node)
+        if self.tile.parts > 1:
+            sum_parts.start_parts(self, node)
 
     def _finish(self, node: Node) -> None:
+        if self.tile.parts > 1:
+            sum_parts.join(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 

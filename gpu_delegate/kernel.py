@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from .bindings import KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
@@ -13,7 +13,7 @@ from .limits import Limits
 from .nodes import called_functions, has_weights, is_constant_vector, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
-from .print_glsl import lines
+from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
 from .schedule import scheduled
 from .shader import fill, load
@@ -37,8 +37,14 @@ class Kernel:
     weights_fetch: Fetch
     weights: Float32Array
     macs: int
+    idle_threads: int = 0  # that have no pixel of their own
     signature: str = ""  # by which its tile is chosen; none for vector nodes alone
     tile: Tile | None = None
+
+    @property
+    def threads(self) -> int:
+        """Of all work-groups."""
+        return math.prod(self.grid) * math.prod(self.local)
 
 
 def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:
@@ -59,12 +65,15 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
     }
     grid = (
         *tile.groups(domain),
-        ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1,
+        ceil_div(slices, tile.z_slices) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     nodes, text = (*prologue, *body.nodes), list(lines(statements))
     place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
-    return outline.kernel(nodes, grid, defines, targets, leaving + text, place)
+    shared = [shared_array(name, texels) for name, texels in emitter.shared.items()]
+    kernel = outline.kernel(nodes, grid, targets, _Main(defines, leaving + text, place, shared))
+    busy = width * ceil_div(height, tile.rows) * grid[2] * tile.parts
+    return replace(kernel, idle_threads=kernel.threads - busy)
 
 
 def reduction_kernel(
@@ -81,12 +90,12 @@ def reduction_kernel(
             f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
     targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
-    return outline.kernel(tuple(nodes), (1, 1, 1), {"WIDTH": threads, "HEIGHT": 1}, targets, stores)
+    return outline.kernel(tuple(nodes), (1, 1, 1), targets, _Main({"WIDTH": threads, "HEIGHT": 1}, stores))
 
 
 def _leaving(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], list[str]]:
     """Where a thread's pixels and slices begin, and what ends those that have none: behind the last barrier."""
-    (width, height), counts, (x, y, _) = tile.area(domain), tile.groups(domain), tile.local
+    (width, height), counts, (x, y, parts) = tile.area(domain), tile.groups(domain), tile.local
     place = [
         "    int x0 = int(gl_GlobalInvocationID.x);",
         f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.rows}' if tile.rows > 1 else ''};",
@@ -95,7 +104,25 @@ def _leaving(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], list
         place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
     past = [f"x0 >= {width}"] if counts[0] * x > width else []
     past += [f"y0 >= {height}"] if counts[1] * y * tile.rows > height else []
-    return place, [f"    if ({' || '.join(past)}) return;"] if past else []
+    if parts == 1:
+        return place, [f"    if ({' || '.join(past)}) return;"] if past else []
+    return [
+        *place,
+        "    int part = int(gl_LocalInvocationID.z);",
+        f"    bool past = {' || '.join(past) or 'false'};  // such a thread repeats work until all threads have met",
+        f"    x0 = min(x0, {width - 1});",
+        f"    y0 = min(y0, {height - tile.rows});",
+    ], []
+
+
+@dataclass(frozen=True)
+class _Main:
+    """What is a kernel's own in kernel.comp."""
+
+    defines: Mapping[str, int]
+    lines: list[str]
+    place: list[str] | None = None  # where a thread's pixels begin, if threads leave
+    shared: list[str] = field(default_factory=list)  # declarations of arrays
 
 
 class _Outline:
@@ -125,28 +152,28 @@ class _Outline:
         self,
         nodes: tuple[Node, ...],
         grid: Sides,
-        defines: Mapping[str, int],
         targets: Mapping[int, KernelOutput],
-        lines: list[str],
-        place: list[str] | None = None,
+        main: "_Main",
     ) -> Kernel:
-        """The kernel whose main() continues with these lines after the reductions, which `place` comes before."""
+        """The kernel whose main() continues so after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
         called, weights = called_functions(nodes), self.blob.data()
         wanted = KernelInput(PHWC4, len(weights), self._tile.weights_fetch if len(weights) else "texture")
         read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
-        bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
+        bindings = declare(
+            sources, list(targets.values()), read if is_declared else None, restricts, self._limits.packs_halves
+        )
         sections = {
-            "bindings": bindings + called + self.vectors.shared,
-            "place": place,
-            "body": self.vectors.lines + lines,
+            "bindings": bindings + called + self.vectors.shared + main.shared,
+            "place": main.place,
+            "body": self.vectors.lines + main.lines,
         }
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),
             nodes=nodes,
-            source=fill(load("kernel.comp", {**defines, **dict(sizes)}), sections),
+            source=fill(load("kernel.comp", {**main.defines, **dict(sizes)}), sections),
             grid=grid,
             local=self._tile.local,
             inputs=tuple(self.inputs),

@@ -10,7 +10,7 @@ from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import Kernel, input_names, pixel_kernel, reduction_kernel
-from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
+from .layout import PHWC4, PLAIN, TEXEL_BYTES, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .reduction import shared_bytes
 from .signature import graph_signature, signature_of
@@ -105,7 +105,7 @@ class _Builder:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         nodes = self._behind(wanted)
-        if not self.inline or not self._fits(nodes, (), len(wanted), math.prod(self.vector_tile.local)):
+        if not self.inline or not self._fits(nodes, (), len(wanted), self.vector_tile):
             for node in nodes:
                 self.kernels.append(self._reduction([node], node.outputs))
                 self.stored.update(node.outputs)
@@ -128,12 +128,13 @@ class _Builder:
                 waiting += self.vector_nodes[tensor].inputs
         return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
-    def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, threads: int) -> bool:
+    def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, tile: Tile) -> bool:
         """Whether one kernel can compute these vector nodes besides reading the inputs `others`."""
         if len(nodes) > MOST_REDUCTION_NODES or self.repeated_bytes + self._repeated(nodes) > MOST_REPEATED_BYTES:
             return False
         inputs = tuple(input_names(self.graph, others, nodes))
-        room = shared_bytes(self.graph, nodes, threads) <= self.limits.shared_memory_bytes
+        taken_bytes = shared_bytes(self.graph, nodes, math.prod(tile.local)) + TEXEL_BYTES * tile.shared_texels
+        room = taken_bytes <= self.limits.shared_memory_bytes
         return room and not too_many_bindings(self.graph, nodes, inputs, outputs, self.limits)
 
     def _repeated(self, nodes: list[Node]) -> int:
@@ -147,8 +148,7 @@ class _Builder:
 
     def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
         """Whether repeating the vector nodes in each work-group costs less than a dispatch of their own."""
-        threads = tile.local[0] * tile.local[1] * tile.local[2]
-        if not self.inline or not self._fits(prologue, body.inputs, len(body.outputs), threads):
+        if not self.inline or not self._fits(prologue, body.inputs, len(body.outputs), tile):
             return False
         loads = sum(shape_of(self.graph.tensors[n.inputs[0]]).texels for n in prologue if has_role(n, "reduction"))
         return loads * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads

@@ -20,6 +20,7 @@ from .families import family_of
 _APIS: tuple[Api, ...] = ("gl", "gles")
 _API_CHOICE = "TEXELFLOW_GL_API"  # in the environment: one of these, or nothing
 _CHOICES = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX")  # in the environment: a device's number, or part of its name
+_LEAST_TO_DRAW = (3, 3)
 
 
 class NativeContext(Protocol):
@@ -107,6 +108,18 @@ def open_native(needed: tuple[int, int], api: Api | None = None, wanted: str | N
     taken, context = best
     context.make_current()
     return OpenedNative(context, taken, tuple(tried))
+
+
+def chosen_device() -> TriedDevice | None:
+    """The device of EGL that the environment asks for, with its names; None where nobody has chosen.
+
+    Raises DeviceError if it does not work.
+    """
+    if not wanted_device() or sys.platform in ("win32", "darwin"):
+        return None
+    opened = open_native(_LEAST_TO_DRAW)
+    opened.native.release()
+    return opened.device
 
 
 def _loaded() -> Egl:

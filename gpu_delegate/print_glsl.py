@@ -22,6 +22,7 @@ from .code import (
     Inside,
     Keep,
     Lane,
+    Leave,
     LoadFrom,
     Name,
     OnGrid,
@@ -32,8 +33,10 @@ from .code import (
     Shared,
     Splat,
     Statement,
+    StoreShared,
     StoreTo,
     Sum,
+    Synchronise,
     Tap,
     Texel,
     Vector,
@@ -54,6 +57,7 @@ _SIGNS: Mapping[str, tuple[str, int]] = MappingProxyType(  # signs between two o
         "less": ("<", 4),
         "at least": (">=", 4),
         "at most": ("<=", 4),
+        "equal": ("==", 4),
         "both": ("&&", 3),
     }
 )
@@ -95,13 +99,24 @@ def _head(statement: ForEach | When) -> str:
     return "".join(f"for (int {name} = 0; {name} < {limit}; ++{name}) " for name, limit in loops)
 
 
-def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo) -> str:
+def shared_array(name: str, texels: int) -> str:
+    """The declaration of an array in shared memory."""
+    return f"shared vec4 {name}[{texels}];"
+
+
+def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared | Synchronise | Leave) -> str:
     if isinstance(statement, Declare):
         return f"{statement.name.type} {statement.name.name} = {glsl(statement.value)};"
     if isinstance(statement, Reserve):
         return f"{statement.names[0].type} {', '.join(name.name for name in statement.names)};"
     if isinstance(statement, StoreTo):
         return f"WRITE({statement.target}, {glsl(statement.at)}, {glsl(statement.value)});"
+    if isinstance(statement, StoreShared):
+        return f"{statement.array}[{glsl(statement.at)}] = {glsl(statement.value)};"
+    if isinstance(statement, Synchronise):
+        return "SYNC();"
+    if isinstance(statement, Leave):
+        return f"if ({glsl(statement.condition)}) return;"
     sign = "+=" if isinstance(statement, AddTo) else "="
     return f"{statement.name.name} {sign} {glsl(statement.value)};"
 

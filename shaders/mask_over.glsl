@@ -40,8 +40,9 @@ float mask_over(ivec2 at, vec3 pixel, bool softened) {
 #if FILTERED
     vec4 coefficient = textureLod(coefficients, (place + 0.5) / vec2(GRID), 0.0);
 #else
-    vec2 cell = (place + 0.5) / float(CELL) - 0.5, part = fract(cell);
-    ivec2 last = GRID / CELL - 1, near = clamp(ivec2(floor(cell)), ivec2(0), last);
+    ivec2 last = textureSize(coefficients, 0) - 1;
+    vec2 cell = (place + 0.5) / vec2(GRID) * vec2(last + 1) - 0.5, part = fract(cell);
+    ivec2 near = clamp(ivec2(floor(cell)), ivec2(0), last);
     ivec2 far = clamp(ivec2(floor(cell)) + 1, ivec2(0), last);
     vec4 above = mix(texelFetch(coefficients, near, 0), texelFetch(coefficients, ivec2(far.x, near.y), 0), part.x);
     vec4 below = mix(texelFetch(coefficients, ivec2(near.x, far.y), 0), texelFetch(coefficients, far, 0), part.x);

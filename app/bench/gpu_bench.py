@@ -15,6 +15,7 @@ from time import perf_counter, strftime
 from types import MappingProxyType
 from typing import Any
 
+from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.isolated_python import OURS, python_command
 
 from ..console import Console
@@ -23,9 +24,9 @@ from ..models.catalogue import list_models, model_path
 from ..outputs.png_files import make_folder
 from ..signals import exit_code, stop_flag
 from .gpu_page import renderer_of
-from .gpu_plan import Measurement, Section, allowance_s, chosen_sections, planned
+from .gpu_plan import LONGEST_S, SHORTEST_S, Measurement, Section, allowance_s, chosen_sections, planned
 from .gpu_report import ARCHIVE_NAME, FORMAT, PAGE_NAME, GpuReport, finish_report, save_report
-from .measuring_process import Measured, MeasuringProcess
+from .measuring_process import MeasuringProcess, ProcessFigures
 
 _PART = "import sys; from texelflow.app.bench.gpu_parts import main; sys.exit(main(sys.argv[1], sys.argv[2:]))"
 _PEERS: Mapping[str, str] = MappingProxyType({"litert": "peer_litert.py", "mediapipe": "peer_mediapipe.py"})
@@ -47,6 +48,8 @@ class GpuBench:
 
 def bench_gpu(options: GpuBench, console: Console) -> tuple[GpuReport, int]:
     """Measure and write: the report, and the exit code, which is a signal's if one ended it. Raises UsageError."""
+    if not SHORTEST_S <= options.budget_s <= LONGEST_S:
+        raise UsageError(f"--budget {options.budget_s:g}s: {SHORTEST_S:g} to {LONGEST_S:g} s are needed")
     sections = chosen_sections(options.only)
     settle(Files((), (Write("--report", options.report, "report"),)), options.force)
     make_folder(options.report)
@@ -54,8 +57,7 @@ def bench_gpu(options: GpuBench, console: Console) -> tuple[GpuReport, int]:
     if not models:
         console.warn("no model of the catalogue is on the disk; texelflow models fetch selfie gets one")
     plan = planned(sections, models, _NETWORKS, options.budget_s)
-    report, process = _new_report(options, models, sections), MeasuringProcess()
-    os.environ.update(_OFFLINE)
+    report, process = _new_report(options, models, sections), MeasuringProcess(_OFFLINE)
     with stop_flag(process.end) as process.stop:
         _measure_all(plan, options, report, process, console)
         report["interrupted"] = bool(process.stop)
@@ -91,14 +93,14 @@ def _measure_all(
 
 def _run(
     measurement: Measurement, options: GpuBench, report: GpuReport, process: MeasuringProcess, most_s: float
-) -> Measured:
+) -> ProcessFigures:
     if measurement.kind == "verb":
         return process.verb(measurement.arguments, most_s)
     if measurement.kind == "part":
         return process.run(python_command(_PART, *measurement.arguments, trusted=OURS), most_s)
     version_line = _driver(report)
     if measurement.kind == "litert" and (why := litert_refusal(version_line)):
-        return Measured(None, why)
+        return ProcessFigures(None, why)
     model, *rest = measurement.arguments
     python = str(options.peers or sys.executable)
     program = Path(__file__).with_name(_PEERS[measurement.kind])
@@ -129,7 +131,7 @@ def litert_refusal(driver: str) -> str:
 def _driver(report: GpuReport) -> str:
     """OpenGL's version, if the section on the device has it."""
     measurements = report["sections"].get("device", {}).get("measurements", [])
-    return next((str(each["figures"]["version"]) for each in measurements if each["figures"]), "")
+    return next((str(each["figures"].get("gl_version", "")) for each in measurements if each["figures"]), "")
 
 
 def _told(measurement: Measurement, figures: dict[str, Any] | None) -> dict[str, Any] | None:

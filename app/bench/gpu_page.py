@@ -55,7 +55,12 @@ def renderer_of(report: Mapping[str, Any]) -> str:
 
 def _section(name: str, section: Mapping[str, Any]) -> Iterator[str]:
     yield f'<h2 id="{escape(name)}">{escape(section["title"])}</h2>'
-    for table in tables_of(name, section["measurements"]):
+    try:
+        tables = tables_of(name, section["measurements"])
+    except (LookupError, TypeError, ValueError) as error:
+        tables = ()
+        yield f'<p class="lacking">no table of these figures ({escape(repr(error))}): see the JSON</p>'
+    for table in tables:
         yield from _folded(table) if len(table.rows) > _FOLDED_ROWS else _table(table)
     for each in section["measurements"]:
         if each["reason"]:

@@ -30,14 +30,14 @@ from ..verbs.peaks import measure_half_macs, measure_peaks
 from .cpu_peak import cpu_facts, measure_cpu_macs
 from .energy import EnergyCounter, energy_counters, spent_j
 
-Figures = dict[str, Any]
+_Figures = dict[str, Any]
 
 _GPU_S = 3.0  # of a spell in which energy is counted
 _NVX, _NVX_TOTAL_KB, _NVX_FREE_KB = "GL_NVX_gpu_memory_info", 0x9048, 0x9049
 _ATI, _ATI_TEXTURE_FREE_KB = "GL_ATI_meminfo", 0x87FC
 
 
-def device() -> Figures:
+def device() -> _Figures:
     """The GPU, its driver, its limits, and by which clock it is timed."""
     with open_context() as context:
         clock = SpanClock(context).choice
@@ -51,7 +51,7 @@ def device() -> Figures:
         }
 
 
-def peaks() -> Figures:
+def peaks() -> _Figures:
     """The paper's Table 1: billions of floating-point operations a second, two for each multiply-accumulate."""
     cpu_macs, cpu = measure_cpu_macs(), cpu_facts()
     with open_context() as context:
@@ -69,7 +69,7 @@ def peaks() -> Figures:
         }
 
 
-def uploads(*sizes: str) -> Figures:
+def uploads(*sizes: str) -> _Figures:
     """Milliseconds of a frame in RGBA by each way up, for each size."""
     with open_context() as context:
         rows = []
@@ -80,7 +80,7 @@ def uploads(*sizes: str) -> Figures:
         return {"rows": rows}
 
 
-def memory(model_name: str, *sizes: str) -> Figures:
+def memory(model_name: str, *sizes: str) -> _Figures:
     """What the frame job takes for each size: memory of the process and, where its driver tells, of the GPU."""
     model, rows = load_segmentation(model_name), []
     for size in sizes:
@@ -98,7 +98,7 @@ def memory(model_name: str, *sizes: str) -> Figures:
     return {"rows": rows}
 
 
-def energy(model_name: str) -> Figures:
+def energy(model_name: str) -> _Figures:
     """Joules of a frame of the frame job, on the GPU and on the CPU, above those of an idle machine."""
     counters, reasons = energy_counters()
     if not counters:
@@ -140,7 +140,7 @@ def _ready(job: Any, size: str) -> Any:
     return job
 
 
-def _energy_row(backend: str, job: FrameJob, counters: list[EnergyCounter], idle_w: Mapping[str, float]) -> Figures:
+def _energy_row(backend: str, job: FrameJob, counters: list[EnergyCounter], idle_w: Mapping[str, float]) -> _Figures:
     pictures = [rgba_picture(np.array(frame)) for frame in clip_frames((640, 480))]
     job.run(pictures[0])
     done, start = count(), time.perf_counter()
@@ -167,7 +167,7 @@ def _gflops(macs_per_s: float | None) -> float | None:
     return round(2 * macs_per_s / 1e9, 2) if macs_per_s else None
 
 
-PARTS: Mapping[str, Callable[..., Figures]] = MappingProxyType(
+PARTS: Mapping[str, Callable[..., _Figures]] = MappingProxyType(
     {part.__name__: part for part in (device, peaks, uploads, memory, energy)}
 )
 

@@ -7,7 +7,6 @@ from typing import Literal
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.wording import meant
 
-from ..media.sources import parse_position
 from ..models.entries import CATALOGUE
 
 Kind = Literal["verb", "part", "litert", "mediapipe"]
@@ -48,6 +47,7 @@ SECTIONS = (
     Section("peaks", "Compute power: CPU and GPU, fp32 and fp16"),
     Section("fidelity", "Results against TensorFlow Lite on the CPU"),
     Section("frame", "The frame job"),
+    Section("tuning", "Before and after tuning"),
     Section("models", "Models, each dispatch and its roof"),
     Section("sizes", "The frame job from 480p to 4K"),
     Section("uploads", "Ways to upload a frame"),
@@ -59,25 +59,13 @@ SECTIONS = (
 )
 
 
-def parse_budget(text: str) -> float:
-    """Seconds of 90, 90s or 7:30. Raises UsageError."""
-    try:
-        budget_s = float(parse_position(text))
-    except UsageError:
-        budget_s = 0.0
-    if not SHORTEST_S <= budget_s <= LONGEST_S:
-        raise UsageError(
-            f"--budget {text}: a time from {SHORTEST_S:g} to {LONGEST_S:g} s is needed, such as 90s or 7:30"
-        )
-    return budget_s
-
-
 @dataclass(frozen=True)
 class Effort:
-    """How often things are run, and seconds after which runs end early."""
+    """How often things are run, seconds after which runs end early, and those that tuning may take."""
 
     runs: int
     most_s: float
+    tuning_s: float
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -87,7 +75,9 @@ class Effort:
 
 def effort_for(budget_s: float) -> Effort:
     """Few runs where there is little time."""
-    return Effort(100, 4.0) if budget_s >= 300 else Effort(20, 2.0) if budget_s >= 60 else Effort(3, 0.5)
+    return (
+        Effort(100, 4.0, 30.0) if budget_s >= 300 else Effort(20, 2.0, 10.0) if budget_s >= 60 else Effort(3, 0.5, 2.0)
+    )
 
 
 def chosen_sections(only: str | None) -> tuple[Section, ...]:
@@ -130,6 +120,9 @@ def _of_segmenter(model: str, effort: Effort) -> Iterator[Measurement]:
     runs = ("--runs", str(effort.runs), "--json")
     live = ("bench", "live", "--model", model, "--frames", str(max(10, effort.runs // 2)), "--json")
     yield from _frame_jobs(model, effort, 0)
+    tuned = ("bench", "frame", "--model", model, *effort.flags)
+    yield Measurement("tuning", model, "verb", ("tune", model, "--budget", f"{effort.tuning_s:g}s", "--json"))
+    yield Measurement("tuning", f"{model}, fp32, tuned", "verb", tuned)
     yield from _sizes(model, effort)
     yield Measurement("waits", model, "verb", ("bench", "waits", model, *runs))
     yield Measurement("live", model, "verb", live)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-Row = tuple[str, ...]
+_Row = tuple[str, ...]
 _Measured = Sequence[Mapping[str, Any]]  # of a section, those with figures
 
 UNKNOWN = "-"
@@ -16,13 +16,13 @@ _MIB = 1 << 20
 class ReportTable:
     """Cells are text; a title tells tables of one section apart."""
 
-    columns: Row
-    rows: tuple[Row, ...]
+    columns: _Row
+    rows: tuple[_Row, ...]
     title: str = ""
 
 
 def tables_of(section: str, measurements: Sequence[Mapping[str, Any]]) -> tuple[ReportTable, ...]:
-    """The tables of a section; none where nothing was measured."""
+    """The tables of a section; none where nothing was measured. Raises LookupError, TypeError for figures cut short."""
     done = [each for each in measurements if each["figures"] is not None]
     return tuple(table for table in TABLES[section](done) if table.rows) if done else ()
 
@@ -48,7 +48,7 @@ def _device(done: _Measured) -> Iterator[ReportTable]:
     facts = {
         "renderer": found["renderer"],
         "vendor": found["vendor"],
-        "version": found["version"],
+        "OpenGL": found["gl_version"],
         "tuned as": found["family"],
         "timed by": f"{clock['kind']} {clock['reason']}".strip(),
         "GPU memory": _mib(memory.get("total_bytes")),
@@ -104,7 +104,7 @@ def _models(done: _Measured) -> Iterator[ReportTable]:
             yield _dispatches(name, per_op)
 
 
-def _model_row(name: str, gpu: Mapping[str, Any] | None, cpu: Mapping[str, Any] | None) -> Row:
+def _model_row(name: str, gpu: Mapping[str, Any] | None, cpu: Mapping[str, Any] | None) -> _Row:
     gpu, per_op = gpu or {}, (gpu or {}).get("per_op") or {}
     roofs = [row.get("least_ms") for row in per_op.get("rows", [])]
     return (
@@ -127,6 +127,18 @@ def _dispatches(name: str, per_op: Mapping[str, Any]) -> ReportTable:
     ]  # fmt: skip
     columns = ("", "dispatch", "ms", "MMAC", "GMAC/s", "GB/s", "at its roof, ms", "roof", "repeats")
     return ReportTable(columns, tuple(rows), f"{name}: each dispatch, {per_op['clock']}")
+
+
+def _tuning(done: _Measured) -> Iterator[ReportTable]:
+    tuned = [each for each in done if "whole" in each["figures"]]
+    rows = [
+        (each["name"], text(whole["default_ms"], ".3f"), text(whole["ms"], ".3f"),
+         " to ".join(map(str, whole["dispatches"])), text(whole["agrees"]))
+        for each in tuned
+        for whole in each["figures"]["whole"]
+    ]  # fmt: skip
+    yield ReportTable(("network", "by default, ms", "tuned, ms", "dispatches", "agrees"), tuple(rows))
+    yield from _frames([each for each in done if each not in tuned])
 
 
 def _uploads(done: _Measured) -> Iterator[ReportTable]:
@@ -188,8 +200,19 @@ def _mib(size_bytes: int | None) -> str:
 
 TABLES: Mapping[str, Callable[[_Measured], Iterator[ReportTable]]] = MappingProxyType(
     {
-        "doctor": _doctor, "device": _device, "peaks": _peaks, "fidelity": _fidelity, "frame": _frames,
-        "models": _models, "sizes": _frames, "uploads": _uploads, "waits": _waits, "live": _live, "memory": _memory,
-        "energy": _energy, "peers": _peers,
+        "doctor": _doctor,
+        "device": _device,
+        "peaks": _peaks,
+        "fidelity": _fidelity,
+        "frame": _frames,
+        "tuning": _tuning,
+        "models": _models,
+        "sizes": _frames,
+        "uploads": _uploads,
+        "waits": _waits,
+        "live": _live,
+        "memory": _memory,
+        "energy": _energy,
+        "peers": _peers,
     }
-)  # fmt: skip
+)

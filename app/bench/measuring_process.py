@@ -4,8 +4,9 @@ What fails, crashes or hangs there is a line for the caller, who goes on.
 """
 
 import json
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ _GRACE_S = 5.0  # for a process that was asked to end
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProcessFigures:
     """What a process left: the object in its last line, and in one line why there is none or why it is not good."""
 
     figures: dict[str, Any] | None
@@ -31,6 +32,7 @@ class Measured:
 class MeasuringProcess:
     """Runs one process at a time; a signal's handler may end it."""
 
+    environment: Mapping[str, str] = field(default_factory=dict)  # in addition to that of this process
     process: "subprocess.Popen[str] | None" = None
     stop: StopFlag = field(default_factory=StopFlag)
 
@@ -39,22 +41,25 @@ class MeasuringProcess:
         if self.process is not None:
             self.process.terminate()
 
-    def verb(self, arguments: Sequence[str], patience_s: float) -> Measured:
+    def verb(self, arguments: Sequence[str], patience_s: float) -> ProcessFigures:
         """A verb of the command line, with --json among the arguments."""
         return self.run(python_command(VERB, *arguments, trusted=OURS), patience_s)
 
-    def run(self, command: Sequence[str], patience_s: float) -> Measured:
+    def run(self, command: Sequence[str], patience_s: float) -> ProcessFigures:
         """Any command that prints one JSON object in its last line."""
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as self.process:
+        environment = {**os.environ, **self.environment}
+        with subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, errors="replace", env=environment
+        ) as self.process:
             try:
                 out, complaints = self.process.communicate(timeout=patience_s)
             except subprocess.TimeoutExpired:
                 self._give_up()
-                return Measured(None, f"took longer than {patience_s:.3g} s")
+                return ProcessFigures(None, f"took longer than {patience_s:.3g} s")
             code = self.process.returncode
         figures = _last_object(out)
-        return Measured(figures, "" if code == 0 and figures is not None else _reason(code, complaints))
+        return ProcessFigures(figures, "" if code == 0 and figures is not None else _reason(code, complaints))
 
     def _give_up(self) -> None:
         assert self.process is not None

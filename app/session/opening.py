@@ -1,6 +1,8 @@
 """A source, settings and a window or none go in; a session comes out, with everything compiled."""
 
 import contextlib
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -9,6 +11,7 @@ from time import sleep
 
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, open_context
 from texelflow.gpu_delegate.errors import ContextLostError, DeviceError
+from texelflow.gpu_delegate.native import chosen_device
 
 from ..console import Console
 from ..frame.backdrop import Backdrop
@@ -32,6 +35,7 @@ from ..picture.preprocess import Floats
 from ..picture.video_frame import VideoFrame
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, Verb
+from ..window.gpus import news_of_gpu, on_device, system_gpus
 from ..window.loading_screen import LoadingScreen
 from ..window.opening import open_window
 from ..window.screen import Screen
@@ -127,7 +131,13 @@ def open_host_with_window(
 ) -> Iterator[SessionHost]:
     """A window for the source's pictures. Raises DeviceError."""
     size, aspect, backend = source.format.upright_size, source.timing.sample_aspect_ratio, watch.settings.backend
-    with open_window(size, source.title, backend, aspect) as window, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        chosen = chosen_device()
+        stack.enter_context(on_device(chosen))
+        window = stack.enter_context(open_window(size, source.title, backend, aspect))
+        drawn_by = window.context.vendor, window.context.renderer
+        if line := news_of_gpu(*drawn_by, chosen, system_gpus(), os.environ, sys.platform):
+            console.note_once(line)
         gui = Gui(window.context)
         stack.callback(gui.release)
         gallery = Gallery(window.context)

@@ -81,7 +81,10 @@ class Window:
         if self._handle is not None:
             here = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
             self._reopens_at = self._place or here
-            self.close()
+            with self._closing:
+                handle, self._handle = self._handle, None
+            self.context.release()
+            glfw.destroy_window(handle)
         self._glfw = glfw = _library()
         self._open(self._reopens_at[2:])
         glfw.set_window_pos(self._handle, *self._reopens_at[:2])
@@ -329,7 +332,10 @@ def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int], ap
     room = glfw.get_monitor_workarea(monitor)[2:] if monitor else size
     wanted = fitted(size, room)
     width, height = (max(pair) for pair in zip(wanted, _SMALLEST, strict=True))
-    handle = glfw.create_window(width, height, title, None, None)
+    handle = None
+    for robustness in (glfw.LOSE_CONTEXT_ON_RESET, glfw.NO_ROBUSTNESS):  # some drivers do not tell of resets
+        glfw.window_hint(glfw.CONTEXT_ROBUSTNESS, robustness)
+        handle = handle or glfw.create_window(width, height, title, None, None)
     if not handle:
         glfw.terminate()
         why = one_line(complaints[0]) if complaints else "the display has no OpenGL"

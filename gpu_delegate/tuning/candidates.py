@@ -4,6 +4,7 @@ The search goes in steps: each step varies one kind of choice and keeps what has
 kernels have to be compiled. What a static model says to take twice as long as the best is left out.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -28,6 +29,7 @@ _MOST_LITERALS = 4096  # weights in one source
 _MOST_COMPILE_S = 2.0
 _MOST_TIMES_BEST = 2.0  # of the static model
 _MOST_TRIED = 8  # in a step
+_OF_EACH_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,31 @@ class Search:
     device: Device
     facts: DeviceFacts
 
-    KINDS = ("rows and slices", "ways to read", "work-groups")
+    KINDS = ("rows and slices", "rows or slices", "ways to read", "work-groups", "rows or slices")
 
     def others(self, kind: int, best: Tile) -> list[Tile]:
         """Tiles that differ from the best so far in one of KINDS, by its number."""
-        return self._promising(best, (self._layouts, self._ways, self._groups)[kind](best))
+        makers = self._layouts, self._neighbours, self._ways, self._groups, self._neighbours
+        found = self._promising(best, makers[kind](best))
+        if kind == 0:  # of each number of rows the best two, since slices are looked at once more
+            seen = Counter[int]()
+            found = [tile for tile in found if (seen.update([tile.rows]) or seen[tile.rows]) <= _OF_EACH_ROWS]
+        return found[:_MOST_TRIED]
 
-    def _groups(self, best: Tile) -> Iterator[Tile]:
-        """Work-groups with other sides, whose threads past the edges leave, if they did, or repeat others' work."""
-        shapes = product(self._locals(best.flat), {best.leaves, False})
-        return (replace(best, local=local, leaves=leaves) for local, leaves in shapes)
+    def _layouts(self, best: Tile) -> Iterator[Tile]:
+        """Other rows and slices of a thread, literals, threads in the order of memory."""
+        flats = (False, True) if is_pixelwise(self.body) else (False,)
+        for rows, (slices, baked), flat in product(self._rows(), self._slices(), flats):
+            tile = replace(best, rows=rows, z_slices=slices, baked=baked, flat=flat)
+            if flat == best.flat:
+                yield tile
+            shapes = [replace(tile, local=local) for local in self._locals(flat)]
+            yield min(shapes, key=self._cost)
+
+    def _neighbours(self, best: Tile) -> Iterator[Tile]:
+        """Other rows of a thread, and other slices or literals."""
+        yield from (replace(best, rows=rows) for rows in self._rows())
+        yield from (replace(best, z_slices=slices, baked=baked) for slices, baked in self._slices())
 
     def _ways(self, best: Tile) -> Iterator[Tile]:
         """Other ways to read weights and inputs."""
@@ -68,18 +85,14 @@ class Search:
         for weights_fetch, inputs_fetch in product(weights, _INPUT_FETCHES):
             yield replace(best, weights_fetch=weights_fetch, inputs_fetch=inputs_fetch)
 
-    def _layouts(self, best: Tile) -> Iterator[Tile]:
-        """Other rows and slices of a thread, literals, threads in the order of memory."""
-        body, height = self.body, self.body.domain.height
-        flats = (False, True) if is_pixelwise(body) else (False,)
-        for rows, (slices, baked), flat in product(_ROWS, self._slices(), flats):
-            if rows > body.domain.rows or (body.domain.batch > 1 and height % rows):
-                continue
-            tile = replace(best, rows=rows, z_slices=slices, baked=baked, flat=flat)
-            if flat == best.flat:
-                yield tile
-            shapes = [replace(tile, local=local) for local in self._locals(flat)]
-            yield min(shapes, key=self._cost)
+    def _groups(self, best: Tile) -> Iterator[Tile]:
+        """Work-groups with other sides."""
+        return (replace(best, local=local) for local in self._locals(best.flat))
+
+    def _rows(self) -> list[int]:
+        """Rows of a thread, none of another map of the batch."""
+        domain = self.body.domain
+        return [rows for rows in _ROWS if rows <= domain.rows and (domain.batch == 1 or domain.height % rows == 0)]
 
     def _slices(self) -> Iterator[tuple[int, bool]]:
         """Slices of a thread, 0 for all, and whether its weights are literals."""
@@ -103,11 +116,11 @@ class Search:
         return estimate(self.body, tile, self.facts.least_threads)
 
     def _promising(self, best: Tile, tiles: Iterable[Tile]) -> list[Tile]:
-        """Those that fit and that the static model does not rule out."""
+        """Those that fit and that the static model does not rule out, the best first."""
         fitting = [tile for tile in dict.fromkeys(tiles) if tile != best and self._fits(tile)]
-        ranked = sorted(fitting, key=self._cost)
-        most = _MOST_TIMES_BEST * min((self._cost(tile) for tile in (best, *ranked)), default=0.0)
-        return [tile for tile in ranked if self._cost(tile) <= most][:_MOST_TRIED]
+        costs = {tile: self._cost(tile) for tile in (best, *fitting)}
+        most = _MOST_TIMES_BEST * min(costs.values())
+        return sorted((tile for tile in fitting if costs[tile] <= most), key=costs.__getitem__)
 
     def _fits(self, tile: Tile) -> bool:
         """Whether a thread's registers, the source and its compilation stay within bounds."""

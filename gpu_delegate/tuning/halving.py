@@ -44,7 +44,7 @@ class Winner(Generic[_Candidate]):
     default_ms: float
 
 
-def fastest(
+def winners(
     default: _Candidate, others: Sequence[_Candidate], measure: MeasureMs[_Candidate], budget: Budget
 ) -> Iterator[Winner[_Candidate] | None]:
     """Yields None after each measurement, so that callers can do other work in between, and the winner at the end.

@@ -1,5 +1,6 @@
 """A compiled graph and one kernel go in; a graph of that kernel alone comes out, with memory for what it touches."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -15,6 +16,8 @@ from ..lower import Lowered
 from ..memory import UsageRecord, naive
 from ..program import CompiledGraph, constant_texels
 from ..views import NONE
+
+MakeAlone = Callable[[Kernel], CompiledGraph]  # a graph of this kernel alone
 
 
 def isolated(base: CompiledGraph, lowered: Lowered, kernel: Kernel, device: Device) -> CompiledGraph:

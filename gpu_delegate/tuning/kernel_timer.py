@@ -1,30 +1,23 @@
-"""A kernel alone and a context go in; milliseconds of one dispatch come out, and whether its results are the default's.
+"""A kernel alone and a context go in; milliseconds of one dispatch come out, and what it computes.
 
-Programs stay compiled between the measurements of one search. A kernel that the driver refuses, or that computes
-something else, has no time.
+Programs stay compiled between the measurements of one search. A kernel that the driver refuses has
+no time.
 """
 
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ..compare import HALF_ERROR, TOLERANCE
 from ..context import Context
 from ..errors import DeviceError
 from ..kernel import Kernel
 from ..program import CompiledGraph
 from ..runtime import Program
 from ..span_clock import SpanClock, mean_seconds
-from .isolated import sample
+from .candidates import HARDWARE_FACTS, SOFTWARE_FACTS
+from .isolated import MakeAlone, sample
+from .outputs import Results
 from .variants import KernelKey, key_of
 
 _SPAN_S = 0.001  # of the repeats of one dispatch
-
-Outputs = Sequence[npt.NDArray[Any]]
-MakeAlone = Callable[[Kernel], CompiledGraph]  # a graph of this kernel alone
 
 
 class KernelTimer:
@@ -35,6 +28,7 @@ class KernelTimer:
         self.clock = SpanClock(context)
         if self.clock.choice.kind == "none":
             raise DeviceError(f"kernels cannot be tuned on {context.renderer}: {self.clock.choice.line}")
+        self.facts = SOFTWARE_FACTS if context.is_software else HARDWARE_FACTS
         self._context = context
         self._programs: dict[KernelKey, tuple[Program, int]] = {}
         self._failed: set[KernelKey] = set()
@@ -49,7 +43,7 @@ class KernelTimer:
         seconds = self.clock.seconds(partial(program.repeat, 0, repeats))
         return None if seconds is None else seconds * 1e3 / repeats
 
-    def outputs(self, kernel: Kernel, alone: MakeAlone) -> Outputs | None:
+    def outputs(self, kernel: Kernel, alone: MakeAlone) -> Results | None:
         """What it computes from sample inputs."""
         found = self._program(kernel, alone)
         if found is None:
@@ -87,32 +81,3 @@ class KernelTimer:
             program.release()
             raise
         return program, repeats
-
-
-def same_bits(found: Outputs | None, wanted: Outputs | None) -> bool:
-    """Whether there are both, and all values are equal, NaN included."""
-    if found is None or wanted is None:
-        return False
-    return all(np.array_equal(mine, other, equal_nan=mine.dtype.kind == "f") for mine, other in _pairs(found, wanted))
-
-
-def agrees(found: Outputs | None, wanted: Outputs | None, halves: bool) -> bool:
-    """Whether they differ no more than the GPU may from the CPU: by TOLERANCE of the magnitude, HALF_ERROR for halves.
-
-    Outputs of different shapes (partial sums of more or fewer work-groups) are not compared; one of the same shape is
-    needed.
-    """
-    if found is None or wanted is None:
-        return False
-    pairs, share = _pairs(found, wanted), HALF_ERROR if halves else TOLERANCE
-    return bool(pairs) and all(_is_near(mine, other, share) for mine, other in pairs)
-
-
-def _pairs(found: Outputs, wanted: Outputs) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    return [(mine, other) for mine, other in zip(found, wanted, strict=True) if mine.shape == other.shape]
-
-
-def _is_near(mine: npt.NDArray[Any], other: npt.NDArray[Any], share: float) -> bool:
-    finite = other[np.isfinite(other)]
-    scale = max(1.0, float(np.abs(finite).max(initial=0.0)))
-    return np.allclose(mine, other, rtol=0.0, atol=share * scale, equal_nan=True)

@@ -16,6 +16,7 @@ from ..tile import Tile
 
 _INPUT = 8.0  # multiplications that take as long as a read of an input
 _WEIGHT = 4.0  # the same of weights, which neighbours share
+_LITERAL = 0.4  # of such a read, for weights in the source
 _THREAD = 16.0  # and of what each thread does once
 _LANES = 4  # vec4s of weights for an input slice and an output slice
 
@@ -117,8 +118,8 @@ def _reads_window(body: Body, node: Node) -> bool:
 
 
 def _weights(tile: Tile, texels: float) -> float:
-    """Reads of weights: none of literals."""
-    return 0.0 if tile.baked and not tile.z_slices else texels
+    """Reads of weights; literals are part of the instructions, which are read as well."""
+    return texels * _LITERAL if tile.baked and not tile.z_slices else texels
 
 
 def _window_reads(tile: Tile, node: Node, taps: int) -> float:

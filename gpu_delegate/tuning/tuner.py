@@ -1,4 +1,4 @@
-"""A model, a device and a context go in; choices for its kernels come out, measured there, longest kernels first.
+"""A model, a device and what times kernels go in; choices for its kernels come out, longest kernels first.
 
 It works in small steps, so that callers can show progress or do other work in between; what was found so far is never
 lost. Ops are put together by the settings of each family that leads to other kernels, unless that takes much longer;
@@ -9,10 +9,10 @@ import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from ..body import Body
 from ..choices import UNMEASURED, Choice, Choices, FusionChoice
-from ..context import Context
 from ..device import Device
 from ..families import TUNINGS
 from ..fusion import group_nodes
@@ -23,14 +23,15 @@ from ..lower import Lowered, lower
 from ..program import CompiledGraph, compile_graph
 from ..signature import graph_signature, signature_of
 from ..tile import Tile
-from .candidates import HARDWARE_FACTS, SOFTWARE_FACTS, Search
-from .halving import LEAST_GAIN, Budget, Winner, fastest
-from .isolated import isolated
-from .kernel_timer import KernelTimer, Outputs, agrees, same_bits
+from .candidates import DeviceFacts, Search
+from .halving import LEAST_GAIN, Budget, Winner, winners
+from .isolated import MakeAlone, isolated
+from .outputs import Results, agrees, same_bits
 from .table import FUSION_SETTINGS
 from .variants import KernelKey, Slot, Variants, by_key, by_signature, key_of
 
 LEAST_SHARE = 0.03  # of the network's time: kernels that take less together stay as they are
+_FUSION_SHARE = 0.3  # of the time, for settings of fusion
 _HOPELESS = 1.5  # times as long as the best settings of fusion, with the family's tiles
 _ROUNDS = 3  # of measurements of whole networks
 
@@ -45,21 +46,34 @@ class TuningStep:
     share: float
 
 
+class TimesKernels(Protocol):
+    """A device as the tuner sees it: KernelTimer, or a simulated one."""
+
+    facts: DeviceFacts
+
+    def ms(self, kernel: Kernel, alone: MakeAlone) -> float | None:
+        """Milliseconds of a dispatch, measured anew; None for a kernel that cannot be had."""
+
+    def outputs(self, kernel: Kernel, alone: MakeAlone) -> Results | None:
+        """What it computes from sample inputs."""
+
+    def release(self) -> None:
+        """Free all programs; it goes on with others."""
+
+
 class Tuner:
     """One model on one device. `choices` holds what was found; steps() does the work."""
 
     def __init__(
-        self, context: Context, source: Graph, device: Device, budget: Budget, precision: Precision = "fp32"
+        self, timer: TimesKernels, source: Graph, device: Device, budget: Budget, precision: Precision = "fp32"
     ) -> None:
         """`device` may hold choices of earlier tunings: these are gone on with. Raises as compile_graph."""
         self.choices = UNMEASURED
-        self._context, self._budget, self._precision = context, budget, precision
+        self._timer, self._budget, self._precision = timer, budget, precision
         self._device = device
         self._base = compile_graph(source, device, precision=precision)
         self._name = graph_signature(self._base.graph, precision)
-        self._timer = KernelTimer(context)
         self._least_ms: dict[KernelKey, float] = {}
-        self._facts = SOFTWARE_FACTS if context.is_software else HARDWARE_FACTS
 
     @property
     def device(self) -> Device:
@@ -73,32 +87,35 @@ class Tuner:
             plans = [known.settings] if known else (yield from self._hopeful_plans())
             for settings in plans:
                 yield from self._tune_kernels(0, settings)
-            best = known.settings if known else (yield from self._decided(plans))
+            best = plans[0] if len(plans) == 1 else (yield from self._decided(plans))
             for kind in range(1, len(Search.KINDS)):
-                if best is not None:
-                    yield from self._tune_kernels(kind, best)
+                yield from self._tune_kernels(kind, best)
         finally:
             self._timer.release()
 
     # Fusion -------------------------------------------------------------------------------------------------------
 
     def _hopeful_plans(self) -> Generator[TuningStep, None, list[_Settings]]:
-        """Settings of fusion that may lead to the fastest kernels, the device's own first."""
+        """Settings of fusion that may lead to the fastest kernels, the device's own first.
+
+        Where it takes too long to time all of them, these alone.
+        """
         found: dict[frozenset[KernelKey], _Settings] = {}
         for tuning in (self._device.tuning, *TUNINGS.values()):
             settings = {name: getattr(tuning, name) for name in FUSION_SETTINGS}
             found.setdefault(frozenset(map(key_of, self._lowered(settings).kernels)), settings)
-        plans = list(found.values())
+        plans, left_s = list(found.values()), self._budget.left_s
+        yield from self._timed(plans[:1])
+        if (left_s - self._budget.left_s) * len(plans) > _FUSION_SHARE * left_s:
+            return plans[:1]
         times_ms = yield from self._timed(plans)
-        if not times_ms:
-            return []
         return [plan for plan, ms in zip(plans, times_ms, strict=True) if ms <= _HOPELESS * min(times_ms)]
 
-    def _decided(self, plans: Sequence[_Settings]) -> Generator[TuningStep, None, _Settings | None]:
+    def _decided(self, plans: Sequence[_Settings]) -> Generator[TuningStep, None, _Settings]:
         """The fastest of some settings, with the kernels that were found for each."""
         times_ms = yield from self._timed(plans)
-        if not times_ms:  # there was no time left
-            return None
+        if math.inf in times_ms:  # there was no time left
+            return plans[0]
         best = min(range(len(plans)), key=times_ms.__getitem__)
         if times_ms[best] > times_ms[0] * (1 - LEAST_GAIN):
             best = 0
@@ -107,14 +124,14 @@ class Tuner:
         return plans[best]
 
     def _timed(self, plans: Sequence[_Settings]) -> Generator[TuningStep, None, list[float]]:
-        """Milliseconds of all kernels of each plan, by the least that was ever measured of each; nothing at the end."""
+        """Milliseconds of all kernels of each plan, by the least that was ever measured of each; else infinity."""
         lowered = [self._lowered(settings) for settings in plans]
         for _ in range(_ROUNDS):
             for number, each in enumerate(lowered):
                 for key, (kernel, _) in by_key(each.kernels).items():
                     ms = None if self._budget.is_spent else self._timer.ms(kernel, partial(self._alone, each))
                     if ms is None:
-                        return []
+                        return [math.inf] * len(plans)
                     self._least_ms[key] = min(ms, self._least_ms.get(key, ms))
                     yield TuningStep(f"fusion {number + 1} of {len(plans)}", 0.0)
         self._timer.release()
@@ -137,11 +154,13 @@ class Tuner:
         times_ms: dict[str, float] = {}
         kernels = by_signature(lowered.kernels)
         for signature, (kernel, count) in kernels.items():
-            ms = None if self._budget.is_spent else self._timer.ms(kernel, partial(self._alone, lowered))
+            ms = self._least_ms.get(key_of(kernel))
+            if ms is None and not self._budget.is_spent:
+                ms = self._timer.ms(kernel, partial(self._alone, lowered))
+                yield TuningStep("timing", 0.0)
             if ms is None:
                 return []
             times_ms[signature] = ms * count
-            yield TuningStep("timing", 0.0)
         self._timer.release()
         bodies = self._bodies(settings)
         slots, done_ms, total_ms = list[Slot](), 0.0, sum(times_ms.values())
@@ -151,14 +170,14 @@ class Tuner:
             done_ms += times_ms[signature]
             kernel, known = kernels[signature][0], self.device.choices.kernels.get(signature)
             if kernel.tile and (not known or known.searched <= kind):
-                search = Search(bodies[signature], self._device, self._facts)
-                slots.append(Slot(signature, kernel, search.others(kind, kernel.tile), done_ms / total_ms))
+                search = Search(bodies[signature], self._device, self._timer.facts)
+                slots.append(Slot(signature, kernel, search.others(kind, kernel.tile), min(1.0, done_ms / total_ms)))
         return slots
 
     def _tune_kernel(self, slot: Slot, variants: Variants, kind: int) -> Iterator[TuningStep]:
         """One kernel, whose results with other tiles must be those of the one that it has."""
 
-        def results(number: int) -> Outputs | None:
+        def results(number: int) -> Results | None:
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.outputs(kernel, partial(self._alone, lowered))
 
@@ -172,7 +191,7 @@ class Tuner:
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.ms(kernel, partial(self._alone, lowered)) if right[number] else None
 
-        for winner in fastest(0, range(1, 1 + len(slot.others)), measure, self._budget):
+        for winner in winners(0, range(1, 1 + len(slot.others)), measure, self._budget):
             yield TuningStep(slot.kernel.name, slot.share)
             if winner is not None:
                 self._keep(slot, winner, same_bits(results(winner.candidate), wanted), kind)

@@ -13,7 +13,7 @@ from ..program import compile_graph
 from ..runtime import Program
 from ..span_clock import SpanClock, mean_seconds
 from .isolated import sample
-from .kernel_timer import agrees, same_bits
+from .outputs import agrees, same_bits
 
 _ROUNDS = 5  # of both in turn
 _SPAN_S = 0.02

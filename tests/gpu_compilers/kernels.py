@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -43,8 +43,8 @@ class Dispatch:
 
 
 def device_of(family: str, limits: Limits) -> Device:
-    """What kernels for a family of GPUs are made for. Raises KeyError."""
-    return Device(limits, TUNINGS[family])
+    """What kernels for a family of GPUs are made for, where drivers round as they should. Raises KeyError."""
+    return Device(replace(limits, packs_halves=TUNINGS[family].packs_halves), TUNINGS[family])
 
 
 def dispatches(model: str, device: Device, precision: Precision = "fp32") -> tuple[Dispatch, ...]:

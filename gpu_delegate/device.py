@@ -36,6 +36,7 @@ class Tuning:
     operation_compile_us: float = 900.0  # of the CPU, for each operation in a source (source_size.py)
     weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
     inputs_fetch: Fetch = "texture"
+    unrolls: bool = True  # whether the driver's compiler may unroll loops
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
     packs_halves: bool = False  # whether packHalf2x16 is worth trying
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups

@@ -15,7 +15,7 @@ from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
 from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
-from .schedule import loads_at_use
+from .schedule import scheduled
 from .shader import fill, load
 from .tile import Tile
 
@@ -53,7 +53,7 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
     outline = _Outline(graph, body.inputs, prologue, tile, limits, storages)
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
     emitter.emit()
-    statements = loads_at_use(emitter.statements) if tile.loads_at_use else emitter.statements
+    statements = scheduled(emitter.statements, tile)
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
     defines = {

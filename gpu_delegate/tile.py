@@ -18,6 +18,7 @@ class Tile:
     inputs_fetch: Fetch = "texture"
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
     loads_at_use: bool = False  # right before what needs them; else all of a window first
+    unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
 
     def area(self, domain: MapShape) -> tuple[int, int]:

@@ -60,7 +60,7 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
     outline = _Outline(graph, body.inputs, prologue, tile, limits, storages)
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
     emitter.emit()
-    statements = scheduled(emitter.statements, tile)
+    statements = scheduled((*emitter.preamble, *emitter.statements), tile)
     statements = in_halves(statements) if limits.half_arithmetic else statements
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
@@ -76,7 +76,7 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         ceil_div(slices, tile.z_slices) if tile.z_slices else 1,
     )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, text = (*prologue, *body.nodes), [*lines(emitter.preamble), *lines(statements)]
+    nodes, text = (*prologue, *body.nodes), list(lines(statements))
     place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
     shared = [shared_array(name, texels) for name, texels in emitter.shared.items()]
     kernel = outline.kernel(nodes, grid, targets, _Main(defines, leaving + text, place, shared))

@@ -74,6 +74,7 @@ def compile_graph(
         device = device.with_limits(half_arithmetic="")
     elif not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
+    device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
     lowered = lower(graph, device, fuse, precision, compile_budget_s)
     records = usage_records(graph, lowered.kernels, lowered.storages, lowered.views)

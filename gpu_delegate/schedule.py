@@ -1,4 +1,4 @@
-"""Statements of a kernel go in, the same with each load right before its first use come out.
+"""Statements of a kernel go in, the same with loads and positions right before their first uses come out.
 
 Emission functions load a whole window before they multiply the first tap. Compilers of GPUs keep that order: 25 texels
 of a 5x5 window are 100 registers, and few threads fit. On a CPU, where llvmpipe calls a function for each load, the
@@ -20,17 +20,17 @@ def scheduled(statements: tuple[Statement, ...], tile: Tile) -> tuple[Statement,
 
 
 def loads_at_use(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """Each load right before the first statement of its block that needs it.
+    """Each load, and each position, right before the first statement of its block that needs it.
 
-    Nothing is read that the same kernel stores, so loads may pass stores. Where a tap lies outside of its map, the
-    nearest one is read and another value selected: 24 branches of a 5x5 window take more registers and instructions
-    than it does itself. Only taps of matrices keep theirs, since compilers would load all of them and their weights
-    first: 12 registers spill on an Adreno 618.
+    Nothing is read that the same kernel stores, so loads may pass stores; positions are never assigned to. Where a tap
+    lies outside of its map, the nearest one is read and another value selected: 24 branches of a 5x5 window take more
+    registers and instructions than it does itself. Only taps of matrices keep theirs, since compilers would load all of
+    them and their weights first: 12 registers spill on an Adreno 618.
     """
     waiting: dict[Name, Declare] = {}
     done: list[Statement] = []
     for statement in statements:
-        if isinstance(statement, Declare) and isinstance(statement.value, Tap | LoadFrom | Weight | Shared):
+        if isinstance(statement, Declare) and _may_move(statement):
             waiting[statement.name] = statement
         else:
             done += _needed(statement, waiting)
@@ -47,6 +47,11 @@ def _rolled(statement: Statement) -> Statement:
     if isinstance(statement, ForEach):
         return ForEach(statement.over, rolled(statement.body), may_unroll=False)
     return replace(statement, body=rolled(statement.body)) if isinstance(statement, When) else statement
+
+
+def _may_move(statement: Declare) -> bool:
+    """Whether it is a load, or no vector: then it is a position, or what one is made of."""
+    return statement.name.type != "vec4" or isinstance(statement.value, Tap | LoadFrom | Weight | Shared)
 
 
 def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Declare]:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
 from .body import Accumulate, Body, thread_slices
-from .device import Tuning
+from .device import USUAL_GROUP_THREADS, Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
     has_role,
@@ -21,8 +21,8 @@ from .source_size import source_size
 from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
-REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
-MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
+REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
+MOST_GROUP_THREADS = USUAL_GROUP_THREADS
 MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
@@ -128,10 +128,10 @@ def weight_count(body: Body) -> int:
     )
 
 
-def reduction_tile(tuning: Tuning) -> Tile:
+def reduction_tile(device: Device) -> Tile:
     """The one work-group of a kernel of vector nodes."""
-    fetches = tuning.weights_fetch, tuning.inputs_fetch
-    return Tile(1, 0, (REDUCTION_THREADS, 1, 1), False, *fetches)
+    fetches = device.tuning.weights_fetch, device.tuning.inputs_fetch
+    return Tile(1, 0, (min(REDUCTION_THREADS, device.limits.work_group_invocations), 1, 1), False, *fetches)
 
 
 def choose_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:

@@ -189,7 +189,7 @@ class Tuner:
         def measure(number: int) -> float | None:
             if number not in right:
                 found = results(number)
-                right[number] = agrees(found, wanted, self._precision == "fp16")
+                right[number] = agrees(found, wanted, self._precision != "fp32")
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.ms(kernel, partial(self._alone, lowered)) if right[number] else None
 

@@ -1,4 +1,4 @@
-"""`texelflow tune --sweep`: the best work-groups of this GPU over convolutions of many sizes, beside those of Adrenos."""
+"""`texelflow tune --sweep`: work-groups that are best on this GPU, over many convolutions, beside those of Adrenos."""
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -18,9 +18,9 @@ _OF_COLUMNS: Mapping[str, Callable[[SweepCase], bool]] = MappingProxyType(
     {  # of the published columns those that the sweep covers
         "convolution": lambda case: case.kind != "depthwise",
         "depthwise": lambda case: case.kind == "depthwise",
-        "1x1 /1": lambda case: (case.kind, case.stride) == ("1x1", 1),
-        "3x3 /2": lambda case: (case.kind, case.stride) == ("3x3", 2),
-        "depthwise 3x3 /2": lambda case: (case.kind, case.stride) == ("depthwise", 2),
+        "1x1, stride 1": lambda case: (case.kind, case.stride) == ("1x1", 1),
+        "3x3, stride 2": lambda case: (case.kind, case.stride) == ("3x3", 2),
+        "depthwise 3x3, stride 2": lambda case: (case.kind, case.stride) == ("depthwise", 2),
     }
 )
 
@@ -45,7 +45,9 @@ def run_sweep(budget_s: float, console: Console, as_json: bool) -> int:
 def _show(renderer: str, found: Sequence[CaseTimes], console: Console) -> None:
     rows = [(renderer, *(_best(found, _OF_COLUMNS.get(column)) for column in COLUMNS))]
     rows += [(name, *map(_sides, groups)) for name, groups in ADRENO_GROUPS.items()]
-    console.table("Best work-groups (x, y, z), with strides", ("GPU", *COLUMNS), rows)
+    console.table(
+        "Best work-groups (x, y, z), and how much longer than each size's own best they take", ("GPU", *COLUMNS), rows
+    )
     details = []
     for each in found:
         if each.ms:
@@ -54,7 +56,9 @@ def _show(renderer: str, found: Sequence[CaseTimes], console: Console) -> None:
             case = each.case
             details.append((case.kind, case.side, case.stride, _sides(best), f"{each.ms[best]:.4f}", f"{worst:.4f}"))
     console.table("Each size", ("convolution", "side", "stride", "best", "ms", "worst, ms"), details, dense=True)
-    console.say(f"{len(found)} of {len(CASES)} cases measured; work-groups with sides of 2, 4 and 8")
+    console.say(
+        f"{len(found)} of {len(CASES)} cases measured; sides of 2, 4 and 8; z: threads that share a sum, 1 if none do"
+    )
     console.say("Adreno: TensorFlow Lite's OpenGL delegate, after Table 2 of arXiv 1907.01989")
 
 

@@ -28,6 +28,9 @@ class Tuning:
     source_characters: int = 60000  # that a kernel's source may have, as estimated
     operation_compile_us: float = 900.0  # of the CPU, for each operation in a source (source_size.py)
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
+    leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
+    sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
+    sum_threads: int = 256  # ... up to this size
 
 
 @dataclass(frozen=True)
@@ -65,5 +68,6 @@ HARDWARE = SOFTWARE.with_tuning(
     bake_pixels=1 << 62,
     bake_weights=0,
     operation_compile_us=150.0,
-    prologue_loads=0,
+    prologue_loads=1 << 16,
+    leaves_sums=True,
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .body import Accumulate, Body, Hold, Phase, Root
 from .expressions import Slice, Weights
 from .graph import Node
+from .group_sums import GroupSums
 from .indices import Index
 from .layout import MapShape, Storages, shape_of
 from .moves import Place, moved
@@ -40,6 +41,7 @@ class Emitter:
         vectors: dict[int, str],
         blob: Blob,
         storages: Storages,
+        sums: GroupSums,
     ) -> None:
         self.body = body
         self.graph = body.graph
@@ -47,8 +49,9 @@ class Emitter:
         self.vectors = vectors  # tensors that the reduction prologue left in shared memory, and their arrays
         self.blob = blob
         self.storages = storages
+        self.sums = sums
         self.lines: list[str] = []
-        self.preamble: list[str] = []
+        self.preamble: list[str] = list(sums.head)
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
         self._fresh = 0
@@ -340,6 +343,7 @@ class Emitter:
             for root in phase.roots:
                 if isinstance(root, Accumulate):
                     self._finish(root.node)
+        self.lines += self.sums.end
 
     def _phase(self, phase: Phase) -> None:
         accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
@@ -412,10 +416,13 @@ class Emitter:
 
     def _store(self, tensor: int, at: Slice) -> None:
         shape = self.shape(tensor)
-        for row, value in enumerate(self.value(tensor, at)):
+        values = self.value(tensor, at)
+        for row, value in enumerate(values):
             target = self.index(shape, at, row)
             stored = f"{value}.x" if self.is_plain(tensor) else self.masked(value, shape.channels, at)
             self.line(f"WRITE({self.outputs[tensor]}, {target}, {stored});")
+        for line in self.sums.collect(tensor, at, [self.masked(value, shape.channels, at) for value in values]):
+            self.line(line)
 
     # Weights ------------------------------------------------------------------------------------------------------
 

@@ -1,25 +1,26 @@
 """One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .bindings import KernelInput, KernelOutput, declare
 from .body import Body
 from .emit import Emitter
-from .graph import Graph, Node
+from .graph import Node
+from .group_sums import GroupSums
 from .layout import Storage, Storages, ceil_div, shape_of
 from .limits import Limits
-from .nodes import called_functions, has_weights, record_of
+from .nodes import called_functions, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
+from .partial_sums import PartialSum
 from .reduction import ReductionEmitter
 from .shader import fill, load
+from .shared_reduction import SharedReductionEmitter
 from .tile import Tile
+from .vector_work import VectorWork, input_names
 
 Sides = tuple[int, int, int]  # (x, y, z)
-
-REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,19 @@ class Kernel:
     macs: int
 
 
-def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:
-    """GLSL for a body under a tile, with vector nodes computed first by every work-group."""
+def pixel_kernel(
+    body: Body,
+    prologue: VectorWork,
+    tile: Tile,
+    limits: Limits,
+    storages: Storages,
+    left: Sequence[PartialSum] = (),
+) -> Kernel:
+    """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end."""
     graph, domain = body.graph, body.domain
-    outline = _Outline(graph, body.inputs, prologue, math.prod(tile.local), limits, storages)
-    emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
+    outline = _Outline(body.inputs, prologue, limits, storages)
+    sums = GroupSums(body, tile, left, first_output=len(body.outputs))
+    emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
     emitter.emit()
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
@@ -53,52 +62,47 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         "SLICES": max(tile.z_slices, 1),
         "ALL_SLICES": slices if tile.z_slices else 1,
     }
-    grid = (
-        *tile.groups(domain),
-        ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1,
-    )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, lines = (*prologue, *body.nodes), emitter.preamble + emitter.lines
-    return outline.kernel(nodes, grid, tile.local, defines, targets, lines)
+    targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
+    nodes, lines = (*prologue.nodes, *body.nodes), emitter.preamble + emitter.lines
+    return outline.kernel(nodes, grid_of(body, tile), tile.local, defines, targets, lines, sums.shared)
 
 
-def reduction_kernel(
-    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], limits: Limits, storages: Storages
-) -> Kernel:
+def reduction_kernel(work: VectorWork, outputs: Sequence[int], limits: Limits, storages: Storages) -> Kernel:
     """GLSL for vector nodes alone: one work-group, whose results are stored."""
-    outline = _Outline(graph, (), nodes, REDUCTION_THREADS, limits, storages)
+    outline = _Outline((), work, limits, storages)
     stores = []
     for k, tensor in enumerate(outputs):
-        shape = shape_of(graph.tensors[tensor])
+        shape = work.shape(tensor)
         stores += [
-            f"    for (int o = thread; o < {shape.slices}; o += {REDUCTION_THREADS})",
+            f"    for (int o = thread; o < {shape.slices}; o += {work.threads})",
             f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
     defines, targets = (
-        {"WIDTH": REDUCTION_THREADS, "HEIGHT": 1},
+        {"WIDTH": work.threads, "HEIGHT": 1},
         {tensor: KernelOutput(storages[tensor]) for tensor in outputs},
     )
-    return outline.kernel(tuple(nodes), (1, 1, 1), (REDUCTION_THREADS, 1, 1), defines, targets, stores)
+    return outline.kernel(work.nodes, (1, 1, 1), (work.threads, 1, 1), defines, targets, stores)
+
+
+def grid_of(body: Body, tile: Tile) -> Sides:
+    """Work-groups of a body's kernel."""
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    layers = ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1
+    return (*tile.groups(body.domain), layers)
 
 
 class _Outline:
     """A kernel under construction: its inputs by name, its weights so far, and the reductions with which it begins."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        body_inputs: Sequence[int],
-        vector_nodes: Sequence[Node],
-        threads: int,
-        limits: Limits,
-        storages: Storages,
-    ) -> None:
-        self._graph = graph
-        self.inputs = input_names(graph, body_inputs, vector_nodes)
+    def __init__(self, body_inputs: Sequence[int], work: VectorWork, limits: Limits, storages: Storages) -> None:
+        self._graph = work.graph
+        self.inputs = input_names(body_inputs, work)
         self.blob = Blob()
-        self.vectors = ReductionEmitter(graph, vector_nodes, threads, self.inputs, self.blob)
+        self.vectors = (SharedReductionEmitter if work.is_shared else ReductionEmitter)(work, self.inputs, self.blob)
+        self.vectors.emit()
         self._sources = [
-            KernelInput(storages[tensor], shape_of(graph.tensors[tensor]).texels > limits.texture_buffer_texels)
+            KernelInput(storages[tensor], work.shape(tensor).texels > limits.texture_buffer_texels)
             for tensor in self.inputs
         ]
 
@@ -110,11 +114,12 @@ class _Outline:
         defines: Mapping[str, int],
         targets: Mapping[int, KernelOutput],
         lines: list[str],
+        shared: Sequence[str] = (),
     ) -> Kernel:
         """The kernel whose main() continues with these lines after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), local, strict=True)
         called = called_functions(nodes)
-        bindings = declare(self._sources, list(targets.values())) + called + self.vectors.shared
+        bindings = declare(self._sources, list(targets.values())) + called + [*self.vectors.shared, *shared]
         sections = {"bindings": bindings, "body": self.vectors.lines + lines}
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),
@@ -128,21 +133,6 @@ class _Outline:
             weights=self.blob.data(),
             macs=sum(record_of(node).macs(self._graph, node) for node in nodes),
         )
-
-
-def input_names(graph: Graph, body_inputs: Sequence[int], prologue: Sequence[Node]) -> dict[int, str]:
-    """Tensors that a kernel reads, in order of use, as in0, in1, ..."""
-    made = {out for node in prologue for out in node.outputs}
-    read = [tensor for tensor in body_inputs if tensor not in made]
-    for node in prologue:
-        operands = node.inputs[:1] if has_weights(node) else node.inputs
-        read += [t for t in operands if t not in made and not _is_weights(graph, t)]
-    return {tensor: f"in{k}" for k, tensor in enumerate(dict.fromkeys(read))}
-
-
-def _is_weights(graph: Graph, tensor: int) -> bool:
-    """Whether it is a constant vector, stored among a kernel's weights; constant maps are read like tensors."""
-    return graph.tensors[tensor].is_constant and shape_of(graph.tensors[tensor]).is_vector
 
 
 def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:

@@ -6,14 +6,14 @@ in which every work-group repeats it.
 """
 
 import math
-from collections.abc import Sequence
 
 from .graph import Graph, Node
-from .layout import TEXEL_BYTES, shape_of
+from .layout import shape_of
 from .nodes import expression, has_role, is_channel_reduction, is_elementwise, is_pixelwise_contraction, needs_mask
 from .ops.reduce import LANES, fold_of, reduces_pixels, scaled
 from .packing import Blob, bias_of, convolution_blocks
 from .rewrite import float_data
+from .vector_work import VectorWork
 
 MOST_SLICES = 1024  # of a vector in shared memory
 
@@ -36,30 +36,27 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
     return is_elementwise(node) and all(shape_of(graph.tensors[i]).is_vector for i in node.inputs)
 
 
-def shared_bytes(graph: Graph, nodes: Sequence[Node], threads: int) -> int:
-    """Shared memory that vector nodes need: their values, and a sum for each thread if there is a reduction."""
-    sums = threads if any(has_role(node, "reduction") for node in nodes) else 0
-    return TEXEL_BYTES * (sums + sum(shape_of(graph.tensors[node.outputs[0]]).slices for node in nodes))
-
-
 class ReductionEmitter:
     """Steps in order; arrays in shared memory are named g0, g1, ... in the order of the nodes."""
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], threads: int, inputs: dict[int, str], blob: Blob) -> None:
-        self.graph = graph
-        self.threads = threads
+    def __init__(self, work: VectorWork, inputs: dict[int, str], blob: Blob) -> None:
+        self.work = work
+        self.graph = work.graph
+        self.threads = work.threads
         self.inputs = inputs
         self.blob = blob
-        self.arrays = {node.outputs[0]: f"g{k}" for k, node in enumerate(nodes)}
+        outputs = [node.outputs[0] for node in work.nodes]
+        self.arrays = {tensor: f"g{k}" for k, tensor in enumerate(outputs)}
         self.lines: list[str] = []
-        self.shared = [f"shared vec4 {self.arrays[n.outputs[0]]}[{self._slices(n.outputs[0])}];" for n in nodes]
-        if any(has_role(node, "reduction") for node in nodes):
-            self.shared.append(f"shared vec4 partial_sums[{threads}];")
-        for node in nodes:
-            self._node(node)
+        self.shared = [f"shared vec4 {self.arrays[tensor]}[{work.shape(tensor).slices}];" for tensor in outputs]
+        if work.has_sums:
+            self.shared.append(f"shared vec4 partial_sums[{work.threads}];")
 
-    def _slices(self, tensor: int) -> int:
-        return shape_of(self.graph.tensors[tensor]).slices
+    def emit(self) -> None:
+        """All nodes; the values of each are there for all threads behind it."""
+        for node in self.work.nodes:
+            self._node(node)
+            self._line("SYNC();")
 
     def _line(self, text: str) -> None:
         self.lines.append("    " + text)
@@ -73,7 +70,6 @@ class ReductionEmitter:
             self._elementwise(node)
         else:
             self._matrix(node)
-        self._line("SYNC();")
 
     def _value(self, tensor: int, at: str, slices: int) -> str:
         """Slice `at` of a vector, or its one channel broadcast if `slices` is not 0."""

@@ -1,5 +1,6 @@
 """A Tile says how one kernel is laid out over threads; a map's shape goes in, the area and the work-groups come out."""
 
+import math
 from dataclasses import dataclass
 
 from .layout import MapShape, ceil_div
@@ -14,6 +15,11 @@ class Tile:
     local: tuple[int, int, int] = (8, 8, 1)
     baked: bool = False  # weights as literals in the source, loops unrolled
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
+
+    @property
+    def threads(self) -> int:
+        """Of a work-group."""
+        return math.prod(self.local)
 
     def area(self, domain: MapShape) -> tuple[int, int]:
         """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""

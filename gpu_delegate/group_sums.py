@@ -1,0 +1,119 @@
+"""GLSL of partial sums: a body, its tile and what it leaves go in, lines that add up a work-group's values come out.
+
+Every thread puts what it stores into shared memory, and the group adds that in two steps: as many threads for a slice
+as each of them has values to add, then one of them. Pixels that a thread computes only because the map ends count in
+the one thread that they belong to.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from .body import Body
+from .expressions import Slice
+from .partial_sums import PartialSum, slots_of
+from .tile import Tile
+
+
+class GroupSums:
+    """Lines for the head of main(), for each value that is stored, and for the end of the kernel."""
+
+    def __init__(self, body: Body, tile: Tile, sums: Sequence[PartialSum], first_output: int) -> None:
+        """The kernel's outputs from `first_output` on are the sums' tensors."""
+        self._body = body
+        self._tile = tile
+        self._sums = sums
+        self._names = {each: f"sums{k}" for k, each in enumerate(sums)}
+        self._outputs = {each: f"out{first_output + k}" for k, each in enumerate(sums)}
+        self._slots = {each: slots_of(body, tile, each) for each in sums}
+        self._layer = tile.local[0] * tile.local[1]  # threads that compute the same slices
+        self._parts = 1 << (math.isqrt(self._layer).bit_length() - 1)  # of a layer's sum, a thread for each
+
+    @property
+    def shared(self) -> list[str]:
+        """Declarations."""
+        return [f"shared vec4 {self._names[each]}[{self._slots[each] * self._tile.threads}];" for each in self._sums]
+
+    @property
+    def head(self) -> list[str]:
+        """Which of its pixels are the thread's own, where some are not."""
+        if not self._sums:
+            return []
+        conditions = (self._own(row) for row in range(self._tile.rows))
+        return [f"    bool own{row} = {text};" for row, text in enumerate(conditions) if text]
+
+    def _own(self, row: int) -> str:
+        """Whether pixel `row` of a thread is no other thread's; "" for always."""
+        tile, domain = self._tile, self._body.domain
+        width, height = tile.area(domain)
+        conditions = []
+        if width % tile.local[0]:
+            conditions.append("gl_GlobalInvocationID.x < WIDTH")
+        if height % (tile.local[1] * tile.rows):
+            conditions.append(f"y0 + {row} >= int(gl_GlobalInvocationID.y) * ROWS")
+        if tile.flat and (row + 1) * width > domain.pixels:
+            conditions.append(f"(y0 + {row}) * WIDTH + x0 < {domain.pixels}")
+        return " && ".join(conditions)
+
+    def collect(self, tensor: int, at: Slice, values: Sequence[str]) -> list[str]:
+        """Lines that keep slice `at` of a value, one for each of the thread's pixels, if it is to be summed."""
+        return [self._kept(each, at, values) for each in self._sums if each.source == tensor]
+
+    def _kept(self, sums: PartialSum, at: Slice, values: Sequence[str]) -> str:
+        neutral = f"vec4({sums.fold.neutral})"
+        own = [f"(own{row} ? {v} : {neutral})" if self._own(row) else f"({v})" for row, v in enumerate(values)]
+        slot = at.text if at.index is None and at.place is None else str(at.register)
+        if self._tile.local[2] > 1:
+            place = f"(thread / {self._layer} * {self._slots[sums]} + {slot}) * {self._layer} + thread % {self._layer}"
+        else:
+            place = f"({slot}) * {self._layer} + thread"
+        return f"{self._names[sums]}[{place}] = {sums.fold.join(*own)};"
+
+    @property
+    def end(self) -> list[str]:
+        """Add up what all threads have kept, and store it."""
+        if not self._sums:
+            return []
+        steps = (line for step in (self._first_step, self._last_step) for line in ("SYNC();", *self._of_all(step)))
+        return ["    " + line for line in steps]
+
+    def _of_all(self, step: Callable[[PartialSum], list[str]]) -> list[str]:
+        return [line for each in self._sums for line in step(each)]
+
+    def _first_step(self, sums: PartialSum) -> list[str]:
+        name, fold, layer, parts = self._names[sums], sums.fold, self._layer, self._parts
+        if parts == 1:
+            return []
+        slots = self._slots[sums] * self._tile.local[2]
+        term = f"{name}[t / {parts} * {layer} + i]"
+        return [
+            f"for (int t = thread; t < {slots * parts}; t += {self._tile.threads}) {{",
+            f"    int part = t % {parts};",
+            f"    vec4 {fold.name} = {name}[t / {parts} * {layer} + part];",
+            f"    for (int i = part + {parts}; i < {layer}; i += {parts}) {fold.into(fold.name, term)}",
+            f"    {name}[t / {parts} * {layer} + part] = {fold.name};",
+            "}",
+        ]
+
+    def _last_step(self, sums: PartialSum) -> list[str]:
+        name, fold, tile = self._names[sums], sums.fold, self._tile
+        slots, (columns, rows) = self._slots[sums], tile.groups(self._body.domain)
+        place = f"t * {self._layer}"
+        scale = f" * {sums.scale!r}" if sums.scale != 1.0 else ""
+        group = f"int(gl_WorkGroupID.y) * {columns} + int(gl_WorkGroupID.x)"
+        return [
+            f"for (int t = thread; t < {slots * tile.local[2]}; t += {tile.threads}) {{",
+            f"    vec4 {fold.name} = {name}[{place}];",
+            f"    for (int i = 1; i < {self._parts}; ++i) {fold.into(fold.name, f'{name}[{place} + i]')}",
+            f"    int at = ({self._slice(slots)}) * {columns * rows} + {group};",
+            f"    WRITE({self._outputs[sums]}, at, {fold.name}{scale});",
+            "}",
+        ]
+
+    def _slice(self, slots: int) -> str:
+        """The slice that slot t of a group holds."""
+        if not self._tile.z_slices:
+            return "t"
+        if self._tile.local[2] == 1:
+            return "z0 + t"
+        layer = f"int(gl_WorkGroupID.z) * LOCAL_Z + t / {slots}"
+        return f"min(({layer}) * SLICES, ALL_SLICES - SLICES) + t % {slots}"

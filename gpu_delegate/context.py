@@ -6,7 +6,6 @@ A context belongs to the thread that opened it: everything that touches OpenGL h
 import contextlib
 import ctypes
 import os
-import sys
 import threading
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -15,21 +14,24 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-import glcontext
 import moderngl
 
 from . import debug, opengl
 from .counting import CountingLoader, ReadbackCounter
+from .device_failures import outdated
+from .egl import Api
 from .errors import DeviceError
 from .families import Family, family_of
-from .library import CurrentContext, load_library
+from .library import CurrentContext
 from .limits import check_limits, read_limits
 from .messages import Messages
+from .native import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
-from .shader import explain_log
+from .shader import explain_log, for_es
 
 REQUIRED = (4, 3)  # for compute shaders
 DRAWING = (3, 3)  # for drawing pictures with a mask computed elsewhere
+REQUIRED_ES = (3, 1)  # of OpenGL ES, for either
 MOST_LABEL_BYTES = 255  # accepted by every driver; a longer label is an error
 _ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
 _MOST_ERRORS = 64
@@ -46,7 +48,7 @@ _ERROR_NAMES = {
 class _Loader:
     """The interface that moderngl expects of a context; its entry points count read-backs."""
 
-    def __init__(self, native: Any, counting: CountingLoader) -> None:
+    def __init__(self, native: NativeContext | None, counting: CountingLoader) -> None:
         self._native = native
         self._counting = counting
 
@@ -73,7 +75,7 @@ class Context:
 
     def __init__(
         self,
-        native: Any,
+        opened: OpenedNative | None,
         load: Load,
         standalone: bool,
         needed: tuple[int, int] = REQUIRED,
@@ -81,23 +83,26 @@ class Context:
     ) -> None:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
-        self._native = native
+        self._native = native = opened.native if opened else None
+        self.api: Api = opened.api if opened else "gl"
+        self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()  # the devices, the last is this one
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
         self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
-        if self.gl.version < needed:
-            raise DeviceError(_too_old(self.gl.version, self.renderer))
-        self.can_compute = self.gl.version >= REQUIRED
+        if self.gl.version < (REQUIRED_ES if self.gl.is_es else needed):
+            raise DeviceError(f"{too_old(self.gl, self.renderer, needed)}; update the driver or use --backend cpu")
+        self.can_compute = self.gl.version >= (REQUIRED_ES if self.gl.is_es else REQUIRED)
         self.limits = read_limits(self.gl)
         if self.can_compute:
-            check_limits(self.limits, self.renderer)
+            check_limits(self.limits, self.renderer, self.gl.is_es)
         else:
             # Limits of compute shaders are unknown here and read as 0. A lost context reports errors without end.
             any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self._owns_mgl = mgl is None
-        self.mgl = mgl or moderngl.create_context(require=_code(needed), standalone=standalone, context=loader)
+        code = _code(REQUIRED_ES if self.gl.is_es else needed)
+        self.mgl = mgl or moderngl.create_context(require=code, standalone=standalone, context=loader)
         self._messages = Messages(self.gl)
         self.debug_files = debug.Folder(Path(debug.FOLDER))
 
@@ -190,29 +195,30 @@ class Context:
         self.release()
 
 
-def open_context(needed: tuple[int, int] = REQUIRED) -> Context:
+def open_context(needed: tuple[int, int] = REQUIRED, api: Api = "gl", device: str | None = None) -> Context:
     """Open a context of its own without any window; it is current in this thread from now on.
 
-    Through EGL, where GLCONTEXT_DEVICE_INDEX chooses among several devices; through WGL on Windows, CGL on macOS.
-    Raises DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING;
-    a process that was forked from one with OpenGL.
+    Through EGL, where `device`, by default TEXELFLOW_GPU of the environment, chooses by a number or a part of a name;
+    else the first that works is taken, hardware ahead of software. Through WGL on Windows, CGL on macOS. Raises
+    DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING; a
+    process that was forked from one with OpenGL.
     """
     if _first_process() != os.getpid():
         raise DeviceError(
             "OpenGL was in use before this process was forked, and would hang here: "
             "start processes anew (multiprocessing's spawn), or fork before OpenGL is used"
         )
+    opened = open_native(needed, api, device)
     try:
-        native = _open_native(_code(needed))
-    except Exception as error:  # glcontext raises nothing more specific
-        raise DeviceError(_why_not(str(error))) from None
-    try:
-        context = Context(native, native.load_opengl_function, standalone=True, needed=needed)
-        debug.tell(debug.RUN, f"debug: OpenGL {context.version} on {context.renderer}, {context.vendor}")
-        return context
+        context = Context(opened, opened.native.load_opengl_function, standalone=True, needed=needed)
     except BaseException:
-        native.release()
+        opened.native.release()
         raise
+    for tried in opened.tried:
+        if tried.failure:
+            debug.tell(debug.RUN, f"debug: EGL's {tried.name} does not work: {tried.failure.why}")
+    debug.tell(debug.RUN, f"debug: OpenGL {context.version} on {context.renderer}, {context.vendor}")
+    return context
 
 
 @cache
@@ -238,10 +244,11 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
     program = gl.glCreateProgram()
     shaders = []
     try:
-        for stage, source in sources.items():
+        for stage, text in sources.items():
+            source = for_es(text, gl.version, gl.extensions) if gl.is_es else text
             shaders.append(gl.glCreateShader(stage))
-            text = ctypes.c_char_p(source.encode())
-            gl.glShaderSource(shaders[-1], 1, ctypes.byref(text), None)
+            encoded = ctypes.c_char_p(source.encode())
+            gl.glShaderSource(shaders[-1], 1, ctypes.byref(encoded), None)
             gl.glCompileShader(shaders[-1])
             _check_log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shaders[-1], opengl.COMPILE_STATUS, source, label)
             gl.glAttachShader(program, shaders[-1])
@@ -294,47 +301,7 @@ def _code(version: tuple[int, int]) -> int:
     return 100 * version[0] + 10 * version[1]
 
 
-def _open_native(version: int) -> Any:
-    if sys.platform in ("win32", "darwin"):
-        return glcontext.default_backend()(mode="standalone", glversion=version)
-    settings = {"mode": "standalone", "glversion": version, "libegl": "libEGL.so.1", "libgl": _gl_library()}
-    return glcontext.get_backend_by_name("egl")(**settings)
-
-
-def _gl_library() -> str:
-    """libGL where it exists; a machine without X has only libOpenGL."""
-    for name in ("libGL.so.1", "libOpenGL.so.0"):
-        with contextlib.suppress(OSError):
-            load_library(name)
-            return name
-    return "libGL.so.1"
-
-
-def _why_not(error: str) -> str:
-    """What is missing, derived from glcontext's error."""
-    if "not loaded" in error:
-        library = error.split()[0]
-        return f"no OpenGL: {library} cannot be loaded; install libegl1 libgl1 libgl1-mesa-dri, or use --backend cpu"
-    if "device" in error.lower() and "found" in error:
-        index = os.environ.get("GLCONTEXT_DEVICE_INDEX", "0")
-        return (
-            f"no OpenGL: EGL has no device {index}; install libgl1-mesa-dri or the GPU's driver, or use --backend cpu"
-        )
-    with contextlib.suppress(Exception):
-        older = _open_native(_code(DRAWING))
-        try:
-            gl = GL(older.load_opengl_function)
-            return _too_old(gl.version, gl.string(opengl.RENDERER))
-        finally:
-            older.release()
-    packages = "" if sys.platform in ("win32", "darwin") else "libegl1 libgl1-mesa-dri or "
-    return f"no OpenGL: {error}; install {packages}the GPU's driver, or use --backend cpu"
-
-
-def too_old(version: tuple[int, int], renderer: str) -> str:
-    """What is wrong with a context below 4.3."""
-    return f"OpenGL {version[0]}.{version[1]} ({renderer}) is too old, 4.3 is needed"
-
-
-def _too_old(version: tuple[int, int], renderer: str) -> str:
-    return f"{too_old(version, renderer)}; update the driver or use --backend cpu"
+def too_old(gl: GL, renderer: str, needed: tuple[int, int] = REQUIRED) -> str:
+    """What is wrong with a context below the version of OpenGL that is needed, or below OpenGL ES 3.1."""
+    api, least = ("OpenGL ES", REQUIRED_ES) if gl.is_es else ("OpenGL", needed)
+    return outdated([f"{api} {gl.version[0]}.{gl.version[1]}"], renderer, least, api)

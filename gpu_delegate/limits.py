@@ -1,8 +1,8 @@
 """OpenGL's entry points go in, the limits of the current context's device come out, checked against what is needed."""
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from .errors import DeviceError
 from .opengl import GL
@@ -12,10 +12,11 @@ from .opengl import GL
 class Limits:
     """What the driver allows, by default what OpenGL 4.3 guarantees; sizes are (x, y, z)."""
 
-    texture_buffer_texels: int = 65536
+    texture_buffer_texels: int = 65536  # 0 where there are no buffer textures, as OpenGL ES 3.1 allows
     texture_buffer_alignment_bytes: int = 256
     storage_alignment_bytes: int = 256
     storage_bindings: int = 8  # of one compute shader
+    fragment_storage_bindings: int = 8  # of one fragment shader; OpenGL ES 3.1 allows 0
     storage_block_bytes: int = 1 << 24
     uniform_block_bytes: int = 16384
     uniform_alignment_bytes: int = 256
@@ -29,25 +30,34 @@ class Limits:
     viewport_size: tuple[int, int] = (16384, 16384)  # (width, height)
 
 
-# What the engine relies on, and how much of it at least; a driver that offers less is not conformant.
-NEEDED = MappingProxyType(
-    {
-        name: getattr(Limits(), name)
-        for name in (
-            "texture_buffer_texels",
-            "storage_bindings",
-            "storage_block_bytes",
-            "work_group_invocations",
-            "shared_memory_bytes",
-            "compute_textures",
-        )
-    }
+# What OpenGL ES 3.1 guarantees, where that is less.
+ES_LIMITS = Limits(
+    texture_buffer_texels=0,
+    storage_bindings=4,
+    fragment_storage_bindings=0,
+    storage_block_bytes=1 << 27,
+    work_group_size=(128, 128, 64),
+    work_group_invocations=128,
+    shared_memory_bytes=16384,
+    texture_size=2048,
+    image_units=4,
+    viewport_size=(2048, 2048),
 )
+_RELIED_ON = (
+    "texture_buffer_texels", "storage_bindings", "storage_block_bytes", "work_group_invocations",
+    "shared_memory_bytes", "compute_textures",
+)  # fmt: skip
 
 
-def check_limits(limits: Limits, renderer: str) -> None:
-    """Raise DeviceError if a device that claims OpenGL 4.3 offers less than that guarantees."""
-    for name, needed in NEEDED.items():
+def needed_limits(is_es: bool) -> Mapping[str, int]:
+    """What the engine relies on, and how much of it at least; a driver that offers less is not conformant."""
+    guaranteed = ES_LIMITS if is_es else Limits()
+    return {name: getattr(guaranteed, name) for name in _RELIED_ON}
+
+
+def check_limits(limits: Limits, renderer: str, is_es: bool = False) -> None:
+    """Raise DeviceError if a device offers less than OpenGL 4.3, or OpenGL ES 3.1, guarantees."""
+    for name, needed in needed_limits(is_es).items():
         found = getattr(limits, name)
         if found < needed:
             what = name.replace("_", " ")
@@ -57,10 +67,11 @@ def check_limits(limits: Limits, renderer: str) -> None:
 def read_limits(gl: GL) -> Limits:
     """The limits of the current context; those of compute shaders are 0, and OpenGL errors, below OpenGL 4.3."""
     return Limits(
-        texture_buffer_texels=gl.integer(0x8C2B),
-        texture_buffer_alignment_bytes=gl.integer(0x919F),
+        texture_buffer_texels=gl.integer(0x8C2B) if gl.texture_buffers else 0,
+        texture_buffer_alignment_bytes=gl.integer(0x919F) if gl.texture_buffers else 1,
         storage_alignment_bytes=gl.integer(0x90DF),
         storage_bindings=gl.integer(0x90DB),
+        fragment_storage_bindings=gl.integer(0x90DA),
         storage_block_bytes=gl.integer64(0x90DE),
         uniform_block_bytes=gl.integer(0x8A30),
         uniform_alignment_bytes=gl.integer(0x8A34),

@@ -5,9 +5,12 @@ Every call releases the GIL while the driver works. Names are OpenGL's own, so t
 # ruff: noqa: N815
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Protocol, get_args, get_type_hints
+
+from .errors import DeviceError
 
 Load = Callable[[str], int]  # name of an entry point to its address, 0 if there is none
 
@@ -55,6 +58,17 @@ DRAW_FRAMEBUFFER_BINDING, PIXEL_UNPACK_BUFFER_BINDING, TEXTURE_BINDING_2D = 0x8C
 DEBUG_SOURCE_APPLICATION, DEBUG_OUTPUT, DEBUG_OUTPUT_SYNCHRONOUS, DONT_CARE = 0x824A, 0x92E0, 0x8242, 0x1100
 
 
+NOT_IN_ES = frozenset(
+    {"glGetBufferSubData", "glClearBufferSubData", "glBindTextures", "glBindBuffersRange", "glBindTextureUnit"}
+)
+_DEBUGGING = (
+    "glObjectLabel", "glGetObjectLabel", "glPushDebugGroup", "glPopDebugGroup", "glDebugMessageCallback",
+    "glDebugMessageControl", "glGetPointerv",
+)  # fmt: skip
+_TIMING = ("glQueryCounter", "glGetQueryObjectui64v", "glGetQueryObjectiv", "glGetQueryiv")
+_TEXTURE_BUFFERS, _TIMER = ("GL_EXT_texture_buffer", "GL_OES_texture_buffer"), "GL_EXT_disjoint_timer_query"
+
+
 class BufferSpan(Protocol):
     """Part of a buffer object; classes with more fields match, too."""
 
@@ -76,11 +90,21 @@ class BufferRange:
 
 
 class GL:
-    """Entry points as attributes, loaded from their annotations; those of newer OpenGL are guarded by a flag."""
+    """Entry points as attributes, loaded from their annotations; flags tell of those that not every context has.
 
+    Drivers hand out addresses of functions that a context does not have, so version and extensions alone decide. What
+    OpenGL ES lacks altogether raises AssertionError when called there.
+    """
+
+    extensions: frozenset[str]  # of the context, by their names
+    is_es: bool  # whether the context is one of OpenGL ES
     multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
     texture_units: bool  # True where glBindTextureUnit exists (OpenGL 4.5 or ARB_direct_state_access)
-    khr_debug: bool  # True where labels, scopes and messages exist (OpenGL 4.3 or KHR_debug)
+    khr_debug: bool  # True where labels, scopes and messages exist (OpenGL 4.3, ES 3.2 or KHR_debug)
+    texture_buffers: bool  # True where buffer textures exist (OpenGL, ES 3.2 or EXT_texture_buffer)
+    texture_norm16: bool  # True where textures of 16 bits a sample exist (OpenGL or EXT_texture_norm16)
+    float_linear: bool  # True where textures of float32 are filtered (OpenGL or OES_texture_float_linear)
+    time_stamps: bool  # True where queries of time stamps exist (OpenGL 3.3 or EXT_disjoint_timer_query)
 
     glUseProgram: Callable[[Uint], None]
     glDispatchCompute: Callable[[Uint, Uint, Uint], None]
@@ -183,20 +207,32 @@ class GL:
     glGetStringi: Callable[[Uint, Uint], Text | None]
 
     def __init__(self, load: Load) -> None:
-        for name, hint in get_type_hints(GL, include_extras=True).items():
-            if name.startswith("gl"):
-                setattr(self, name, entry_point(load(name), hint))
-        self.multi_bind = self.version >= (4, 4) or "GL_ARB_multi_bind" in self.extensions()
-        self.texture_units = self.version >= (4, 5) or "GL_ARB_direct_state_access" in self.extensions()
-        self.khr_debug = self.version >= (4, 3) or "GL_KHR_debug" in self.extensions()
+        hints = {n: hint for n, hint in get_type_hints(GL, include_extras=True).items() if n.startswith("gl")}
+        for name in ("glGetString", "glGetIntegerv", "glGetStringi"):  # they tell what else there is
+            setattr(self, name, entry_point(load(name), hints[name]))
+        version, has = self.version, self._named_extensions()
+        self.extensions = has
+        self.is_es = self.string(VERSION).startswith("OpenGL ES")
+        endings = es_endings(version, has) if self.is_es else {}
+        for name, hint in hints.items():
+            if self.is_es and name in NOT_IN_ES:
+                setattr(self, name, partial(_refuse, name))
+            else:
+                setattr(self, name, entry_point(load(name + endings.get(name, "")), hint))
+        self.multi_bind = not self.is_es and (version >= (4, 4) or "GL_ARB_multi_bind" in has)
+        self.texture_units = not self.is_es and (version >= (4, 5) or "GL_ARB_direct_state_access" in has)
+        self.khr_debug = version >= ((3, 2) if self.is_es else (4, 3)) or "GL_KHR_debug" in has
+        self.texture_buffers = not self.is_es or version >= (3, 2) or bool(has & set(_TEXTURE_BUFFERS))
+        self.texture_norm16 = not self.is_es or "GL_EXT_texture_norm16" in has
+        self.float_linear = not self.is_es or "GL_OES_texture_float_linear" in has
+        self.time_stamps = _TIMER in has if self.is_es else version >= (3, 3)
 
     @property
     def version(self) -> tuple[int, int]:
         """(major, minor) of the current context."""
         return self.integer(MAJOR_VERSION), self.integer(MINOR_VERSION)
 
-    def extensions(self) -> frozenset[str]:
-        """Names of the extensions of the current context."""
+    def _named_extensions(self) -> frozenset[str]:
         found = (self.glGetStringi(EXTENSIONS, i) for i in range(self.integer(NUM_EXTENSIONS)))
         return frozenset(name.decode() for name in found if name)
 
@@ -219,6 +255,25 @@ class GL:
         """The text of a glGetString name."""
         return (self.glGetString(name) or b"").decode(errors="replace")
 
+    def read_buffer(self, target: int, offset_bytes: int, size_bytes: int, address: int) -> None:
+        """Copy part of the buffer that is bound to a target to memory. Raises DeviceError where it cannot be mapped."""
+        if not self.is_es:
+            self.glGetBufferSubData(target, offset_bytes, size_bytes, address)
+            return
+        mapped = self.glMapBufferRange(target, offset_bytes, size_bytes, MAP_READ_BIT)
+        if not mapped:
+            raise DeviceError(f"{self.string(RENDERER)} does not hand out {size_bytes} bytes; try a smaller size")
+        ctypes.memmove(address, mapped, size_bytes)
+        self.glUnmapBuffer(target)
+
+    def clear_buffer(self, target: int, offset_bytes: int, size_bytes: int) -> None:
+        """Fill part of the buffer that is bound to a target with zeros; sizes are multiples of 4."""
+        if self.is_es:
+            self.glBufferSubData(target, offset_bytes, size_bytes, bytes(size_bytes))
+        else:
+            zero = ctypes.byref(ctypes.c_float())
+            self.glClearBufferSubData(target, R32F, offset_bytes, size_bytes, RED, FLOAT, zero)
+
     def bind_texture(self, unit: int, target: int, texture: int) -> None:
         """Bind a texture to a unit; it must have been bound to its target before.
 
@@ -239,6 +294,23 @@ class GL:
     def delete(self, kind: str, name: int) -> None:
         """Delete one object; kind as in generate."""
         getattr(self, "glDelete" + kind)(1, ctypes.byref(ctypes.c_uint(name)))
+
+
+def text_of(load: Load, name: int) -> str:
+    """The text of a glGetString name, for who needs no other entry point."""
+    get = entry_point(load("glGetString"), Callable[[Uint], Text | None])
+    return (get(name) or b"").decode(errors="replace")
+
+
+def es_endings(version: tuple[int, int], extensions: Set[str]) -> dict[str, str]:
+    """What the names of entry points end with in OpenGL ES, where they belong to an extension of that version."""
+    debugging = {} if version >= (3, 2) else dict.fromkeys(_DEBUGGING, "KHR")
+    texels = "" if version >= (3, 2) else "EXT" if _TEXTURE_BUFFERS[0] in extensions else "OES"
+    return {**debugging, **dict.fromkeys(("glTexBuffer", "glTexBufferRange"), texels), **dict.fromkeys(_TIMING, "EXT")}
+
+
+def _refuse(name: str, *_: object) -> None:
+    raise AssertionError(f"OpenGL ES has no {name}")
 
 
 def entry_point(address: int, hint: Any) -> Callable[..., Any]:

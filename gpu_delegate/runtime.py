@@ -187,9 +187,7 @@ class Program:
         data = np.empty(place.size_bytes, np.uint8)
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
-        self._gl.glGetBufferSubData(
-            opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, data.ctypes.data_as(ctypes.c_void_p)
-        )
+        self._gl.read_buffer(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, data.ctypes.data)
         own = self.compiled.tensor(tensor)
         return as_type(from_memory(data, place.shape, place.storage), own.dtype).reshape(own.shape)
 

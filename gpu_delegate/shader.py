@@ -1,18 +1,22 @@
 """A shader's name and its parameters go in, complete GLSL comes out; a driver's log comes back with files and lines.
 
-Shaders are valid GLSL as they are: `#define NAME default` lines give the defaults of parameters. Includes are resolved
-here. The lines of file number K are numbered from K * 10000, since drivers do not report the number of the file, and a
-comment at the top of the source lists the files.
+Shaders are valid GLSL as they are: `#define NAME default` lines give the defaults of parameters. But for their header,
+which `for_es` changes, they are also valid in OpenGL ES from 3.10 on. Includes are resolved here. The lines of file
+number K are numbered from K * 10000, since drivers do not report the number of the file, and a comment at the top of
+the source lists the files.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from importlib import resources
 
 from .errors import DeviceError
 
 ParameterValue = str | int | float
+
+_ES_TEXTURE_BUFFERS = ("GL_EXT_texture_buffer", "GL_OES_texture_buffer")  # part of the language from 3.20 on
+_ES_TYPES = ("float", "int", "sampler2D", "image2D")  # whose precision has no default, or too low a one
 
 _SHADERS = ".".join([*__name__.split(".")[:-2], "shaders"])  # next to the engine, installed or not
 _INCLUDE = re.compile(r'\s*#include\s+"([\w.]+)"')
@@ -36,6 +40,24 @@ def load(name: str, defines: Mapping[str, ParameterValue] | None = None) -> str:
     listing = "".join(f"// file {number}: {file}\n" for number, file in enumerate(files))
     version, _, rest = body.partition("\n") if body.startswith("#version") else ("#version 430", "", body)
     return f"{version}\n{listing}#line {2 if rest is not body else 1}\n{rest}"
+
+
+def for_es(source: str, version: tuple[int, int], extensions: Set[str] = frozenset()) -> str:
+    """The same source for OpenGL ES of that version with these extensions: another header, the same lines.
+
+    Raises ValueError for a source without `#version`.
+    """
+    first, _, rest = source.partition("\n")
+    if not first.startswith("#version"):
+        raise ValueError("a shader begins with #version")
+    named = [] if version >= (3, 2) else sorted(name for name in extensions if name in _ES_TEXTURE_BUFFERS)[:1]
+    types = [*_ES_TYPES, *(["samplerBuffer"] if named or version >= (3, 2) else [])]
+    header = [
+        f"#version {version[0]}{version[1]}0 es",
+        *(f"#extension {name} : require" for name in named),
+        *(f"precision highp {each};" for each in types),
+    ]
+    return "\n".join([*header, rest])
 
 
 def lines_of(name: str) -> list[str]:

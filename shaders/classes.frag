@@ -24,8 +24,8 @@
 #define LEGEND_H 0
 #include "frame.glsl"
 #include "look.glsl"
+#include "texels.glsl"
 
-uniform samplerBuffer scores;
 uniform sampler2D legend;  // premultiplied
 uniform int height;  // of the target, counted from the bottom
 out vec4 picture;
@@ -54,8 +54,8 @@ int class_at(ivec2 at) {
     int found = 0;
     float most = -3.4e38;
     for (int first = 0; first < CLASSES; first += 4, pixels += PLANE_TEXELS) {
-        vec4 above = mix(texelFetch(scores, pixels.x), texelFetch(scores, pixels.y), x_part);
-        vec4 values = mix(above, mix(texelFetch(scores, pixels.z), texelFetch(scores, pixels.w), x_part), y_part);
+        vec4 above = mix(texel_at(pixels.x), texel_at(pixels.y), x_part);
+        vec4 values = mix(above, mix(texel_at(pixels.z), texel_at(pixels.w), x_part), y_part);
         for (int i = 0; i < 4; i++) {
             if (first + i < CLASSES && values[i] > most) {
                 most = values[i];

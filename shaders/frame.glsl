@@ -18,10 +18,12 @@
 // Red, green and blue are TO_RGB * samples + OFFSET.
 #define TO_RGB mat3(1.0)
 #define OFFSET vec3(0.0)
+#ifndef GL_ES
 #extension GL_ARB_texture_gather : enable
+#endif
 #include "sampling.glsl"
 
-#if __VERSION__ >= 420
+#if __VERSION__ >= 420 || defined(GL_ES)
 #define PLANE(unit) layout(binding = unit) uniform sampler2D
 #else
 #define PLANE(unit) uniform sampler2D
@@ -64,7 +66,7 @@ vec4 between(sampler2D plane, ivec2 size, Place p) {
 
 // The same for a plane with one sample per pixel; all four are fetched at once where possible.
 float single(sampler2D plane, ivec2 size, Place p) {
-#if __VERSION__ >= 400 || defined(GL_ARB_texture_gather)
+#if __VERSION__ >= 400 || defined(GL_ES) || defined(GL_ARB_texture_gather)
     vec4 four = textureGather(plane, (vec2(p.whole) + 1.0) / vec2(size));  // from the corner that they share
     vec2 rows = mix(four.wx, four.zy, p.part.x);
     return mix(rows.x, rows.y, p.part.y);

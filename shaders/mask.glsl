@@ -1,27 +1,22 @@
 // Reads the network's mask out of its output tensor, whatever that tensor's layout, activation and class.
 #define MASK_W 256
 #define MASK_H 256
-// Floats per pixel: 4 in PHWC4 (the buffer is read as RGBA32F), 1 for a plain tensor of one channel (R32F).
-#define STRIDE 4
 #define CHANNELS 1
 #define CHANNEL 0
 // The activation that is still to be applied: 0 nothing, 1 sigmoid, 2 softmax over the channels.
 #define ACTIVATION 0
-
-#ifdef MASK_UNIT
-layout(binding = MASK_UNIT)
-#endif
-uniform samplerBuffer mask_tensor;
+// Texels are of four channels of a pixel in PHWC4, of one in a plain tensor.
+#include "texels.glsl"
 
 float mask_at(int x, int y) {
     int pixel = y * MASK_W + x;
-    float value = texelFetch(mask_tensor, CHANNEL / STRIDE * MASK_W * MASK_H + pixel)[CHANNEL % STRIDE];
+    float value = texel_at(CHANNEL / STRIDE * MASK_W * MASK_H + pixel)[CHANNEL % STRIDE];
 #if ACTIVATION == 1
     return 1.0 / (1.0 + exp(min(-value, 60.0)));  // as below
 #elif ACTIVATION == 2
     float sum = 0.0;
     for (int i = 0; i < CHANNELS; i++)
-        sum += exp(texelFetch(mask_tensor, i / STRIDE * MASK_W * MASK_H + pixel)[i % STRIDE] - value);
+        sum += exp(texel_at(i / STRIDE * MASK_W * MASK_H + pixel)[i % STRIDE] - value);
     return 1.0 / sum;
 #else
     return abs(value) < 1e-30 ? 0.0 : value;  // denormal numbers, common far from the person, halve the speed of a CPU

@@ -16,7 +16,7 @@
 #define SPAN_Y 4
 // Whether parts of the frame were cropped away.
 #define UNSEEN 0
-#define MASK_UNIT 0
+#define TEXELS_UNIT 0
 #include "sampling.glsl"
 #include "mask.glsl"
 

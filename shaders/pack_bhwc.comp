@@ -25,7 +25,7 @@ vec4 floats(int texel, int lane) {
 
 void main() {
     uvec2 at = gl_GlobalInvocationID.xy;
-    int thread = min(int(at.y * GROUP * gl_NumWorkGroups.x + at.x), QUADS * SLICES - 1);
+    int thread = min(int(at.y * uint(GROUP) * gl_NumWorkGroups.x + at.x), QUADS * SLICES - 1);
     int slice = thread / QUADS, quad = thread % QUADS;
     for (int k = 0; k < 4; k++) {
         int before = k * CHANNELS, pixel = 4 * quad + k;  // floats from the first of the four pixels to this one

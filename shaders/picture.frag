@@ -23,8 +23,8 @@
 #include "frame.glsl"
 #include "look.glsl"
 #include "checker.glsl"
+#include "texels.glsl"
 
-uniform samplerBuffer output_tensor;
 uniform sampler2D background;  // of the frame's size
 uniform vec4 color;
 uniform float strength;
@@ -33,7 +33,7 @@ out vec4 picture;
 
 vec4 texel(int x, int y) {
     ivec2 at = clamp(ivec2(x, y), ivec2(0), ivec2(PICTURE_W, PICTURE_H) - 1);
-    vec4 value = clamp((texelFetch(output_tensor, at.y * PICTURE_W + at.x) - LOW) * SCALE, 0.0, 1.0);
+    vec4 value = clamp((texel_at(at.y * PICTURE_W + at.x) - LOW) * SCALE, 0.0, 1.0);
 #if HAS_ALPHA
     return value;
 #else

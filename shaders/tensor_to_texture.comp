@@ -18,7 +18,7 @@ layout(binding = 0) writeonly uniform image2D target;
 
 void main() {
     uvec2 at = gl_GlobalInvocationID.xy;
-    int pixel = min(int(at.y * GROUP * gl_NumWorkGroups.x + at.x), WIDTH * HEIGHT - 1);
+    int pixel = min(int(at.y * uint(GROUP) * gl_NumWorkGroups.x + at.x), WIDTH * HEIGHT - 1);
     vec4 v = mix(vec4(0.0, 0.0, 0.0, 1.0), READ(in0, pixel), lessThan(ivec4(0, 1, 2, 3), ivec4(CHANNELS)));
     imageStore(target, ivec2(pixel % WIDTH, pixel / WIDTH), v);
 }

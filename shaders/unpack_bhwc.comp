@@ -18,7 +18,7 @@ const int SLICES = (CHANNELS + 3) / 4;
 
 void main() {
     uvec2 at = gl_GlobalInvocationID.xy;
-    int thread = min(int(at.y * GROUP * gl_NumWorkGroups.x + at.x), PIXELS * SLICES - 1);
+    int thread = min(int(at.y * uint(GROUP) * gl_NumWorkGroups.x + at.x), PIXELS * SLICES - 1);
     int slice = thread / PIXELS, pixel = thread % PIXELS;
     vec4 v = READ(in0, thread);
     for (int lane = 0; lane < 4; lane++)

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
 MODERNGL = {"moderngl", "glcontext"}
-MAY_IMPORT_MODERNGL = {"context.py", "runtime.py", "delegate.py", "worker.py", "gl_objects.py"}
+MAY_IMPORT_MODERNGL = {"context.py", "native.py", "runtime.py", "delegate.py", "worker.py", "gl_objects.py"}
 MAY_IMPORT_CONTEXT = {
     *("runtime.py", "delegate.py", "program_log.py", "worker.py", "engine.py", "interpreter_child.py"),
     *("border.py", "repacking.py", "synchronisation.py", "tensor_border.py", "texture_passes.py", "gl_objects.py"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.layout import ceil_div
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .drawing import FRAME_SAMPLERS, Drawing
@@ -17,13 +18,14 @@ from .effects import LegendSide
 from .legend import legend_picture, legend_place
 from .network_output import ClassScores
 from .render import Look
-from .resample import BufferTexture, all_inside, axis_defines
+from .resample import all_inside, axis_defines
 from .targets import OffscreenTarget
+from .tensor_view import TensorView
 from .upload import FrameTextures
 
 _SHARE = 0.6
 _SCORES_UNIT, _LEGEND_UNIT = 3, 4
-_SAMPLERS = {**FRAME_SAMPLERS, "scores": _SCORES_UNIT, "legend": _LEGEND_UNIT}
+_SAMPLERS = {**FRAME_SAMPLERS, "texels": _SCORES_UNIT, "legend": _LEGEND_UNIT}
 
 
 class ClassesCompositor:
@@ -34,7 +36,7 @@ class ClassesCompositor:
         self._context, self._frame, self._scores, self._fit = context, frame, scores, fit
         self._frame_size = frame.format.upright_size
         self._drawings: dict[LegendSide, Drawing] = {}
-        self._tensor = BufferTexture(context, stride=4)
+        self._tensor = TensorView(context, scores.size[0] * scores.size[1] * ceil_div(scores.classes, 4), stride=4)
         self._legend: Any = None
 
     def draw(self, target: OffscreenTarget, look: Look, age: int = 0, size: ImageSize | None = None) -> None:
@@ -45,8 +47,6 @@ class ClassesCompositor:
         drawing = self._drawing(look.legend)
         if self._legend:
             gl.bind_texture(_LEGEND_UNIT, opengl.TEXTURE_2D, self._legend.glo)
-        if self._context.can_compute:
-            gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
         drawing.use()
         drawing.set_ints("mirror", *((-1, self._frame_size[0]) if look.mirror else (0, 0)))
         drawing.set_ints("height", size[1])
@@ -62,6 +62,7 @@ class ClassesCompositor:
                 **dict(zip(("SCORES_W", "SCORES_H"), scores.size, strict=True)),
                 **axis_defines(back),
                 **self._frame.defines(),
+                **self._tensor.defines(),
                 **(self._legend_defines(legend) if legend != "none" else {}),
                 "CLASSES": scores.classes,
                 "SHARE": _SHARE,

@@ -52,7 +52,7 @@ def compute_in(context: Context, choice: str, console: Console) -> ComputeBacken
     """The same decision for a context that is open, a window's. Raises UsageError, DeviceError."""
     _check_choice(choice)
     if choice == "gl" and not context.can_compute:
-        raise DeviceError(f"{too_old(context.gl.version, context.renderer)}; update the driver or use --backend cpu")
+        raise DeviceError(f"{too_old(context.gl, context.renderer)}; update the driver or use --backend cpu")
     computes = choice == "gl" or (choice == "auto" and _is_worth_it(context, console))
     return _told(ComputeBackend("gl" if computes else "cpu", context), choice)
 
@@ -80,7 +80,7 @@ def _is_one_worth_it(console: Console) -> bool:
 def _is_worth_it(context: Context, console: Console) -> bool:
     """Whether a context is a GPU's and computes; if not, one line says why."""
     if not context.can_compute:
-        console.note_once(f"{too_old(context.gl.version, context.renderer)}: the network runs on the CPU")
+        console.note_once(f"{too_old(context.gl, context.renderer)}: the network runs on the CPU")
         return False
     if context.is_software:
         console.note_once(

@@ -11,7 +11,6 @@ the network never saw it, alpha 0. With strength s and the frame's colour f the 
     mask                     c.a
 """
 
-from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferSpan
 from texelflow.gpu_delegate.shader import ParameterValue
@@ -22,12 +21,13 @@ from .drawing import FRAME_SAMPLERS, Drawing
 from .effects import EFFECTS, Effect
 from .network_output import PictureLayout
 from .render import Look
-from .resample import BufferTexture, all_inside, axis_defines
+from .resample import all_inside, axis_defines
 from .targets import OffscreenTarget
+from .tensor_view import TensorView
 from .upload import FrameTextures
 
 _OUTPUT_UNIT, _BACKGROUND_UNIT = 3, 4
-_SAMPLERS = {**FRAME_SAMPLERS, "output_tensor": _OUTPUT_UNIT, "background": _BACKGROUND_UNIT}
+_SAMPLERS = {**FRAME_SAMPLERS, "texels": _OUTPUT_UNIT, "background": _BACKGROUND_UNIT}
 
 
 class PictureCompositor:
@@ -47,15 +47,16 @@ class PictureCompositor:
         self._context, self._frame, self._backdrop = context, frame, backdrop
         self._frame_size = frame.format.upright_size
         back = sampling(self._frame_size, layout.size, fit).inverse()
+        self._tensor = TensorView(context, layout.size[0] * layout.size[1], stride=4)
         self._defines: dict[str, ParameterValue] = {
             **dict(zip(("FRAME_W", "FRAME_H"), self._frame_size, strict=True)),
             **axis_defines(back),
             **layout.defines(),
             **frame.defines(),
+            **self._tensor.defines(),
             "UNSEEN": int(not all_inside(back)),
         }
         self._drawings: dict[Effect, Drawing] = {}
-        self._tensor = BufferTexture(context, stride=4)
         self._drawing(look.effect)
 
     def draw(
@@ -69,8 +70,6 @@ class PictureCompositor:
         shown = self._backdrop is not None and self._backdrop.bind(_BACKGROUND_UNIT)
         if effect == "replace" and not shown:
             raise ValueError("the effect replace needs a background")
-        if self._context.can_compute:
-            self._context.gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
         drawing = self._drawing(effect)
         drawing.use()
         drawing.set_floats("strength", look.strength)

@@ -150,7 +150,7 @@ def read_buffer(context: Context, source: BufferSpan) -> ReadBytes:
     context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
     context.gl.glBindBuffer(opengl.COPY_READ_BUFFER, source.buffer)
     span = (opengl.COPY_READ_BUFFER, source.offset_bytes, source.size_bytes)
-    context.gl.glGetBufferSubData(*span, data.ctypes.data)
+    context.gl.read_buffer(*span, data.ctypes.data)
     return data
 
 

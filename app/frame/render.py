@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferSpan
 from texelflow.gpu_delegate.shader import ParameterValue
@@ -16,8 +15,9 @@ from .effects import EFFECTS, Effect, LegendSide
 from .foreground import Foreground
 from .mask_edge import MaskEdge
 from .refine import Refiner
-from .resample import BufferTexture, MaskLayout, all_inside, axis_defines
+from .resample import MaskLayout, all_inside, axis_defines
 from .targets import OffscreenTarget
+from .tensor_view import TensorView
 from .upload import FrameTextures
 
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
@@ -31,7 +31,7 @@ _MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT, _COEFFICIENTS_UNIT = 3, 4
 _EDGE_UNIT, _APART_UNIT = 8, 9
 _SAMPLERS = {
     **FRAME_SAMPLERS,
-    "mask_tensor": _MASK_UNIT,
+    "texels": _MASK_UNIT,
     "background": _BACKGROUND_UNIT,
     "blurred": _BLUR_UNIT,
     "light": _LIGHT_UNIT,
@@ -116,17 +116,18 @@ class Compositor:
         back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
+        self._mask = TensorView(context, layout.texels, layout.stride)
         self._defines: dict[str, ParameterValue] = {
             **sizes,
             **seen,
             **axis_defines(back),
             **layout.defines(),
             **frame.defines(),
+            **self._mask.defines(),
         }
         if refiner:
             self._defines |= refiner.defines()
         self._drawings: dict[tuple[object, ...], Drawing] = {}
-        self._mask = BufferTexture(context, layout.stride)
         self._blurs: dict[int, Blur] = {}  # by texture unit
         self._edge: MaskEdge | None = None
         self._foreground: Foreground | None = None
@@ -165,8 +166,6 @@ class Compositor:
         shown = self._backdrop is not None and self._backdrop.bind(_BACKGROUND_UNIT)
         if look.effect == "replace" and not shown:
             raise ValueError("the effect replace needs a background")
-        if self._context.can_compute:
-            self._context.gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
 
     def _edged(self, look: Look) -> int:
         """Give the mask its edge; the pixels along a side of a cell of it."""

@@ -11,13 +11,15 @@ import numpy as np
 
 from texelflow.gpu_delegate import opengl, program_log
 from texelflow.gpu_delegate.context import Context, compile_compute
-from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
+from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.layout import ceil_div
 from texelflow.gpu_delegate.opengl import BufferSpan
 from texelflow.gpu_delegate.roofline import Cost
 from texelflow.gpu_delegate.shader import ParameterValue, load
 
 from ..picture.preprocess import Fit, ImageSize, Preprocessing, SampledAxis, Sampling, sampling
 from .exposure import ExposurePass
+from .tensor_view import TensorView
 from .upload import FrameTextures
 
 _MOST_SPAN = 8  # a window of more than 8 x 8 values for 4 x 4 pixels costs more than reading each pixel's own four
@@ -37,6 +39,11 @@ class MaskLayout:
     stride: Literal[1, 4] = 4
     activation: Literal["none", "sigmoid", "softmax"] = "none"
 
+    @property
+    def texels(self) -> int:
+        """How many texels, of `stride` floats, the tensor has."""
+        return self.size[0] * self.size[1] * ceil_div(self.channels, self.stride)
+
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask.glsl."""
         return {
@@ -47,41 +54,6 @@ class MaskLayout:
             "CHANNEL": self.channel,
             "ACTIVATION": _ACTIVATIONS[self.activation],
         }
-
-
-class BufferTexture:
-    """A buffer texture that shows a range of a buffer to shaders; moved to another range only when that changes."""
-
-    def __init__(self, context: Context, stride: int) -> None:
-        self._gl, self._context = context.gl, context
-        self._format, self._texel_bytes = (opengl.RGBA32F, 16) if stride == 4 else (opengl.R32F, 4)
-        self._texture = self._gl.generate("Textures")
-        self._shown: tuple[int, int, int] | None = None
-
-    def bind(self, unit: int, shown: BufferSpan) -> None:
-        """Bind it to a texture unit. Raises DeviceError if the range has more texels than the device can show."""
-        span = (shown.buffer, shown.offset_bytes, shown.size_bytes)
-        if span != self._shown:
-            self._show(shown)
-            self._shown = span
-        self._gl.bind_texture(unit, opengl.TEXTURE_BUFFER, self._texture)
-
-    def _show(self, shown: BufferSpan) -> None:
-        texels, limit = shown.size_bytes // self._texel_bytes, self._context.limits.texture_buffer_texels
-        if texels > limit:
-            most = f"at most {limit}"
-            raise DeviceError(f"an output of {texels} pixels is too large for {self._context.renderer}: {most}")
-        self._gl.glBindTexture(opengl.TEXTURE_BUFFER, self._texture)
-        if self._context.can_compute:
-            self._gl.glTexBufferRange(
-                opengl.TEXTURE_BUFFER, self._format, shown.buffer, shown.offset_bytes, shown.size_bytes
-            )
-        else:  # nothing is computed, so the mask is all that the buffer holds
-            self._gl.glTexBuffer(opengl.TEXTURE_BUFFER, self._format, shown.buffer)
-
-    def release(self) -> None:
-        """Delete the texture; the buffer stays."""
-        self._gl.delete("Textures", self._texture)
 
 
 class ImageToTensor:
@@ -177,8 +149,9 @@ class MaskToFrame:
         self.size_bytes = self.pitch * self.rows * 4
         self._gl = context.gl
         self._groups = _groups((self.pitch // 4, self.rows // 4), self._group)
-        self._view = BufferTexture(context, layout.stride)
-        self._program = compile_compute(context, load("mask_to_frame.comp", defines), "mask_to_frame")
+        self._view = TensorView(context, layout.texels, layout.stride)
+        source = load("mask_to_frame.comp", {**defines, **self._view.defines()})
+        self._program = compile_compute(context, source, "mask_to_frame")
 
     def run(self, tensor: BufferSpan, frame_mask: BufferSpan) -> None:
         """Resample the network's output `tensor` into `frame_mask`, size_bytes long, and let buffer copies see it."""
@@ -187,7 +160,7 @@ class MaskToFrame:
         self._view.bind(0, tensor)
         span = (frame_mask.buffer, frame_mask.offset_bytes, frame_mask.size_bytes)
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, *span)
-        gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT | opengl.SHADER_STORAGE_BARRIER_BIT)
+        gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)  # who read or wrote the mask before must be done
         cost = Cost(0, tensor.size_bytes, self.size_bytes)
         with program_log.logged_pass(self._context, "mask_to_frame", (*self._groups, 1), (*self._group, 1), cost):
             gl.glDispatchCompute(*self._groups, 1)

@@ -26,13 +26,14 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferSpan
 
 from .drawing import Drawing
-from .resample import BufferTexture, MaskLayout
+from .resample import MaskLayout
 from .targets import OffscreenTarget
+from .tensor_view import TensorView
 
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
 
 _MASK_UNIT, _BEFORE_UNIT = 3, 4  # of texture units that others use in turn
-_SAMPLERS = {"mask_tensor": _MASK_UNIT, "before": _BEFORE_UNIT}
+_SAMPLERS = {"texels": _MASK_UNIT, "before": _BEFORE_UNIT}
 
 
 class TemporalBlend:
@@ -43,14 +44,15 @@ class TemporalBlend:
 
     def __init__(self, context: Context, layout: MaskLayout) -> None:
         """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""
-        self._context, self._gl = context, context.gl
-        self._tensor = BufferTexture(context, layout.stride)
+        self._gl = context.gl
+        self._tensor = TensorView(context, layout.texels, layout.stride)
         width, height = (-(-side // CELL) * CELL for side in layout.size)
         self.steady, self._before, self._hindsight = (
             OffscreenTarget(context, (width, height), "floats") for _ in range(3)
         )
+        defines = {**layout.defines(), **self._tensor.defines()}
         self._drawings = tuple(
-            Drawing(context, "refine_blend.frag", {**layout.defines(), "HINDSIGHT": hindsight}, _SAMPLERS, label)
+            Drawing(context, "refine_blend.frag", {**defines, "HINDSIGHT": hindsight}, _SAMPLERS, label)
             for hindsight, label in enumerate(("refine blend", "refine hindsight"))
         )
 
@@ -77,8 +79,6 @@ class TemporalBlend:
         gl = self._gl
         self._tensor.bind(_MASK_UNIT, tensor)
         gl.bind_texture(_BEFORE_UNIT, opengl.TEXTURE_2D, before.texture)
-        if self._context.can_compute:
-            gl.glMemoryBarrier(opengl.TEXTURE_FETCH_BARRIER_BIT)
         drawing.use()
         drawing.set_floats("least", least)
         drawing.set_floats("passed", passed)

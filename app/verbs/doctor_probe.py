@@ -44,7 +44,7 @@ def describe_context(context: Context) -> Found:
         "software": context.is_software,
         "can_compute": context.can_compute,
         "limits": asdict(context.limits),
-        "extensions": sorted(context.gl.extensions()),
+        "extensions": sorted(context.gl.extensions),
         "multi_bind": context.gl.multi_bind,
         "khr_debug": context.gl.khr_debug,
         "fence_ms": _fence_ms(context),

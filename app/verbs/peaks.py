@@ -1,6 +1,5 @@
 """A context goes in; the peaks of its device come out, measured: arithmetic, memory, and what a dispatch takes."""
 
-import ctypes
 from time import perf_counter
 
 from texelflow.gpu_delegate import opengl
@@ -65,10 +64,10 @@ def _best_rate(context: Context, source: str, groups: int) -> float:
 
 def _zeros(gl: GL, size_bytes: int) -> int:
     """A new buffer of zeros."""
-    name, zero = gl.generate("Buffers"), (ctypes.c_float * 1)(0.0)
+    name = gl.generate("Buffers")
     gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, name)
     gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, size_bytes, None, opengl.DYNAMIC_COPY)
-    gl.glClearBufferSubData(opengl.SHADER_STORAGE_BUFFER, opengl.R32F, 0, size_bytes, opengl.RED, opengl.FLOAT, zero)
+    gl.clear_buffer(opengl.SHADER_STORAGE_BUFFER, 0, size_bytes)
     return name
 
 

@@ -112,7 +112,7 @@ class ProgramBorder:
         wait_for_gpu(self._context, self._wait_type)
         for (_, address, size_bytes), span in zip(floats, spans, strict=True):
             self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, span.buffer)
-            self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, span.offset_bytes, size_bytes, address)
+            self._gl.read_buffer(opengl.COPY_READ_BUFFER, span.offset_bytes, size_bytes, address)
         for tensor, values in arrays.items():
             if values.dtype != np.float32:
                 values[...] = self._program.read(tensor)

@@ -44,10 +44,8 @@ class TensorBorder:
 
     def clear(self) -> None:
         """Zeros everywhere: copies of arrays leave padding lanes as they are."""
-        place, zero = self.place, (ctypes.c_float * 1)(0.0)
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
-        span = opengl.COPY_WRITE_BUFFER, opengl.R32F, place.offset_bytes, place.size_bytes
-        self._gl.glClearBufferSubData(*span, opengl.RED, opengl.FLOAT, zero)
+        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, self.place.buffer)
+        self._gl.clear_buffer(opengl.COPY_WRITE_BUFFER, self.place.offset_bytes, self.place.size_bytes)
 
     def upload(self, values: Float32Array) -> None:
         """From a contiguous array in RAM."""

@@ -1,0 +1,94 @@
+"""A device of EGL and what it failed with go in; why it does not work, and what to do, come out in a few words."""
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import opengl
+from .egl import Api, Egl, EglContext, EglDevice
+from .errors import DeviceError
+
+_API_NAMES: dict[Api, str] = {"gl": "OpenGL", "gles": "OpenGL ES"}
+_OLDER: tuple[tuple[Api, tuple[int, int]], ...] = (("gl", (3, 3)), ("gl", (2, 1)), ("gles", (3, 0)))
+_NODES, _NVIDIA_MODULE = "/dev/dri/", Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class DeviceFailure:
+    """Why a device gives no context, and what to do."""
+
+    why: str
+    advice: str
+    is_old: bool = False  # it works, with an older OpenGL
+
+
+def failure_of(egl: Egl, device: EglDevice, error: str, needed: tuple[int, int]) -> DeviceFailure:
+    """Why a device gave no context of the version needed: it has older ones, rights lack, a module, or it fails."""
+    older, renderer = _older_versions(egl, device)
+    if older:
+        return DeviceFailure(outdated(older, renderer, needed), "update the driver", is_old=True)
+    return start_failure(device, error, _barred_by(device), _NVIDIA_MODULE.exists())
+
+
+def outdated(versions: Sequence[str], renderer: str, needed: tuple[int, int], api: str = "OpenGL") -> str:
+    """What is wrong with a device whose versions, as OpenGL 3.1, are below the one that is needed of an API."""
+    are = "is" if len(versions) == 1 else "are"
+    return f"{' and '.join(versions)} ({renderer}) {are} too old, {api} {needed[0]}.{needed[1]} is needed"
+
+
+def start_failure(device: EglDevice, error: str, barred_by: str | None, has_nvidia_module: bool) -> DeviceFailure:
+    """Why a device gave no context at all. `barred_by` is the group that may use it, if this user may not."""
+    node = next((name for name in device.names if name.startswith(_NODES)), "")
+    if barred_by is not None:
+        return DeviceFailure(f"no rights on {node}", f"run `usermod -aG {barred_by} USER` as root and log in anew")
+    if "NVIDIA" in device.text and not has_nvidia_module:
+        return DeviceFailure(f"{error}, NVIDIA's kernel module is not loaded", "install the module, or restart")
+    return without_driver(error if device.handle else "EGL has no device")
+
+
+def without_driver(why: str) -> DeviceFailure:
+    """A failure for want of a driver; packages are named as Debian calls them."""
+    packages = "" if sys.platform in ("win32", "darwin") else "libegl1 libgl1 libgl1-mesa-dri or "
+    return DeviceFailure(why, f"install {packages}the GPU's driver")
+
+
+def no_device_works(failures: Sequence[tuple[str, DeviceFailure]]) -> str:
+    """One line for devices, by their names, of which none works."""
+    named = [f"{name}: {failure.why}" for name, failure in failures] if len(failures) > 1 else [failures[0][1].why]
+    none = "" if all(failure.is_old for _, failure in failures) else "no OpenGL: "
+    return f"{none}{', '.join(named)}; {failures[0][1].advice}, or use --backend cpu"
+
+
+def _barred_by(device: EglDevice) -> str | None:
+    """The group that may use a device's node in place of this user; None where that is no obstacle."""
+    if sys.platform == "win32":
+        return None
+    for node in (name for name in device.names if name.startswith(_NODES)):
+        with contextlib.suppress(OSError, KeyError):
+            path = Path(node)
+            if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+                return path.group()
+    return None
+
+
+def _older_versions(egl: Egl, device: EglDevice) -> tuple[list[str], str]:
+    """What a device has instead: its newest OpenGL and OpenGL ES, and its renderer."""
+    found: dict[Api, str] = {}
+    renderer = ""
+    for api, version in _OLDER:
+        if api in found:
+            continue
+        with contextlib.suppress(DeviceError):
+            context = EglContext(egl, device, api, version)
+            try:
+                load = context.load_opengl_function
+                version_text = re.search(r"\d+\.\d+", opengl.text_of(load, opengl.VERSION))
+                found[api] = f"{_API_NAMES[api]} {version_text[0] if version_text else '?'}"
+                renderer = opengl.text_of(load, opengl.RENDERER)
+            finally:
+                context.release()
+    return [*found.values()], renderer

@@ -1,0 +1,154 @@
+"""A version of OpenGL and a choice among devices go in; a context without a window on the best of them comes out.
+
+Windows and macOS give one device each, by glcontext; on Linux EGL's devices are tried, hardware ahead of software.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import glcontext
+
+from . import opengl
+from .device_failures import DeviceFailure, failure_of, no_device_works, without_driver
+from .egl import Api, Egl, EglContext, EglDevice
+from .errors import DeviceError
+from .families import family_of
+
+_CHOICES = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX")  # in the environment: a device's number, or part of its name
+
+
+class NativeContext(Protocol):
+    """What moderngl expects of a context, as glcontext's have it."""
+
+    def load_opengl_function(self, name: str) -> int: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *exc: object) -> Any: ...
+    def release(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class TriedDevice:
+    """A device that was tried: its renderer and vendor, or why it does not work."""
+
+    device: EglDevice
+    renderer: str = ""
+    vendor: str = ""
+    failure: DeviceFailure | None = None
+
+    @property
+    def is_software(self) -> bool:
+        """Whether the CPU does its work."""
+        return self.device.is_software or family_of(self.vendor, self.renderer).name == "software"
+
+    @property
+    def name(self) -> str:
+        """As in messages: device 0 (/dev/dri/renderD128)."""
+        return f"device {self.device.index} ({self.device.text})"
+
+    def matches(self, name: str) -> bool:
+        """Whether this is a part of one of its names, in any case; nothing is part of all."""
+        return any(name.casefold() in own.casefold() for own in (*self.device.names, self.renderer, self.vendor))
+
+
+@dataclass(frozen=True)
+class OpenedNative:
+    """A context, current in this thread, its API, and what was tried before it."""
+
+    native: NativeContext
+    api: Api = "gl"
+    tried: tuple[TriedDevice, ...] = ()
+
+
+def wanted_device() -> str:
+    """The number or the name of a device that the environment asks for; empty for the best."""
+    return next((found for name in _CHOICES if (found := os.environ.get(name, "").strip())), "")
+
+
+def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = None) -> OpenedNative:
+    """A context on the device of a number or a name, by default that of the environment, else on the best.
+
+    Raises DeviceError that says why none works.
+    """
+    if sys.platform in ("win32", "darwin"):
+        return OpenedNative(_of_the_system(needed))
+    wanted = wanted_device() if wanted is None else wanted
+    egl = _loaded()
+    tried: list[TriedDevice] = []
+    best: EglContext | None = None
+    for device in in_order(egl.devices(), wanted):
+        if best and device.is_software:
+            break  # it is no better
+        found, context = try_device(egl, device, needed, api)
+        tried.append(found)
+        if context and (not found.matches(_name_in(wanted)) or (best and found.is_software)):
+            context.release()
+        elif context:
+            if best:
+                best.release()
+            best = context
+            if wanted or not found.is_software:
+                break
+    if not best:
+        raise DeviceError(_none_of(tried, wanted))
+    best.make_current()
+    return OpenedNative(best, api, tuple(tried))
+
+
+def _loaded() -> Egl:
+    try:
+        return Egl()
+    except DeviceError as error:
+        raise DeviceError(_without(str(error))) from None
+
+
+def in_order(devices: Sequence[EglDevice], wanted: str) -> Sequence[EglDevice]:
+    """The devices to try for a number, a name or nothing: hardware first. Raises DeviceError for no such number."""
+    if not devices:
+        raise DeviceError(_without("EGL has no device"))
+    if not wanted.isdecimal():
+        return sorted(devices, key=lambda device: device.is_software)
+    if int(wanted) >= len(devices):
+        known = "device 0 alone" if len(devices) == 1 else f"devices 0 to {len(devices) - 1}"
+        raise DeviceError(
+            f"no OpenGL: EGL has no device {wanted}, but {known}; see texelflow doctor or use --backend cpu"
+        )
+    return [devices[int(wanted)]]
+
+
+def try_device(egl: Egl, device: EglDevice, needed: tuple[int, int], api: Api) -> tuple[TriedDevice, EglContext | None]:
+    """A context on a device, current in this thread, or none and why."""
+    try:
+        context = EglContext(egl, device, api, needed)
+    except DeviceError as error:
+        return TriedDevice(device, failure=failure_of(egl, device, str(error), needed)), None
+    renderer, vendor = (opengl.text_of(context.load_opengl_function, name) for name in (opengl.RENDERER, opengl.VENDOR))
+    return TriedDevice(device, renderer, vendor), context
+
+
+def _name_in(wanted: str) -> str:
+    return "" if wanted.isdecimal() else wanted
+
+
+def _none_of(tried: Sequence[TriedDevice], wanted: str) -> str:
+    """Why no device works, or that none has the name."""
+    failures = [(each.name, each.failure) for each in tried if each.failure]
+    if len(failures) == len(tried):
+        return no_device_works(failures)
+    known = ", ".join(f"{each.device.index} {each.renderer}" for each in tried if not each.failure)
+    return f"no GPU is called {wanted}: there is {known}; texelflow doctor lists all"
+
+
+def _without(what: str) -> str:
+    return no_device_works([("", without_driver(what))])
+
+
+def _of_the_system(needed: tuple[int, int]) -> NativeContext:
+    try:
+        version = 100 * needed[0] + 10 * needed[1]
+        found: NativeContext = glcontext.default_backend()(mode="standalone", glversion=version)
+    except Exception as error:  # glcontext raises nothing more specific
+        raise DeviceError(_without(str(error))) from None
+    return found

@@ -1,0 +1,85 @@
+"""Names of platforms and models go in; tables of what the compilers of those GPUs make of the kernels come out.
+
+    python -m tests.gpu_compilers                            # RADV and, with fake devices, 24 more GPUs
+    python -m tests.gpu_compilers --platform tgl --platform radv-navi22 --model selfie --brief
+    python -m tests.gpu_compilers --json before.json         # then change something, and
+    python -m tests.gpu_compilers --against before.json --brief
+
+TEXELFLOW_GPU_COMPILERS=DIR names the folder of Mesa's drivers over fake devices. Nothing is executed.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .compilers import PREFIX, Report, kernels_of, measure, prefix_of
+from .kernels import MODELS
+from .platforms import PLATFORMS
+from .tables import HEAD, ROW_HEAD, kept, lines_of_table, row_cells, sum_cells, words_of
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(prog="python -m tests.gpu_compilers", description=__doc__,
+                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    found.add_argument("--platform", action="append", choices=PLATFORMS, metavar="NAME", help=", ".join(PLATFORMS))
+    found.add_argument("--model", action="append", metavar="NAME", help=f"default: {', '.join(MODELS)}")
+    found.add_argument("--family", help="kernels with the tuning of this family instead of each platform's own")
+    found.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
+    found.add_argument("--brief", action="store_true", help="sums alone")
+    found.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")
+    found.add_argument("--against", type=Path, metavar="FILE", help="figures kept before, to compare with")
+    found.add_argument("--jobs", type=int, default=2, help="processes at once")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    prefix, models = prefix_of(), options.model or MODELS
+    names = options.platform or [name for name, each in PLATFORMS.items() if prefix or not each.shim]
+    if prefix is None and any(PLATFORMS[name].shim for name in names):
+        print(f"{PREFIX} does not name a folder of fake devices", file=sys.stderr)
+        return 2
+    make = kernels_of(models, options.precision, options.family)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        reports = list(pool.map(lambda name: measure(name, prefix, make), names))
+    if not options.brief:
+        for report in reports:
+            print_rows(report)
+    print_sums(reports)
+    if options.json:
+        options.json.write_text(json.dumps({report.platform: kept(report) for report in reports}, indent=1) + "\n")
+    return 0
+
+
+def print_rows(report: Report) -> None:
+    """All dispatches of a platform."""
+    for model, rows in report.rows.items():
+        print(f"\n{words_of(report.platform)}, {report.renderer}: {model}")
+        print("\n".join(lines_of_table(ROW_HEAD, map(row_cells, rows))))
+
+
+def print_sums(reports: Sequence[Report]) -> None:
+    """A line for each platform and model, and what went wrong."""
+    print()
+    print("\n".join(lines_of_table(HEAD, [sum_cells(r.platform, model, rows) for r in reports
+                                           for model, rows in r.rows.items()])))  # fmt: skip
+    for report in reports:
+        for problem in (*report.problems, *failures(report)):
+            print(f"{report.platform}: {problem}")
+
+
+def failures(report: Report) -> list[str]:
+    """Each complaint about kernels once, with the first that it is about."""
+    about: dict[str, list[str]] = {}
+    for model, rows in report.rows.items():
+        for row in rows:
+            if row.problem:
+                about.setdefault(row.problem, []).append(f"{model} {row.dispatch.number} {row.dispatch.name}")
+    return [f"{', '.join(found[:3])} ({len(found)} kernels): {problem}" for problem, found in about.items()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

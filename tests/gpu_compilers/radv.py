@@ -1,0 +1,34 @@
+"""Kernels go in as JSON on stdin; what Mesa's RADV makes of each goes out, a line of JSON for each.
+
+Run by compilers.py, with RADV_FORCE_FAMILY in the environment: RADV then needs no GPU, and runs nothing.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+from .fake_device import tell
+from .spirv import compile_spirv
+from .vulkan import Vulkan
+
+
+def main() -> None:
+    vulkan = Vulkan()
+    tell({"renderer": vulkan.name, "version": "", "limits": {}})
+    for name, source in json.load(sys.stdin).items():
+        tell({"name": name, **_compiled(vulkan, source)})
+
+
+def _compiled(vulkan: Vulkan, source: str) -> dict[str, Any]:
+    try:
+        module = compile_spirv(source)
+        start = time.perf_counter()
+        counted, listing = vulkan.statistics(module)
+    except (ValueError, RuntimeError) as error:
+        return {"said": [], "log": str(error), "seconds": 0.0}
+    return {"counted": counted, "listing": listing, "log": None, "seconds": round(time.perf_counter() - start, 3)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Reports of platforms go in; sums, tables in Markdown and what is kept as JSON come out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .compilers import Report, Row
+from .platforms import PLATFORMS
+
+Kept = dict[str, Any]  # a report as JSON
+
+SUMMED = ("instructions", "spills", "fills", "code_bytes", "branches", "latency", "inverse_throughput")
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The figures of a model's dispatches together."""
+
+    dispatches: int
+    narrow: int  # that have fewer threads of a SIMD thread than the GPU could give
+    most_registers: int
+    one_wave: int  # dispatches of which only one or two waves fit a unit
+    seconds: float  # to compile, each text once
+    slowest_s: float
+    numbers: Mapping[str, float]  # of SUMMED, where the driver gives them
+    issued_m: float  # millions of instructions by all SIMD threads, as far as trips are known
+
+
+def summed(rows: Sequence[Row], full_width: int = 0) -> Sum:
+    """Over a model's dispatches; a text that several have is compiled once, and counts for each."""
+    known = [(row, row.figures) for row in rows if row.figures]
+    numbers = {
+        name: sum(value for _, figures in known if (value := getattr(figures, name)) is not None)
+        for name in SUMMED
+        if any(getattr(figures, name) is not None for _, figures in known)
+    }
+    once = {row.dispatch.key: row.seconds for row in rows}
+    return Sum(
+        len(rows),
+        sum(figures.width is not None and figures.width < full_width for _, figures in known),
+        max((figures.registers or 0 for _, figures in known), default=0),
+        sum((figures.waves or 9) <= 1 for _, figures in known),
+        sum(once.values()),
+        max(once.values(), default=0.0),
+        numbers,
+        sum((figures.executed or figures.instructions or 0) * row.hardware_threads for row, figures in known) / 1e6,
+    )
+
+
+def kept(report: Report) -> Kept:
+    """A report as JSON, without the sources."""
+    return {
+        "renderer": report.renderer,
+        "models": {
+            model: [
+                {
+                    "name": row.dispatch.name,
+                    "key": row.dispatch.key,
+                    "groups": row.dispatch.groups,
+                    "threads": row.dispatch.threads,
+                    "seconds": row.seconds,
+                    **({name: value for name, value in asdict(row.figures).items() if value} if row.figures else {}),
+                }
+                for row in rows
+            ]
+            for model, rows in report.rows.items()
+        },
+    }
+
+
+HEAD = ("platform", "model", "dispatches", "instructions", "issued, M", "narrow", "registers", "one wave",
+        "spills:fills", "code KB", "branches", "latency k", "inverse k", "compile s", "slowest s")  # fmt: skip
+
+
+def sum_cells(platform: str, model: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A line of the table of sums."""
+    found = summed(rows, PLATFORMS[platform].full_width)
+
+    def number(name: str, unit: float = 1.0) -> str:
+        value = found.numbers.get(name)
+        return "" if value is None else f"{value / unit:.0f}"
+
+    return (
+        platform, model, str(found.dispatches), number("instructions"), f"{found.issued_m:.1f}", str(found.narrow),
+        str(found.most_registers or ""), str(found.one_wave), f"{number('spills')}:{number('fills')}",
+        number("code_bytes", 1e3), number("branches"), number("latency", 1e3), number("inverse_throughput", 1e3),
+        f"{found.seconds:.2f}", f"{found.slowest_s:.2f}",
+    )  # fmt: skip
+
+
+ROW_HEAD = ("#", "kernel", "groups x threads", "SIMD", "instr.", "executed", "cycles", "regs", "spills:fills", "waves",
+            "bytes", "branches", "latency", "inverse")  # fmt: skip
+
+
+def row_cells(row: Row) -> tuple[str, ...]:
+    """A line of the table of kernels."""
+    head = (str(row.dispatch.number), row.dispatch.name, f"{row.dispatch.groups} x {row.dispatch.threads}")
+    found = row.figures
+    if found is None:
+        return (*head, row.problem or "", *[""] * (len(ROW_HEAD) - 4))
+    cells = (
+        found.width, found.instructions, found.executed, found.cycles, found.registers,
+        f"{found.spills}:{found.fills}", found.waves, found.code_bytes, found.branches, found.latency,
+        found.inverse_throughput,
+    )  # fmt: skip
+    return (*head, *("" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells))
+
+
+def lines_of_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """Markdown, its columns as wide as their cells."""
+    cells = [tuple(head), *map(tuple, lines)]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(head))]
+    text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
+            for line in cells]  # fmt: skip
+    return [text[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *text[1:]]
+
+
+def words_of(platform: str) -> str:
+    return f"{platform}: {PLATFORMS[platform].words}"

@@ -83,31 +83,37 @@ class GroupSums:
         name, fold, layer, parts = self._names[sums], sums.fold, self._layer, self._parts
         if parts == 1:
             return []
-        slots = self._slots[sums] * self._tile.local[2]
-        term = f"{name}[t / {parts} * {layer} + i]"
-        return [
-            f"for (int t = thread; t < {slots * parts}; t += {self._tile.threads}) {{",
-            f"    int part = t % {parts};",
-            f"    vec4 {fold.name} = {name}[t / {parts} * {layer} + part];",
-            f"    for (int i = part + {parts}; i < {layer}; i += {parts}) {fold.into(fold.name, term)}",
-            f"    {name}[t / {parts} * {layer} + part] = {fold.name};",
-            "}",
+        turns, rest = divmod(layer, parts)
+        lines = [
+            f"int at = t / {parts} * {layer} + t % {parts};",
+            f"vec4 {fold.name} = {name}[at];",
+            f"for (int k = 1; k < {turns}; ++k) {fold.into(fold.name, f'{name}[at + k * {parts}]')}",
         ]
+        if rest:
+            lines.append(f"if (t % {parts} < {rest}) {fold.into(fold.name, f'{name}[at + {turns * parts}]')}")
+        return self._each(self._slots[sums] * self._tile.local[2] * parts, [*lines, f"{name}[at] = {fold.name};"])
 
     def _last_step(self, sums: PartialSum) -> list[str]:
-        name, fold, tile = self._names[sums], sums.fold, self._tile
-        slots, (columns, rows) = self._slots[sums], tile.groups(self._body.domain)
-        place = f"t * {self._layer}"
-        scale = f" * {sums.scale!r}" if sums.scale != 1.0 else ""
+        name, fold, slots, layer = self._names[sums], sums.fold, self._slots[sums], self._layer
+        columns, rows = self._tile.groups(self._body.domain)
         group = f"int(gl_WorkGroupID.y) * {columns} + int(gl_WorkGroupID.x)"
-        return [
-            f"for (int t = thread; t < {slots * tile.local[2]}; t += {tile.threads}) {{",
-            f"    vec4 {fold.name} = {name}[{place}];",
-            f"    for (int i = 1; i < {self._parts}; ++i) {fold.into(fold.name, f'{name}[{place} + i]')}",
-            f"    int at = ({self._slice(slots)}) * {columns * rows} + {group};",
-            f"    WRITE({self._outputs[sums]}, at, {fold.name}{scale});",
-            "}",
+        scale = f" * {sums.scale!r}" if sums.scale != 1.0 else ""
+        lines = [
+            f"vec4 {fold.name} = {name}[t * {layer}];",
+            f"for (int k = 1; k < {self._parts}; ++k) {fold.into(fold.name, f'{name}[t * {layer} + k]')}",
+            f"int at = ({self._slice(slots)}) * {columns * rows} + {group};",
+            f"WRITE({self._outputs[sums]}, at, {fold.name}{scale});",
         ]
+        return self._each(slots * self._tile.local[2], lines)
+
+    def _each(self, count: int, lines: Sequence[str]) -> list[str]:
+        """Lines for t from 0 on, shared by the threads."""
+        threads = self._tile.threads
+        if count <= threads:
+            head = [f"if (thread < {count}) {{", "    int t = thread;"]
+        else:
+            head = [f"for (int t = thread; t < {count}; t += {threads}) {{"]
+        return [*head, *(f"    {line}" for line in lines), "}"]
 
     def _slice(self, slots: int) -> str:
         """The slice that slot t of a group holds."""

@@ -127,16 +127,18 @@ void main() {
         sums0[(0) * 48 + thread] = (keep(t11, 9 - 4 * (z0)));
     }
     SYNC();
-    for (int t = thread; t < 4; t += 48) {
-        int part = t % 4;
-        vec4 sum = sums0[t / 4 * 48 + part];
-        for (int i = part + 4; i < 48; i += 4) sum += sums0[t / 4 * 48 + i];
-        sums0[t / 4 * 48 + part] = sum;
+    if (thread < 4) {
+        int t = thread;
+        int at = t / 4 * 48 + t % 4;
+        vec4 sum = sums0[at];
+        for (int k = 1; k < 12; ++k) sum += sums0[at + k * 4];
+        sums0[at] = sum;
     }
     SYNC();
-    for (int t = thread; t < 1; t += 48) {
+    if (thread < 1) {
+        int t = thread;
         vec4 sum = sums0[t * 48];
-        for (int i = 1; i < 4; ++i) sum += sums0[t * 48 + i];
+        for (int k = 1; k < 4; ++k) sum += sums0[t * 48 + k];
         int at = (z0 + t) * 1 + int(gl_WorkGroupID.y) * 1 + int(gl_WorkGroupID.x);
         WRITE(out1, at, sum * 0.020833333333333332);
     }

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .bench.model_aliases import alias_options
+from .gpu_option import with_gpu
 from .options import (
     ForceOption,
     JsonOption,
@@ -24,6 +25,7 @@ bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, 
 
 
 @bench.command("frame")
+@with_gpu
 def bench_frame_verb(
     model: ModelOption = "selfie",
     size: Annotated[
@@ -114,10 +116,11 @@ def bench_model_verb(
     return code
 
 
-bench.command("model")(with_options(bench_model_verb, alias_options()))
+bench.command("model")(with_gpu(with_options(bench_model_verb, alias_options())))
 
 
 @bench.command("models")
+@with_gpu
 def bench_models_verb(
     names: Annotated[
         list[str] | None,
@@ -149,6 +152,7 @@ def bench_models_verb(
 
 
 @bench.command("compile")
+@with_gpu
 def bench_compile_verb(
     ops: Annotated[int, typer.Option(metavar="N", help="Ops of the largest networks; others have fewer.")] = 10_000,
     json: JsonOption = False,
@@ -166,6 +170,7 @@ def bench_compile_verb(
 
 
 @bench.command("waits")
+@with_gpu
 def bench_waits_verb(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
     runs: Annotated[int, typer.Option(metavar="N", help="Runs of each wait type that count.")] = 100,
@@ -184,6 +189,7 @@ def bench_waits_verb(
 
 
 @bench.command("live")
+@with_gpu
 def bench_live_verb(
     model: ModelOption = "selfie",
     size: Annotated[str, typer.Option(metavar="WxH", help="Of the test pattern.")] = "640x480",
@@ -205,6 +211,7 @@ def bench_live_verb(
 
 
 @bench.command("quality")
+@with_gpu
 def bench_quality_verb(
     clip: Annotated[
         Path | None, typer.Argument(metavar="CLIP", help="One of assets/make_clip.py; by default the demo's.")

@@ -21,6 +21,7 @@ from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
 from texelflow.gpu_delegate.wording import meant
 
 from .bench_cli import bench
+from .gpu_option import gpu_chosen, with_gpu
 from .options import (
     COMPLETION_ASKED,
     ActivationOption,
@@ -154,9 +155,11 @@ def replay_verb(
 
     span, wanted = _range(first, last), parse_format(format)
     each = ReplayOptions(Path(), flags, *span, log, trace, window, speed, loop, force=force, config=config)
-    pipe = each.watch().settings.out == "-"
+    settings = each.watch().settings
+    pipe = settings.out == "-"
     console = Console(quiet=json or pipe)
-    summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
+    with gpu_chosen(settings.gpu):
+        summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
     (show_replays if "runs" in summary else show_replay)(summary, console)
     if json and not pipe:
         console.json(summary)
@@ -197,23 +200,25 @@ def live_verb(
     if dump_config:
         print(dump(watch.settings), end="")
         return 0
-    if latency:
-        from .bench.latency_test import measure_latency, show_latency
+    with gpu_chosen(watch.settings.gpu):
+        if latency:
+            from .bench.latency_test import measure_latency, show_latency
 
-        summary, code = measure_latency(watch.settings, console)
-        show_latency(summary, console)
-    else:
-        from .verbs.live import live
-        from .verbs.report import show_live
+            summary, code = measure_latency(watch.settings, console)
+            show_latency(summary, console)
+        else:
+            from .verbs.live import live
+            from .verbs.report import show_live
 
-        summary, code = live(watch, console, window)
-        show_live(summary, console)
+            summary, code = live(watch, console, window)
+            show_live(summary, console)
     if json and not pipe:
         console.json(summary)
     return code
 
 
 @app.command("demo")
+@with_gpu
 def demo_verb(
     folder: Annotated[
         Path | None, output_option("--out", metavar="DIR", help="Where the files go; out by default, anew each time.")
@@ -268,6 +273,7 @@ def fetch_verb(
 
 
 @app.command("check")
+@with_gpu
 def check_verb(
     target: Annotated[str, typer.Argument(metavar="CLIP|MODEL", help="A recording, or a model: name or .tflite file.")],
     model: ModelOption = "selfie",
@@ -338,6 +344,7 @@ def check_verb(
 
 
 @app.command("inspect")
+@with_gpu
 def inspect_verb(
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = None,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
@@ -372,6 +379,7 @@ def inspect_verb(
 
 
 @app.command("doctor")
+@with_gpu
 def doctor_verb(
     developer: Annotated[
         bool, typer.Option("--developer", help="Also what only the program's own tests need.")
@@ -413,6 +421,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str] | None) -> int:
     ended = StopFlag()
+    if debug.level() < debug.RUN:
+        os.environ.setdefault("EGL_LOG_LEVEL", "fatal")  # of a GPU that does not work, doctor tells
     try:
         with raising(ended), _warnings_as_lines():
             command = typer.main.get_command(app)

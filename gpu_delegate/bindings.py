@@ -1,26 +1,50 @@
-"""A kernel's tensors and how each is stored go in; the GLSL declarations behind its READ and WRITE come out."""
+"""A kernel's tensors and how each is read go in; the GLSL declarations behind its READ, WRITE and WEIGHT come out.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Binding points of storage blocks belong to outputs, then inputs, then weights; those of uniform blocks to weights, then
+inputs; each kind counts only what is read in its way. Texture units are WEIGHTS_UNIT, then one for each input.
+"""
 
-from .layout import Storage
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from .layout import PHWC4, TEXEL_BYTES, Fetch, Storage
+from .limits import Limits
 from .shader import lines_of
 
 WEIGHTS_UNIT = 0  # texture unit of the weights
 FIRST_INPUT_UNIT = 1
 
+_OTHERWISE: Mapping[Fetch, tuple[Fetch, ...]] = MappingProxyType(  # where a device cannot have what is wanted
+    {
+        "texture": ("texture", "storage", "uniform"),
+        "uniform": ("uniform", "storage", "texture"),
+        "storage": ("storage", "uniform", "texture"),
+    }
+)
+
 
 @dataclass(frozen=True)
 class KernelInput:
-    """A tensor that a kernel reads."""
+    """What a kernel reads, a tensor or its weights: so many texels."""
 
     storage: Storage
-    through_storage: bool  # read as an SSBO because it is too large for a buffer texture
+    texels: int
+    fetch: Fetch = "texture"
 
     @property
     def unpacks(self) -> bool:
         """Whether the GLSL has to unpack halves; buffer textures convert them themselves."""
-        return self.through_storage and self.storage.is_halves
+        return self.fetch == "storage" and self.storage.is_halves
+
+    def ways(self, limits: Limits) -> tuple[Fetch, ...]:
+        """How a device can read it. The elements of arrays in uniform blocks are whole vec4s (std140)."""
+        found: list[Fetch] = ["storage"]
+        if self.texels <= limits.texture_buffer_texels:
+            found.append("texture")
+        if self.storage == PHWC4 and 0 < self.texels * TEXEL_BYTES <= limits.uniform_block_bytes:
+            found.append("uniform")
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -36,40 +60,91 @@ class KernelOutput:
         return "uvec2" if self.storage.is_halves else "float" if self.lanes == 1 else f"vec{self.lanes}"
 
 
-def declare(sources: Sequence[KernelInput], targets: Sequence[KernelOutput]) -> list[str]:
-    """Declarations: inputs as buffer textures from FIRST_INPUT_UNIT on, outputs and large inputs as SSBOs."""
+def settle_fetches(wanted: Sequence[KernelInput], outputs: int, limits: Limits) -> list[KernelInput]:
+    """Each as its `fetch` says, or else as sizes and numbers of blocks allow; the first have the first choice.
+
+    Storage blocks are kept for those that can be read in no other way.
+    """
+    possible = [each.ways(limits) for each in wanted]
+    room: dict[Fetch, int] = {
+        "texture": limits.compute_textures,
+        "uniform": limits.uniform_blocks,
+        "storage": limits.storage_bindings - outputs - sum(ways == ("storage",) for ways in possible),
+    }
+    settled = list[KernelInput]()
+    for each, ways in zip(wanted, possible, strict=True):
+        fetch: Fetch = next((way for way in _OTHERWISE[each.fetch] if way in ways and room[way] > 0), "storage")
+        if len(ways) > 1:
+            room[fetch] -= 1
+        settled.append(replace(each, fetch=fetch))
+    return settled
+
+
+def declare(
+    sources: Sequence[KernelInput],
+    targets: Sequence[KernelOutput],
+    weights: KernelInput | None = None,
+    restricts: bool = False,
+) -> list[str]:
+    """Declarations of all that a kernel reads and writes.
+
+    With `restricts`, compilers are told that what is written is read in no other way, so that they may move reads over
+    writes: memory is planned so. Textures are never taken to be what is written, so kernels that read those alone do
+    without.
+    """
     converts = any(target.storage.is_halves for target in targets) or any(source.unpacks for source in sources)
-    lines = [f"layout(binding = {WEIGHTS_UNIT}) uniform samplerBuffer weights;"]
+    restrict = "restrict " if restricts else ""
+    storage, uniform = len(targets), 0
+    lines = []
+    if weights and weights.fetch == "texture":
+        lines.append(f"layout(binding = {WEIGHTS_UNIT}) uniform samplerBuffer weights;")
+    elif weights and weights.fetch == "uniform":
+        lines += _weights_array(f"layout(std140, binding = 0) uniform Weights {{ vec4 weights[{weights.texels}]; }};")
+        uniform += 1
     if converts:
         lines += lines_of("halves.glsl")
     for k, source in enumerate(sources):
-        lines += _input(k, source, binding=len(targets) + k)
+        if source.fetch == "texture":
+            lines += _input_texture(k)
+        elif source.fetch == "uniform":
+            lines += _input_array(k, f"std140, binding = {uniform}", "uniform", source)
+            uniform += 1
+        else:
+            lines += _input_array(k, f"std430, binding = {storage}", f"readonly {restrict}buffer", source)
+            storage += 1
+    if weights and weights.fetch == "storage":
+        block = f"layout(std430, binding = {storage}) readonly {restrict}buffer Weights {{ vec4 weights[]; }};"
+        lines += _weights_array(block)
     for k, target in enumerate(targets):
-        lines += _converted_output(k, target) if converts else _output(k, target)
+        lines += _converted_output(k, target, restrict) if converts else _output(k, target, restrict)
     return lines
 
 
-def _input(k: int, source: KernelInput, binding: int) -> list[str]:
-    if not source.through_storage:
-        return [
-            f"layout(binding = {FIRST_INPUT_UNIT + k}) uniform samplerBuffer in{k}_texels;",
-            f"#define in{k}(i) texelFetch(in{k}_texels, i)",
-        ]
-    texel, value = ("uvec2", f"from_halves(in{k}_texels[i])") if source.unpacks else ("vec4", f"in{k}_texels[i]")
+def _weights_array(block: str) -> list[str]:
+    return [block, "#undef WEIGHT", "#define WEIGHT(i) weights[i]"]
+
+
+def _input_texture(k: int) -> list[str]:
     return [
-        f"layout(std430, binding = {binding}) readonly buffer In{k} {{ {texel} in{k}_texels[]; }};",
-        f"#define in{k}(i) {value}",
+        f"layout(binding = {FIRST_INPUT_UNIT + k}) uniform samplerBuffer in{k}_texels;",
+        f"#define in{k}(i) texelFetch(in{k}_texels, i)",
     ]
 
 
-def _output(k: int, target: KernelOutput) -> list[str]:
-    return [f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {target.texel} out{k}[]; }};"]
+def _input_array(k: int, layout: str, kind: str, source: KernelInput) -> list[str]:
+    texel, value = ("uvec2", f"from_halves(in{k}_texels[i])") if source.unpacks else ("vec4", f"in{k}_texels[i]")
+    size = source.texels if source.fetch == "uniform" else ""
+    return [f"layout({layout}) {kind} In{k} {{ {texel} in{k}_texels[{size}]; }};", f"#define in{k}(i) {value}"]
 
 
-def _converted_output(k: int, target: KernelOutput) -> list[str]:
+def _output(k: int, target: KernelOutput, restrict: str) -> list[str]:
+    return [f"layout(std430, binding = {k}) writeonly {restrict}buffer Out{k} {{ {target.texel} out{k}[]; }};"]
+
+
+def _converted_output(k: int, target: KernelOutput, restrict: str) -> list[str]:
     """In the form that WRITE in halves.glsl expects, whether or not this output is stored as halves."""
     value = "to_halves(v)" if target.storage.is_halves else "v"
     return [
-        f"layout(std430, binding = {k}) writeonly buffer Out{k} {{ {target.texel} out{k}_texels[]; }};",
+        f"layout(std430, binding = {k}) writeonly {restrict}buffer Out{k} {{ {target.texel} out{k}_texels[]; }};",
         f"#define out{k}(i, v) out{k}_texels[i] = {value}",
     ]

@@ -18,15 +18,17 @@ from dataclasses import astuple, dataclass, replace
 from itertools import accumulate, chain
 from types import MappingProxyType
 
+from .bounds import weight_bytes
 from .device import Device, Tuning
 from .graph import Graph, Node
-from .layout import MapShape, ceil_div, shape_of
+from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
 from .limits import Limits
 from .moves import knows_lanes
 from .nodes import (
     has_kernel,
     has_role,
     is_channel_reduction,
+    is_constant_vector,
     is_contraction,
     is_elementwise,
     is_pixelwise_contraction,
@@ -107,16 +109,27 @@ class Body:
     through: Mapping[int, Node]  # tensors that it reads as the nodes that make them by moving data say
 
 
-def too_many_bindings(graph: Graph, inputs: Sequence[int], outputs: int, limits: Limits) -> str | None:
-    """Why a kernel cannot have these tensors, or None: texture units, and SSBOs for outputs and large inputs."""
+def too_many_bindings(
+    graph: Graph, nodes: Sequence[Node], inputs: Sequence[int], outputs: int, limits: Limits
+) -> str | None:
+    """Why a kernel cannot have these tensors, or None: texture units, and SSBOs for outputs and what is large."""
     if outputs > limits.storage_bindings:
         return f"{outputs} outputs, {limits.storage_bindings} are allowed"
     if len(inputs) > MOST_INPUTS:
         return f"{len(inputs)} inputs, {MOST_INPUTS} are allowed"
-    large = any(shape_of(graph.tensors[tensor]).texels > limits.texture_buffer_texels for tensor in inputs)
-    if large and len(inputs) + outputs > limits.storage_bindings:
-        return f"{len(inputs)} inputs, some too large for textures, and {outputs} outputs: too many storage buffers"
+    large = sum(shape_of(graph.tensors[tensor]).texels > limits.texture_buffer_texels for tensor in inputs)
+    large += _has_large_weights(graph, nodes, limits)
+    if large + outputs > limits.storage_bindings:
+        return f"{large} inputs too large for textures and {outputs} outputs: too many storage buffers"
     return None
+
+
+def _has_large_weights(graph: Graph, nodes: Sequence[Node], limits: Limits) -> bool:
+    """Whether weights fit neither a buffer texture nor a uniform block."""
+    vectors = {tensor for node in nodes for tensor in node.inputs if is_constant_vector(graph, tensor)}
+    size_bytes = sum(weight_bytes(graph, node) for node in nodes)
+    size_bytes += TEXEL_BYTES * sum(shape_of(graph.tensors[tensor]).texels for tensor in vectors)
+    return size_bytes > max(limits.texture_buffer_texels * TEXEL_BYTES, limits.uniform_block_bytes)
 
 
 def thread_slices(slices: int, tuning: Tuning) -> int:
@@ -325,7 +338,7 @@ class Loops:
             raise Decline(f"its window would be computed {times} times")
         if len(outputs) > limits.storage_bindings - 2:
             raise Decline("too many outputs")
-        if reason := too_many_bindings(self.graph, tuple(self._inputs), len(outputs), limits):
+        if reason := too_many_bindings(self.graph, self._nodes, tuple(self._inputs), len(outputs), limits):
             raise Decline(reason)
         return Body(
             self.graph, self._nodes, self._domain, tuple(self._phases), frozenset(self._held),

@@ -24,7 +24,7 @@ from .errors import DeviceError
 from .families import Family, family_of
 from .library import CurrentContext
 from .limits import check_limits, read_limits
-from .messages import Messages
+from .messages import Messages, errors_of
 from .native import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
 from .shader import explain_log, for_es
@@ -85,7 +85,8 @@ class Context:
         self.thread = threading.get_ident()
         self._native = native = opened.native if opened else None
         self.api: Api = opened.api if opened else "gl"
-        self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()  # the devices, the last is this one
+        self.device = opened.device if opened else None  # of EGL's, as all that were tried
+        self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
@@ -148,12 +149,13 @@ class Context:
         while code and len(names) < 8:
             names.append(_ERROR_NAMES.get(code, hex(code)))
             code = self.gl.glGetError()
-        errors = self._messages.take_errors()
+        taken = self._messages.take()
+        errors = errors_of(taken)
         if names or errors:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
             what = errors[0] if errors else ", ".join(names)
             raise DeviceError(f"OpenGL failed while {where}: {what} ({self.renderer}){advice}")
-        self._messages.warn(where)
+        self._messages.warn(where, taken)
 
     def check_messages(self, where: str) -> None:
         """As check_errors, but only if the driver has reported something by itself: free, while glGetError may wait."""
@@ -182,7 +184,7 @@ class Context:
             self.mgl.release()
         if native is not None:
             native.release()
-        self._messages.warn("shutting down")
+        self._messages.warn("shutting down", self._messages.take())
 
     def __enter__(self) -> "Context":
         return self

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .layout import TEXEL_BYTES
+from .layout import TEXEL_BYTES, Fetch
 from .limits import Limits
 
 COMPILE_BUDGET_S = 10.0  # of the CPU for all kernels of a program, if the driver has nothing in its cache
@@ -22,11 +22,15 @@ class Tuning:
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
+    wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
+    least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
     window_repeats: int = 3  # times that a window may be computed: once for each thread that needs some output slices
     bake_pixels: int = 2048  # weights used by at least so many pixels may become literals ...
     bake_weights: int = 24000  # ... as long as the whole program has no more of them than this
     source_characters: int = 60000  # that a kernel's source may have, as estimated
     operation_compile_us: float = 900.0  # of the CPU, for each operation in a source (source_size.py)
+    weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
+    inputs_fetch: Fetch = "texture"
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
     leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
     sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
@@ -42,9 +46,10 @@ class Device:
 
     @property
     def offset_alignment_bytes(self) -> int:
-        """Of a tensor in the arena: as the driver requires of texture and SSBO ranges, and at least a whole texel."""
+        """Of what kernels read and write: as the driver requires of all kinds of ranges, and at least a whole texel."""
         limits = self.limits
-        return max(limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, TEXEL_BYTES)
+        ranges = limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, limits.uniform_alignment_bytes
+        return max(*ranges, TEXEL_BYTES)
 
     def with_limits(self, **changes: Any) -> "Device":
         """The same with other values for some fields of Limits. Raises TypeError for names that are none."""
@@ -65,9 +70,10 @@ HARDWARE = SOFTWARE.with_tuning(
     group_threads=64,
     simd_width=1,
     min_fused_threads=16384,
+    least_threads=8192,
     bake_pixels=1 << 62,
     bake_weights=0,
     operation_compile_us=150.0,
-    prologue_loads=1 << 16,
+    prologue_loads=1 << 17,
     leaves_sums=True,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import opengl
-from .egl import Api, Egl, EglContext, EglDevice
+from .egl import Api, Egl, EglContext, EglDevice, EglDisplay
 from .errors import DeviceError
 
 _API_NAMES: dict[Api, str] = {"gl": "OpenGL", "gles": "OpenGL ES"}
@@ -26,12 +26,12 @@ class DeviceFailure:
     is_old: bool = False  # it works, with an older OpenGL
 
 
-def failure_of(egl: Egl, device: EglDevice, error: str, needed: tuple[int, int]) -> DeviceFailure:
-    """Why a device gave no context of the version needed: it has older ones, rights lack, a module, or it fails."""
-    older, renderer = _older_versions(egl, device)
+def version_failure(egl: Egl, display: EglDisplay, error: str, needed: tuple[int, int]) -> DeviceFailure:
+    """Why a device whose driver starts gave no context of the version needed: what it has instead, else the error."""
+    older, renderer = _older_versions(egl, display)
     if older:
         return DeviceFailure(outdated(older, renderer, needed), "update the driver", is_old=True)
-    return start_failure(device, error, _barred_by(device), _NVIDIA_MODULE.exists())
+    return without_driver(error)
 
 
 def outdated(versions: Sequence[str], renderer: str, needed: tuple[int, int], api: str = "OpenGL") -> str:
@@ -40,8 +40,13 @@ def outdated(versions: Sequence[str], renderer: str, needed: tuple[int, int], ap
     return f"{' and '.join(versions)} ({renderer}) {are} too old, {api} {needed[0]}.{needed[1]} is needed"
 
 
-def start_failure(device: EglDevice, error: str, barred_by: str | None, has_nvidia_module: bool) -> DeviceFailure:
-    """Why a device gave no context at all. `barred_by` is the group that may use it, if this user may not."""
+def start_failure(device: EglDevice, error: str) -> DeviceFailure:
+    """Why a device's driver did not start: rights lack, a module, or the error."""
+    return failure_from(device, error, _barred_by(device), _NVIDIA_MODULE.exists())
+
+
+def failure_from(device: EglDevice, error: str, barred_by: str | None, has_nvidia_module: bool) -> DeviceFailure:
+    """The same from facts. `barred_by` is the group that may use it, if this user may not."""
     node = next((name for name in device.names if name.startswith(_NODES)), "")
     if barred_by is not None:
         return DeviceFailure(f"no rights on {node}", f"run `usermod -aG {barred_by} USER` as root and log in anew")
@@ -75,7 +80,7 @@ def _barred_by(device: EglDevice) -> str | None:
     return None
 
 
-def _older_versions(egl: Egl, device: EglDevice) -> tuple[list[str], str]:
+def _older_versions(egl: Egl, display: EglDisplay) -> tuple[list[str], str]:
     """What a device has instead: its newest OpenGL and OpenGL ES, and its renderer."""
     found: dict[Api, str] = {}
     renderer = ""
@@ -83,7 +88,7 @@ def _older_versions(egl: Egl, device: EglDevice) -> tuple[list[str], str]:
         if api in found:
             continue
         with contextlib.suppress(DeviceError):
-            context = EglContext(egl, device, api, version)
+            context = EglContext(egl, display, api, version)
             try:
                 load = context.load_opengl_function
                 version_text = re.search(r"\d+\.\d+", opengl.text_of(load, opengl.VERSION))

@@ -52,6 +52,15 @@ class EglDevice:
         return ", ".join(self.names) or ("software renderer" if self.is_software else "GPU")
 
 
+@dataclass(frozen=True)
+class EglDisplay:
+    """A device's connection to its driver, initialised."""
+
+    device: EglDevice
+    handle: int
+    extensions: frozenset[str]
+
+
 class Egl:
     """EGL's functions. Those of extensions are loaded where the extension is there."""
 
@@ -104,8 +113,8 @@ class Egl:
             names = ("NVIDIA GPU",)
         return EglDevice(index, handle, names, "EGL_MESA_device_software" in extensions)
 
-    def display(self, device: EglDevice) -> tuple[int, frozenset[str]]:
-        """A device's display, initialised, and its extensions. Raises DeviceError."""
+    def display(self, device: EglDevice) -> EglDisplay:
+        """Start a device's driver, if that is still to be done. Raises DeviceError."""
         display = self._platform_display(device)
         major, minor = ctypes.c_int(), ctypes.c_int()
         if not display or not self.eglInitialize(display, ctypes.byref(major), ctypes.byref(minor)):
@@ -113,7 +122,7 @@ class Egl:
         extensions = _words(self.eglQueryString(display, _EXTENSIONS))
         if (major.value, minor.value) >= (1, 5):  # has these as part of itself
             extensions |= {"EGL_KHR_create_context"}
-        return display, extensions
+        return EglDisplay(device, display, extensions)
 
     def _platform_display(self, device: EglDevice) -> int:
         if device.handle:
@@ -133,16 +142,15 @@ class Egl:
 class EglContext:
     """A context without a window, current in the thread that makes it; has the methods that moderngl expects of one."""
 
-    def __init__(self, egl: Egl, device: EglDevice, api: Api, version: tuple[int, int]) -> None:
+    def __init__(self, egl: Egl, display: EglDisplay, api: Api, version: tuple[int, int]) -> None:
         """Of at least that version; one that tells of resets, where the driver has such. Raises DeviceError."""
-        self._egl, self.device, self.api = egl, device, api
-        self._display, extensions = egl.display(device)
+        self._egl, self._display, self.api = egl, display.handle, api
         if not egl.eglBindAPI(_APIS[api][0]):
             raise egl.error("eglBindAPI")
         self._surface, self._before = 0, (0, 0, 0, 0)
-        surfaceless = "EGL_KHR_surfaceless_context" in extensions
+        surfaceless = "EGL_KHR_surfaceless_context" in display.extensions
         configuration = self._configuration(api, surfaceless)
-        self._context = self._created(configuration, context_attributes(api, version, extensions))
+        self._context = self._created(configuration, context_attributes(api, version, display.extensions))
         try:
             if not surfaceless:
                 size = _attributes((_WIDTH, 1), (_HEIGHT, 1))

@@ -51,7 +51,7 @@ class Emitter:
         self.storages = storages
         self.sums = sums
         self.lines: list[str] = []
-        self.preamble: list[str] = list(sums.head)
+        self.preamble: list[str] = []
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
         self._fresh = 0
@@ -214,9 +214,20 @@ class Emitter:
 
     def output_slice(self, index: int) -> Slice:
         """Slice `index` of those that this thread computes."""
-        if self.splits:
-            return Slice("z0" if index == 0 else f"(z0 + {index})", place=index)
-        return Slice(str(index), index)
+        if not self.splits:
+            return Slice(str(index), index)
+        if index >= self._sure_slices:  # a thread without it computes the last one instead, and does not store it
+            return Slice(f"min(z0 + {index}, {self._all_slices - 1})", place=index)
+        return Slice("z0" if index == 0 else f"(z0 + {index})", place=index)
+
+    @property
+    def _all_slices(self) -> int:
+        return self.shape(self.body.outputs[0]).slices
+
+    @property
+    def _sure_slices(self) -> int:
+        """Output slices that every thread has."""
+        return self.tile.sure_slices(self._all_slices)
 
     # Positions ----------------------------------------------------------------------------------------------------
 
@@ -343,7 +354,6 @@ class Emitter:
             for root in phase.roots:
                 if isinstance(root, Accumulate):
                     self._finish(root.node)
-        self.lines += self.sums.end
 
     def _phase(self, phase: Phase) -> None:
         accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
@@ -355,7 +365,7 @@ class Emitter:
                 self.line(f"vec4 {names};")
         if self.splits and not accumulates:
             for index in range(self.tile.z_slices):
-                with self.block():
+                with self.block(f"if (z0 + {index} < {self._all_slices})" if index >= self._sure_slices else ""):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):

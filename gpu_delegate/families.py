@@ -41,13 +41,13 @@ _VENDORS = MappingProxyType(
 TUNINGS: Mapping[str, Tuning] = MappingProxyType(
     {
         "software": SOFTWARE.tuning,
-        "intel": HARDWARE.tuning,
-        "amd": HARDWARE.tuning,
-        "nvidia": HARDWARE.tuning,
+        "intel": replace(HARDWARE.tuning, weights_fetch="uniform", inputs_fetch="storage", wave_threads=16),
+        "amd": replace(HARDWARE.tuning, weights_fetch="uniform", inputs_fetch="storage", wave_threads=64),
+        "nvidia": replace(HARDWARE.tuning, weights_fetch="uniform", inputs_fetch="storage"),
         # 8 slices spill 193 registers on an Adreno 618 in a kernel of two convolutions, 4 none.
-        "adreno": replace(HARDWARE.tuning, held_slices=4),
-        "mali": HARDWARE.tuning,
-        "videocore": HARDWARE.tuning,
+        "adreno": replace(HARDWARE.tuning, held_slices=4, wave_threads=64),
+        "mali": replace(HARDWARE.tuning, weights_fetch="uniform", inputs_fetch="storage", wave_threads=16),
+        "videocore": replace(HARDWARE.tuning, weights_fetch="uniform", inputs_fetch="storage", wave_threads=16),
         UNKNOWN: HARDWARE.tuning,
     }
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from .body import Body
 from .expressions import Slice
+from .layout import shape_of
 from .partial_sums import PartialSum, slots_of
 from .tile import Tile
 
@@ -25,27 +26,21 @@ class GroupSums:
         self._names = {each: f"sums{k}" for k, each in enumerate(sums)}
         self._outputs = {each: f"out{first_output + k}" for k, each in enumerate(sums)}
         self._slots = {each: slots_of(body, tile, each) for each in sums}
-        self._layer = tile.local[0] * tile.local[1]  # threads that compute the same slices
-        self._parts = 1 << (math.isqrt(self._layer).bit_length() - 1)  # of a layer's sum, a thread for each
+        self._threads = tile.threads
+        self._parts = 1 << (math.isqrt(tile.threads).bit_length() - 1)  # of a slice's sum, a thread for each
 
     @property
     def shared(self) -> list[str]:
         """Declarations."""
-        return [f"shared vec4 {self._names[each]}[{self._slots[each] * self._tile.threads}];" for each in self._sums]
-
-    @property
-    def head(self) -> list[str]:
-        """Which of its pixels are the thread's own, where some are not."""
-        if not self._sums:
-            return []
-        conditions = (self._own(row) for row in range(self._tile.rows))
-        return [f"    bool own{row} = {text};" for row, text in enumerate(conditions) if text]
+        return [f"shared vec4 {self._names[each]}[{self._slots[each] * self._threads}];" for each in self._sums]
 
     def _own(self, row: int) -> str:
         """Whether pixel `row` of a thread is no other thread's; "" for always."""
         tile, domain = self._tile, self._body.domain
         width, height = tile.area(domain)
         conditions = []
+        if tile.leaves:
+            return ""
         if width % tile.local[0]:
             conditions.append("gl_GlobalInvocationID.x < WIDTH")
         if height % (tile.local[1] * tile.rows):
@@ -62,17 +57,29 @@ class GroupSums:
         neutral = f"vec4({sums.fold.neutral})"
         own = [f"(own{row} ? {v} : {neutral})" if self._own(row) else f"({v})" for row, v in enumerate(values)]
         slot = at.text if at.index is None and at.place is None else str(at.register)
-        if self._tile.local[2] > 1:
-            place = f"(thread / {self._layer} * {self._slots[sums]} + {slot}) * {self._layer} + thread % {self._layer}"
-        else:
-            place = f"({slot}) * {self._layer} + thread"
-        return f"{self._names[sums]}[{place}] = {sums.fold.join(*own)};"
+        return f"{self._names[sums]}[{self._place(slot)}] = {sums.fold.join(*own)};"
 
-    @property
-    def end(self) -> list[str]:
+    def _place(self, slot: str) -> str:
+        """Where a thread keeps its value of a slot."""
+        return f"({slot}) * {self._threads} + thread"
+
+    def around(self, lines: Sequence[str], past: str) -> list[str]:
+        """The kernel's lines, which threads without a pixel pass by (`past` says which), and the sums at the end."""
+        conditions = (self._own(row) for row in range(self._tile.rows))
+        own = [f"    bool own{row} = {text};" for row, text in enumerate(conditions) if text]
+        return [*own, *(self._passing(lines, past) if past else lines), *self._end()]
+
+    def _passing(self, lines: Sequence[str], past: str) -> list[str]:
+        """Threads past the edges keep values that change no sum."""
+        kept = [
+            f"        {self._names[each]}[{self._place(str(slot))}] = vec4({each.fold.neutral});"
+            for each in self._sums
+            for slot in range(self._slots[each])
+        ]
+        return [f"    if ({past}) {{", *kept, "    } else {", *lines, "    }"]
+
+    def _end(self) -> list[str]:
         """Add up what all threads have kept, and store it."""
-        if not self._sums:
-            return []
         steps = (line for step in (self._first_step, self._last_step) for line in ("SYNC();", *self._of_all(step)))
         return ["    " + line for line in steps]
 
@@ -80,46 +87,42 @@ class GroupSums:
         return [line for each in self._sums for line in step(each)]
 
     def _first_step(self, sums: PartialSum) -> list[str]:
-        name, fold, layer, parts = self._names[sums], sums.fold, self._layer, self._parts
+        name, fold, threads, parts = self._names[sums], sums.fold, self._threads, self._parts
         if parts == 1:
             return []
-        turns, rest = divmod(layer, parts)
+        turns, rest = divmod(threads, parts)
         lines = [
-            f"int at = t / {parts} * {layer} + t % {parts};",
+            f"int at = t / {parts} * {threads} + t % {parts};",
             f"vec4 {fold.name} = {name}[at];",
             f"for (int k = 1; k < {turns}; ++k) {fold.into(fold.name, f'{name}[at + k * {parts}]')}",
         ]
         if rest:
             lines.append(f"if (t % {parts} < {rest}) {fold.into(fold.name, f'{name}[at + {turns * parts}]')}")
-        return self._each(self._slots[sums] * self._tile.local[2] * parts, [*lines, f"{name}[at] = {fold.name};"])
+        return self._each(self._slots[sums] * parts, [*lines, f"{name}[at] = {fold.name};"])
 
     def _last_step(self, sums: PartialSum) -> list[str]:
-        name, fold, slots, layer = self._names[sums], sums.fold, self._slots[sums], self._layer
+        name, fold, slots, threads = self._names[sums], sums.fold, self._slots[sums], self._threads
         columns, rows = self._tile.groups(self._body.domain)
         group = f"int(gl_WorkGroupID.y) * {columns} + int(gl_WorkGroupID.x)"
         scale = f" * {sums.scale!r}" if sums.scale != 1.0 else ""
         lines = [
-            f"vec4 {fold.name} = {name}[t * {layer}];",
-            f"for (int k = 1; k < {self._parts}; ++k) {fold.into(fold.name, f'{name}[t * {layer} + k]')}",
-            f"int at = ({self._slice(slots)}) * {columns * rows} + {group};",
-            f"WRITE({self._outputs[sums]}, at, {fold.name}{scale});",
+            f"vec4 {fold.name} = {name}[t * {threads}];",
+            f"for (int k = 1; k < {self._parts}; ++k) {fold.into(fold.name, f'{name}[t * {threads} + k]')}",
+            f"int at = ({'z0 + t' if self._tile.z_slices else 't'}) * {columns * rows} + {group};",
+            f"{self._where_it_is(sums)}WRITE({self._outputs[sums]}, at, {fold.name}{scale});",
         ]
-        return self._each(slots * self._tile.local[2], lines)
+        return self._each(slots, lines)
+
+    def _where_it_is(self, sums: PartialSum) -> str:
+        """A condition in front of the store of slot t, whose slice may be past the last one."""
+        all_slices = shape_of(self._body.graph.tensors[sums.source]).slices
+        sure = not self._tile.z_slices or self._tile.sure_slices(all_slices) == self._tile.z_slices
+        return "" if sure else f"if (z0 + t < {all_slices}) "
 
     def _each(self, count: int, lines: Sequence[str]) -> list[str]:
         """Lines for t from 0 on, shared by the threads."""
-        threads = self._tile.threads
-        if count <= threads:
+        if count <= self._threads:
             head = [f"if (thread < {count}) {{", "    int t = thread;"]
         else:
-            head = [f"for (int t = thread; t < {count}; t += {threads}) {{"]
+            head = [f"for (int t = thread; t < {count}; t += {self._threads}) {{"]
         return [*head, *(f"    {line}" for line in lines), "}"]
-
-    def _slice(self, slots: int) -> str:
-        """The slice that slot t of a group holds."""
-        if not self._tile.z_slices:
-            return "t"
-        if self._tile.local[2] == 1:
-            return "z0 + t"
-        layer = f"int(gl_WorkGroupID.z) * LOCAL_Z + t / {slots}"
-        return f"min(({layer}) * SLICES, ALL_SLICES - SLICES) + t % {slots}"

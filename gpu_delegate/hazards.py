@@ -9,8 +9,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+UNIFORM = 0x4  # GL_UNIFORM_BARRIER_BIT: reads through uniform blocks
 TEXTURE_FETCH = 0x8  # GL_TEXTURE_FETCH_BARRIER_BIT: reads through buffer textures
 STORAGE = 0x2000  # GL_SHADER_STORAGE_BARRIER_BIT: reads and writes through SSBOs
+WAYS = (UNIFORM, TEXTURE_FETCH, STORAGE)
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Access:
 
     start: int
     end: int
-    way: int  # TEXTURE_FETCH or STORAGE
+    way: int  # UNIFORM, TEXTURE_FETCH or STORAGE
     writes: bool = False
 
     def conflicts(self, other: "Access") -> bool:
@@ -32,7 +34,7 @@ def find_barriers(dispatches: Sequence[Sequence[Access]], given: Sequence[int] |
     `given` are barriers that exist already, none by default; the result includes them.
     """
     bits = list(given or [0] * len(dispatches))
-    since = {way: _Since() for way in (TEXTURE_FETCH, STORAGE)}
+    since = {way: _Since() for way in WAYS}
     for number, accesses in enumerate(dispatches):
         for access in accesses:
             if not bits[number] & access.way and since[access.way].conflicts(access):

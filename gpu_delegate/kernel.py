@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .bindings import KernelInput, KernelOutput, declare
+from .bindings import KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
 from .emit import Emitter
 from .graph import Node
 from .group_sums import GroupSums
-from .layout import Storage, Storages, ceil_div, shape_of
+from .layout import PHWC4, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
 from .limits import Limits
 from .nodes import called_functions, record_of
 from .ops.depth_to_space import plain_lanes
@@ -34,7 +34,8 @@ class Kernel:
     local: Sides  # threads of a work-group
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    through_storage: tuple[bool, ...]  # of each input: read as SSBO since it is too large for a buffer texture
+    fetches: tuple[Fetch, ...]  # how each input is read
+    weights_fetch: Fetch
     weights: Float32Array
     macs: int
 
@@ -49,7 +50,7 @@ def pixel_kernel(
 ) -> Kernel:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end."""
     graph, domain = body.graph, body.domain
-    outline = _Outline(body.inputs, prologue, limits, storages)
+    outline = _Outline(body.inputs, prologue, tile, limits, storages)
     sums = GroupSums(body, tile, left, first_output=len(body.outputs))
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
     emitter.emit()
@@ -65,12 +66,19 @@ def pixel_kernel(
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
     nodes, lines = (*prologue.nodes, *body.nodes), emitter.preamble + emitter.lines
-    return outline.kernel(nodes, grid_of(body, tile), tile.local, defines, targets, lines, sums.shared)
+    place, past = _place(tile, domain) if tile.leaves else (None, "")
+    if left:
+        lines = sums.around(lines, past)
+    elif past:
+        lines = [f"    if ({past}) return;", *lines]
+    return outline.kernel(nodes, grid_of(body, tile), defines, targets, lines, place, sums.shared)
 
 
-def reduction_kernel(work: VectorWork, outputs: Sequence[int], limits: Limits, storages: Storages) -> Kernel:
-    """GLSL for vector nodes alone: one work-group, whose results are stored."""
-    outline = _Outline((), work, limits, storages)
+def reduction_kernel(
+    work: VectorWork, outputs: Sequence[int], tile: Tile, limits: Limits, storages: Storages
+) -> Kernel:
+    """GLSL for vector nodes alone: the one work-group of a tile, whose results are stored."""
+    outline = _Outline((), work, tile, limits, storages)
     stores = []
     for k, tensor in enumerate(outputs):
         shape = work.shape(tensor)
@@ -78,11 +86,8 @@ def reduction_kernel(work: VectorWork, outputs: Sequence[int], limits: Limits, s
             f"    for (int o = thread; o < {shape.slices}; o += {work.threads})",
             f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
-    defines, targets = (
-        {"WIDTH": work.threads, "HEIGHT": 1},
-        {tensor: KernelOutput(storages[tensor]) for tensor in outputs},
-    )
-    return outline.kernel(work.nodes, (1, 1, 1), (work.threads, 1, 1), defines, targets, stores)
+    targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
+    return outline.kernel(work.nodes, (1, 1, 1), {"WIDTH": work.threads, "HEIGHT": 1}, targets, stores)
 
 
 def grid_of(body: Body, tile: Tile) -> Sides:
@@ -92,45 +97,71 @@ def grid_of(body: Body, tile: Tile) -> Sides:
     return (*tile.groups(body.domain), layers)
 
 
+def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
+    """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
+    (width, height), counts, (x, y, _) = tile.area(domain), tile.groups(domain), tile.local
+    place = [
+        "    int x0 = int(gl_GlobalInvocationID.x);",
+        f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.rows}' if tile.rows > 1 else ''};",
+    ]
+    if tile.z_slices:
+        place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
+    past = [f"x0 >= {width}"] if counts[0] * x > width else []
+    past += [f"y0 >= {height}"] if counts[1] * y * tile.rows > height else []
+    return place, " || ".join(past)
+
+
 class _Outline:
     """A kernel under construction: its inputs by name, its weights so far, and the reductions with which it begins."""
 
-    def __init__(self, body_inputs: Sequence[int], work: VectorWork, limits: Limits, storages: Storages) -> None:
+    def __init__(
+        self, body_inputs: Sequence[int], work: VectorWork, tile: Tile, limits: Limits, storages: Storages
+    ) -> None:
         self._graph = work.graph
+        self._tile = tile
+        self._limits = limits
         self.inputs = input_names(body_inputs, work)
         self.blob = Blob()
         self.vectors = (SharedReductionEmitter if work.is_shared else ReductionEmitter)(work, self.inputs, self.blob)
         self.vectors.emit()
         self._sources = [
-            KernelInput(storages[tensor], work.shape(tensor).texels > limits.texture_buffer_texels)
-            for tensor in self.inputs
+            KernelInput(storages[tensor], work.shape(tensor).texels, tile.inputs_fetch) for tensor in self.inputs
         ]
 
     def kernel(
         self,
         nodes: tuple[Node, ...],
         grid: Sides,
-        local: Sides,
         defines: Mapping[str, int],
         targets: Mapping[int, KernelOutput],
         lines: list[str],
+        place: list[str] | None = None,
         shared: Sequence[str] = (),
     ) -> Kernel:
-        """The kernel whose main() continues with these lines after the reductions."""
-        sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), local, strict=True)
-        called = called_functions(nodes)
-        bindings = declare(self._sources, list(targets.values())) + called + [*self.vectors.shared, *shared]
-        sections = {"bindings": bindings, "body": self.vectors.lines + lines}
+        """The kernel whose main() continues with these lines after the reductions, which `place` comes before."""
+        sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
+        called, weights = called_functions(nodes), self.blob.data()
+        wanted = KernelInput(PHWC4, len(weights), self._tile.weights_fetch if len(weights) else "texture")
+        read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
+        restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
+        is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
+        bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
+        sections = {
+            "bindings": [*bindings, *called, *self.vectors.shared, *shared],
+            "place": place,
+            "body": self.vectors.lines + lines,
+        }
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),
             nodes=nodes,
             source=fill(load("kernel.comp", {**defines, **dict(sizes)}), sections),
             grid=grid,
-            local=local,
+            local=self._tile.local,
             inputs=tuple(self.inputs),
             outputs=tuple(targets),
-            through_storage=tuple(source.through_storage for source in self._sources),
-            weights=self.blob.data(),
+            fetches=tuple(source.fetch for source in sources),
+            weights_fetch=read.fetch,
+            weights=weights,
             macs=sum(record_of(node).macs(self._graph, node) for node in nodes),
         )
 

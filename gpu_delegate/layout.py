@@ -21,6 +21,7 @@ RANK = 4  # BHWC
 TEXEL_BYTES = 16  # one vec4 of float32
 
 Precision = Literal["fp32", "fp16"]  # of what kernels store for other kernels
+Fetch = Literal["texture", "uniform", "storage"]  # kernels read a buffer texture, a uniform block or a storage block
 
 
 def ceil_div(a: int, b: int) -> int:

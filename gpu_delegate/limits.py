@@ -20,6 +20,7 @@ class Limits:
     storage_block_bytes: int = 1 << 24
     uniform_block_bytes: int = 16384
     uniform_alignment_bytes: int = 256
+    uniform_blocks: int = 12  # of one compute shader
     work_group_count: tuple[int, int, int] = (65535, 65535, 65535)
     work_group_size: tuple[int, int, int] = (1024, 1024, 64)
     work_group_invocations: int = 1024
@@ -75,6 +76,7 @@ def read_limits(gl: GL) -> Limits:
         storage_block_bytes=gl.integer64(0x90DE),
         uniform_block_bytes=gl.integer(0x8A30),
         uniform_alignment_bytes=gl.integer(0x8A34),
+        uniform_blocks=gl.integer(0x91BB),
         work_group_count=_triple(gl, 0x91BE),
         work_group_size=_triple(gl, 0x91BF),
         work_group_invocations=gl.integer(0x90EB),

@@ -21,11 +21,10 @@ from .partial_sums import (
     with_few_groups,
 )
 from .tile import Tile
-from .tiling import choose_tiles
+from .tiling import choose_tiles, reduction_tile
 from .vector_work import VectorWork, input_names, map_loads, narrowed
 from .views import Views
 
-REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if the device allows as many
 MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
 MOST_REPEATED_BYTES = 1 << 26  # of the weights of vector nodes that are in several kernels, over the whole program
 
@@ -101,6 +100,7 @@ class _Builder:
     def __init__(self, device: Device, sums: PartialSums, storages: Storages, inline: bool) -> None:
         self.graph = sums.graph
         self.limits, self.tuning = device.limits, device.tuning
+        self.vector_tile = reduction_tile(device)
         self.vector_nodes = sums.vectors
         self.order = {tensor: number for number, tensor in enumerate(sums.vectors)}  # that of the graph
         self.storages = storages
@@ -123,8 +123,7 @@ class _Builder:
     def add_vectors(self, wanted: list[int]) -> None:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
-        threads = min(REDUCTION_THREADS, self.limits.work_group_invocations)
-        work = self._work(self._behind(wanted), threads)
+        work = self._work(self._behind(wanted), self.vector_tile.threads)
         if not self.inline or not self._fits(work, (), len(wanted)):
             for node in work.nodes:
                 self._add_reduction(replace(work, nodes=(node,)), node.outputs)
@@ -133,7 +132,7 @@ class _Builder:
             self._add_reduction(work, wanted)
 
     def _add_reduction(self, work: VectorWork, outputs: Sequence[int]) -> None:
-        self.kernels.append(reduction_kernel(work, outputs, self.limits, self.storages))
+        self.kernels.append(reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages))
         self.stored.update(outputs)
 
     def _work(self, nodes: Sequence[Node], threads: int) -> VectorWork:
@@ -157,7 +156,7 @@ class _Builder:
             return False
         inputs = tuple(input_names(others, work))
         room = work.shared_bytes + shared_bytes <= self.limits.shared_memory_bytes
-        return room and not too_many_bindings(self.graph, inputs, outputs, self.limits)
+        return room and not too_many_bindings(self.graph, work.nodes, inputs, outputs, self.limits)
 
     def _repeated(self, nodes: Sequence[Node]) -> int:
         """Bytes of weights that some kernel has already."""

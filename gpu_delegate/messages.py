@@ -1,12 +1,17 @@
 """Messages of the driver (KHR_debug) go in; errors and warnings, each text once, come out when asked for.
 
 Messages on performance (NVIDIA's driver sends one for every shader that it recompiles) are shown only if DEBUG is set.
-Messages arrive from C in the middle of the call that they are about: nothing is raised there, they are kept.
+Messages arrive from C, in the middle of the call that they are about or later, on the caller's thread or on one of the
+driver's: nothing is raised there, they are kept. Only if DEBUG is set drivers are asked to report at once, on the
+caller's thread, which Mesa's and NVIDIA's give up threads of their own for. Whoever asks for errors (glGetError) waits
+for that thread, so that what is about earlier calls has arrived then.
 """
 
+import contextlib
 import ctypes
 import warnings
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from . import debug, opengl
@@ -32,6 +37,11 @@ _CALLBACK = ctypes.CFUNCTYPE(
 )
 
 
+def errors_of(taken: Iterable[tuple[int, str]]) -> list[str]:
+    """The texts of the errors."""
+    return [text for kind, text in taken if kind == _ERROR]
+
+
 class Messages:
     """Collects from the current context on, until detach(); nothing where drivers know no such messages.
 
@@ -45,26 +55,25 @@ class Messages:
         self._callback: Any = _CALLBACK(self._keep)  # must live as long as OpenGL may call it
         self._address = ctypes.cast(self._callback, ctypes.c_void_p)
         if gl.khr_debug and not self._listener():
-            gl.glEnable(opengl.DEBUG_OUTPUT)
-            gl.glEnable(opengl.DEBUG_OUTPUT_SYNCHRONOUS)
             anything, wanted = opengl.DONT_CARE, debug.level() >= debug.RUN
+            gl.glEnable(opengl.DEBUG_OUTPUT)
+            (gl.glEnable if wanted else gl.glDisable)(opengl.DEBUG_OUTPUT_SYNCHRONOUS)
             gl.glDebugMessageControl(anything, anything, _SEVERITY_LOW, 0, None, wanted)
             gl.glDebugMessageControl(anything, _PERFORMANCE, anything, 0, None, wanted)
             gl.glDebugMessageControl(anything, anything, _SEVERITY_NOTIFICATION, 0, None, 0)
             gl.glDebugMessageCallback(self._address, None)
 
-    def take_errors(self) -> list[str]:
-        """Take the texts of the errors that were collected."""
-        errors = [text for kind, text in self.waiting if kind == _ERROR]
-        if errors:
-            self.waiting.clear()
-        return errors
+    def take(self) -> list[tuple[int, str]]:
+        """Take all that was collected, (type, text) each; what comes meanwhile may wait for the next time."""
+        taken = list[tuple[int, str]]()
+        with contextlib.suppress(IndexError):
+            while len(taken) < MOST_WAITING:
+                taken.append(self.waiting.popleft())
+        return taken
 
-    def warn(self, where: str) -> None:
-        """Emit what was collected as warnings, each text once."""
-        new = [f"{_KINDS[kind]}: {text}" for kind, text in self.waiting]
-        self.waiting.clear()
-        for text in new:
+    def warn(self, where: str, taken: Iterable[tuple[int, str]]) -> None:
+        """Emit what was taken as warnings, each text once."""
+        for text in (f"{_KINDS[kind]}: {text}" for kind, text in taken):
             if text not in self._told and len(self._told) < MOST_WARNINGS:
                 self._told.add(text)
                 warnings.warn(f"OpenGL, while {where}: {text}", OpenGLWarning, stacklevel=3)
@@ -73,6 +82,7 @@ class Messages:
         """Be called no more. A context that is current outlives its release; one that is not cannot call."""
         if self._gl.khr_debug and self._listener() == self._address.value:
             self._gl.glDebugMessageCallback(None, None)
+            self._gl.glFinish()  # a thread of the driver's may be in the middle of a call
 
     def _listener(self) -> int | None:
         """The function that OpenGL calls now."""

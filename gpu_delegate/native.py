@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import glcontext
 
 from . import opengl
-from .device_failures import DeviceFailure, failure_of, no_device_works, without_driver
+from .device_failures import DeviceFailure, no_device_works, start_failure, version_failure, without_driver
 from .egl import Api, Egl, EglContext, EglDevice
 from .errors import DeviceError
 from .families import family_of
@@ -55,10 +55,11 @@ class TriedDevice:
 
 @dataclass(frozen=True)
 class OpenedNative:
-    """A context, current in this thread, its API, and what was tried before it."""
+    """A context, current in this thread, its API, its device of EGL, and all devices that were tried for it."""
 
     native: NativeContext
     api: Api = "gl"
+    device: TriedDevice | None = None
     tried: tuple[TriedDevice, ...] = ()
 
 
@@ -77,24 +78,25 @@ def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = N
     wanted = wanted_device() if wanted is None else wanted
     egl = _loaded()
     tried: list[TriedDevice] = []
-    best: EglContext | None = None
+    best: tuple[TriedDevice, EglContext] | None = None
     for device in in_order(egl.devices(), wanted):
         if best and device.is_software:
             break  # it is no better
         found, context = try_device(egl, device, needed, api)
         tried.append(found)
-        if context and (not found.matches(_name_in(wanted)) or (best and found.is_software)):
+        if context and (not found.matches("" if _is_number(wanted) else wanted) or (best and found.is_software)):
             context.release()
         elif context:
             if best:
-                best.release()
-            best = context
+                best[1].release()
+            best = found, context
             if wanted or not found.is_software:
                 break
     if not best:
         raise DeviceError(_none_of(tried, wanted))
-    best.make_current()
-    return OpenedNative(best, api, tuple(tried))
+    taken, context = best
+    context.make_current()
+    return OpenedNative(context, api, taken, tuple(tried))
 
 
 def _loaded() -> Egl:
@@ -108,7 +110,7 @@ def in_order(devices: Sequence[EglDevice], wanted: str) -> Sequence[EglDevice]:
     """The devices to try for a number, a name or nothing: hardware first. Raises DeviceError for no such number."""
     if not devices:
         raise DeviceError(_without("EGL has no device"))
-    if not wanted.isdecimal():
+    if not _is_number(wanted):
         return sorted(devices, key=lambda device: device.is_software)
     if int(wanted) >= len(devices):
         known = "device 0 alone" if len(devices) == 1 else f"devices 0 to {len(devices) - 1}"
@@ -121,15 +123,19 @@ def in_order(devices: Sequence[EglDevice], wanted: str) -> Sequence[EglDevice]:
 def try_device(egl: Egl, device: EglDevice, needed: tuple[int, int], api: Api) -> tuple[TriedDevice, EglContext | None]:
     """A context on a device, current in this thread, or none and why."""
     try:
-        context = EglContext(egl, device, api, needed)
+        display = egl.display(device)
     except DeviceError as error:
-        return TriedDevice(device, failure=failure_of(egl, device, str(error), needed)), None
+        return TriedDevice(device, failure=start_failure(device, str(error))), None
+    try:
+        context = EglContext(egl, display, api, needed)
+    except DeviceError as error:
+        return TriedDevice(device, failure=version_failure(egl, display, str(error), needed)), None
     renderer, vendor = (opengl.text_of(context.load_opengl_function, name) for name in (opengl.RENDERER, opengl.VENDOR))
     return TriedDevice(device, renderer, vendor), context
 
 
-def _name_in(wanted: str) -> str:
-    return "" if wanted.isdecimal() else wanted
+def _is_number(wanted: str) -> bool:
+    return wanted.isdecimal() and len(wanted) < 6
 
 
 def _none_of(tried: Sequence[TriedDevice], wanted: str) -> str:

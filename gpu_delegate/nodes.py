@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from .graph import Graph, Node
+from .layout import shape_of
 from .ops.record import Emission, OpRecord, Role
 from .ops.registry import OPS
 from .shader import lines_of
@@ -34,6 +35,12 @@ def reads_memory(graph: Graph, node: Node) -> bool:
 def memory_inputs(node: Node) -> tuple[int, ...]:
     """The inputs of such a node that it reads there: data that it moves, or the map under its window."""
     return node.inputs if record_of(node).role == "movement" else node.inputs[:1]
+
+
+def is_constant_vector(graph: Graph, tensor: int) -> bool:
+    """Whether it is stored among a kernel's weights; constant maps are read like tensors."""
+    found = graph.tensors.get(tensor)
+    return found is not None and found.is_constant and shape_of(found).is_vector
 
 
 def is_elementwise(node: Node) -> bool:

@@ -66,6 +66,7 @@ _DEBUGGING = (
     "glDebugMessageControl", "glGetPointerv",
 )  # fmt: skip
 _TIMING = ("glQueryCounter", "glGetQueryObjectui64v", "glGetQueryObjectiv", "glGetQueryiv")
+_BUFFER_STORAGE = ("GL_ARB_buffer_storage", "GL_EXT_buffer_storage")
 _TEXTURE_BUFFERS, _TIMER = ("GL_EXT_texture_buffer", "GL_OES_texture_buffer"), "GL_EXT_disjoint_timer_query"
 
 
@@ -100,6 +101,7 @@ class GL:
     is_es: bool  # whether the context is one of OpenGL ES
     multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
     texture_units: bool  # True where glBindTextureUnit exists (OpenGL 4.5 or ARB_direct_state_access)
+    buffer_storage: bool  # True where glBufferStorage exists (OpenGL 4.4, ARB_buffer_storage or EXT_buffer_storage)
     khr_debug: bool  # True where labels, scopes and messages exist (OpenGL 4.3, ES 3.2 or KHR_debug)
     texture_buffers: bool  # True where buffer textures exist (OpenGL, ES 3.2 or EXT_texture_buffer)
     texture_norm16: bool  # True where textures of 16 bits a sample exist (OpenGL or EXT_texture_norm16)
@@ -122,6 +124,7 @@ class GL:
     glBindBufferRange: Callable[[Uint, Uint, Uint, Size, Size], None]
     glBindBuffersRange: Callable[[Uint, Uint, Int, Array, Array, Array], None]
     glBufferData: Callable[[Uint, Size, Pointer, Uint], None]
+    glBufferStorage: Callable[[Uint, Size, Pointer, Uint], None]
     glBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
     glGetBufferSubData: Callable[[Uint, Size, Size, Pointer], None]
     glGetBufferParameteri64v: Callable[[Uint, Uint, Pointer], None]
@@ -221,6 +224,7 @@ class GL:
                 setattr(self, name, entry_point(load(name + endings.get(name, "")), hint))
         self.multi_bind = not self.is_es and (version >= (4, 4) or "GL_ARB_multi_bind" in has)
         self.texture_units = not self.is_es and (version >= (4, 5) or "GL_ARB_direct_state_access" in has)
+        self.buffer_storage = (version >= (4, 4) and not self.is_es) or bool(has & set(_BUFFER_STORAGE))
         self.khr_debug = version >= ((3, 2) if self.is_es else (4, 3)) or "GL_KHR_debug" in has
         self.texture_buffers = not self.is_es or version >= (3, 2) or bool(has & set(_TEXTURE_BUFFERS))
         self.texture_norm16 = not self.is_es or "GL_EXT_texture_norm16" in has
@@ -266,14 +270,6 @@ class GL:
         ctypes.memmove(address, mapped, size_bytes)
         self.glUnmapBuffer(target)
 
-    def clear_buffer(self, target: int, offset_bytes: int, size_bytes: int) -> None:
-        """Fill part of the buffer that is bound to a target with zeros; sizes are multiples of 4."""
-        if self.is_es:
-            self.glBufferSubData(target, offset_bytes, size_bytes, bytes(size_bytes))
-        else:
-            zero = ctypes.byref(ctypes.c_float())
-            self.glClearBufferSubData(target, R32F, offset_bytes, size_bytes, RED, FLOAT, zero)
-
     def bind_texture(self, unit: int, target: int, texture: int) -> None:
         """Bind a texture to a unit; it must have been bound to its target before.
 
@@ -306,7 +302,8 @@ def es_endings(version: tuple[int, int], extensions: Set[str]) -> dict[str, str]
     """What the names of entry points end with in OpenGL ES, where they belong to an extension of that version."""
     debugging = {} if version >= (3, 2) else dict.fromkeys(_DEBUGGING, "KHR")
     texels = "" if version >= (3, 2) else "EXT" if _TEXTURE_BUFFERS[0] in extensions else "OES"
-    return {**debugging, **dict.fromkeys(("glTexBuffer", "glTexBufferRange"), texels), **dict.fromkeys(_TIMING, "EXT")}
+    always = dict.fromkeys((*_TIMING, "glBufferStorage"), "EXT")
+    return {**debugging, **dict.fromkeys(("glTexBuffer", "glTexBufferRange"), texels), **always}
 
 
 def _refuse(name: str, *_: object) -> None:

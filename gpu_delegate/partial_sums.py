@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from .areas import flat_group_area, group_area
 from .body import Accumulate, Body, Phase, too_many_bindings
 from .device import Device, Tuning
 from .graph import Graph, Node, Tensor
@@ -84,7 +85,7 @@ def _summed(body: Body, tile: Tile, wanted: Container[int]) -> Iterator[int]:
 def _fits(body: Body, tile: Tile, sums: Sequence[PartialSum], limits: Limits) -> bool:
     """Whether the body's kernel has the bindings and the shared memory for these sums."""
     outputs = len(body.outputs) + len(sums)
-    too_many = too_many_bindings(body.graph, body.inputs, outputs, limits)
+    too_many = too_many_bindings(body.graph, body.nodes, body.inputs, outputs, limits)
     return not too_many and shared_bytes_of(body, tile, sums) <= limits.shared_memory_bytes
 
 
@@ -109,13 +110,16 @@ def with_few_groups(body: Body, tile: Tile, tuning: Tuning, limits: Limits) -> T
 
     Each group leaves a sum, and each that reads sums reads all of them.
     """
-    most = min(tuning.sum_threads, limits.work_group_invocations)
-    while 2 * tile.threads <= most:
-        columns, rows = tile.groups(body.domain)
-        if columns * rows <= tuning.sum_groups:
+    domain, most = body.domain, min(tuning.sum_threads, limits.work_group_invocations)
+    while math.prod(tile.groups(domain)) > tuning.sum_groups and 2 * tile.threads <= most and tile.leaves:
+        if tile.flat:
+            area = flat_group_area(domain.pixels, 2 * tile.threads, tuning.wave_threads)
+        else:
+            area = group_area(domain.width, domain.rows, tile.rows, 2 * tile.threads, tuning.wave_threads)
+        larger = replace(tile, local=(*area.local, 1))
+        if larger.threads <= tile.threads:
             break
-        x, y, z = tile.local
-        tile = replace(tile, local=(2 * x, y, z) if tile.flat or x <= y else (x, 2 * y, z))
+        tile = larger
     return tile
 
 
@@ -124,11 +128,10 @@ def needed_slices(body: Body, tile: Tile) -> tuple[Range, frozenset[int]]:
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     if not tile.z_slices:
         return Range("0", slices), frozenset(body.inputs)
-    layers = tile.local[2]
-    start = "int(gl_WorkGroupID.z) * LOCAL_Z * SLICES"
-    first = "z0" if layers == 1 else f"max(min({start}, ALL_SLICES - LOCAL_Z * SLICES), 0)"
+    is_sure = tile.sure_slices(slices) == tile.z_slices
+    first = "z0" if is_sure else f"min(z0, {slices - tile.z_slices})"
     whole = frozenset(tensor for tensor in body.inputs if not _is_read_slice_by_slice(body, tensor, slices))
-    return Range(first, min(layers * tile.z_slices, slices)), whole
+    return Range(first, tile.z_slices), whole
 
 
 def _is_read_slice_by_slice(body: Body, tensor: int, slices: int) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from . import memory
 from .admission import check_compilable
@@ -9,9 +10,9 @@ from .bounds import check_text, check_weights
 from .device import COMPILE_BUDGET_S, Device
 from .errors import DeviceError
 from .graph import Graph, Tensor
-from .hazards import STORAGE, TEXTURE_FETCH, Access, find_cyclic_barriers
+from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, find_cyclic_barriers
 from .kernel import Kernel
-from .layout import Precision, Storages, shape_of
+from .layout import Fetch, Precision, Storages, shape_of
 from .limits import Limits
 from .lower import lower
 from .packing import Float32Array, phwc4, vector_texels
@@ -20,6 +21,7 @@ from .rewrite import float_data
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31
+_WAYS: Mapping[Fetch, int] = MappingProxyType({"uniform": UNIFORM, "texture": TEXTURE_FETCH, "storage": STORAGE})
 
 Planner = Callable[[list[memory.UsageRecord], int], memory.MemoryPlan]
 
@@ -139,8 +141,8 @@ def _accesses(
     ends = {t: at + storages[t].size_bytes(shape_of(graph.tensors[t])) for t, at in plan.offsets.items()}
     return [
         [
-            Access(plan.offsets[tensor], ends[tensor], STORAGE if storage else TEXTURE_FETCH)
-            for tensor, storage in zip(kernel.inputs, kernel.through_storage, strict=True)
+            Access(plan.offsets[tensor], ends[tensor], _WAYS[fetch])
+            for tensor, fetch in zip(kernel.inputs, kernel.fetches, strict=True)
             if tensor in plan.offsets
         ]
         + [Access(plan.offsets[tensor], ends[tensor], STORAGE, writes=True) for tensor in kernel.outputs]

@@ -12,14 +12,17 @@ import numpy as np
 
 from . import debug, hazards, memory
 from .context import Context
+from .gpu_timer import GpuTimer
 from .kernel import Sides
 from .packing import Float32Array
 from .program import CompiledGraph, accesses_of
 from .roofline import Cost, cost_of
+from .span_clock import SpanClock, mean_seconds
 
 MOST_DUMPED_RUNS = 2
+_SPAN_S = 0.0002  # of the repeats of one dispatch, where they are repeated
 _NAME = 40  # characters of a name in tables
-_WAYS = {hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
+_WAYS = {hazards.UNIFORM: "uniform", hazards.TEXTURE_FETCH: "texture fetch", hazards.STORAGE: "storage"}
 
 
 class ProgramLog:
@@ -29,6 +32,7 @@ class ProgramLog:
         """Write what is known before the first run."""
         self._level, self._context, self._compiled = level, context, compiled
         self._runs = 0
+        self._clock = SpanClock(context) if level >= debug.DISPATCHES else None
         parts = [(debug.RUN, decision_lines), (debug.MEMORY, plan_lines), (debug.MEMORY, barrier_lines)]
         for needed, lines in parts:
             for line in lines(compiled) if level >= needed else ():
@@ -38,7 +42,9 @@ class ProgramLog:
         """Run one inference, each dispatch under its name; `read` returns a tensor of the graph."""
         if self._level >= debug.DISPATCHES:
             self._context.gl.glFinish()
-            debug.say(f"debug: {self._compiled.source.name}, run {self._runs}; each dispatch is waited for")
+            assert self._clock, "there is one from this level on"
+            how = f"each dispatch is waited for; {self._clock.choice.line}"
+            debug.say(f"debug: {self._compiled.source.name}, run {self._runs}; {how}")
             debug.say(DISPATCH_HEADER)
         self._dump("input", self._compiled.graph.inputs, read)
         for number, (kernel, dispatch) in enumerate(zip(self._compiled.kernels, dispatches, strict=True)):
@@ -50,13 +56,19 @@ class ProgramLog:
             self._dump(f"{number:03}-{kernel.name[:_NAME]}", kernel.outputs, read)
         self._runs += 1
 
-    def _timed(self, dispatch: Callable[[], None]) -> float:
-        """Milliseconds of a dispatch, waiting for the device; meaningless below that level, where nothing waits."""
-        start = perf_counter()
-        dispatch()
-        if self._level >= debug.DISPATCHES:
-            self._context.gl.glFinish()
-        return (perf_counter() - start) * 1e3
+    def _timed(self, dispatch: Callable[[], None]) -> float | None:
+        """Milliseconds of a dispatch, repeated where the GPU tells how long that takes; None where nobody does."""
+        if self._clock is None:
+            dispatch()
+            return None
+
+        def repeat(times: int) -> None:
+            for _ in range(times):
+                dispatch()
+
+        span_s = _SPAN_S if self._clock.choice.kind == "time stamps" else 0.0
+        took_s = mean_seconds(self._clock, repeat, span_s)[1]
+        return None if took_s is None else took_s * 1e3
 
     def _dump(self, label: str, tensors: Sequence[int], read: Callable[[int], Float32Array]) -> None:
         """Write tensors as they are now: later dispatches may reuse their memory."""
@@ -73,17 +85,25 @@ class ProgramLog:
 def logged_pass(context: Context, name: str, grid: Sides, group: Sides, cost: Cost) -> Iterator[None]:
     """The same for a dispatch that is issued inside the with-block, of a pass that is not part of a network."""
     level = debug.level()
-    if not level:
-        yield
+    if level < debug.DISPATCHES:
+        with context.scope(name) if level else contextlib.nullcontext():
+            yield
         return
-    if level >= debug.DISPATCHES:
-        context.gl.glFinish()
+    timer = GpuTimer(context, borders=2, depth=1)
+    context.gl.glFinish()
     start = perf_counter()
+    timer.begin()
+    timer.mark()
     with context.scope(name):
         yield
-    if level >= debug.DISPATCHES:
-        context.gl.glFinish()
-        debug.say(dispatch_line("", name, grid, group, cost, (perf_counter() - start) * 1e3))
+    timer.mark()
+    timer.end()
+    context.gl.glFinish()
+    wall_ms, borders = (perf_counter() - start) * 1e3, timer.last()
+    timer.release()
+    stamped_ms = (borders[1] - borders[0]) / 1e6 if borders else 0.0
+    time_ms = wall_ms if context.is_software else stamped_ms or None
+    debug.say(dispatch_line("", name, grid, group, cost, time_ms))
 
 
 DISPATCH_HEADER = (
@@ -91,13 +111,16 @@ DISPATCH_HEADER = (
 )
 
 
-def dispatch_line(number: str, name: str, grid: Sides, group: Sides, cost: Cost, time_ms: float) -> str:
-    """One row under DISPATCH_HEADER; bytes are the least that must be moved."""
-    seconds = max(time_ms, 1e-6) / 1e3
+def dispatch_line(number: str, name: str, grid: Sides, group: Sides, cost: Cost, time_ms: float | None) -> str:
+    """One row under DISPATCH_HEADER; bytes are the least that must be moved. Without a time there are no rates."""
+    times: tuple[str, ...] = ("-", "-", "-")
+    if time_ms is not None:
+        seconds = max(time_ms, 1e-6) / 1e3
+        rates = (cost.macs / seconds / 1e9, cost.moved_bytes / seconds / 1e9)
+        times = (f"{time_ms:.3f}", *(f"{rate:.2f}" for rate in rates))
     return (
         f"{number:>4} {_cut(name):<{_NAME}} {_sides(grid):>13} {_sides(group):>11} "
-        f"{cost.moved_bytes:>12,} {time_ms:>9.3f} {cost.macs / seconds / 1e9:>8.2f} "
-        f"{cost.moved_bytes / seconds / 1e9:>7.2f}"
+        f"{cost.moved_bytes:>12,} {times[0]:>9} {times[1]:>8} {times[2]:>7}"
     )
 
 

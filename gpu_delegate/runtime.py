@@ -1,7 +1,7 @@
 """The runtime: a CompiledGraph and a context go in, a Program that runs it in one short loop comes out."""
 
 import ctypes
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType, TracebackType
@@ -14,9 +14,9 @@ from . import debug, opengl
 from .bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from .context import Context, compile_compute
 from .device import Device
-from .errors import DeviceError
 from .families import TUNINGS
-from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, MapShape, Storage, shape_of
+from .gl_buffers import device_buffer, read_buffer, write_buffer
+from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Storage, shape_of
 from .memory import aligned
 from .packing import Float32Array, as_type, check_values, from_memory, to_memory
 from .program import CompiledGraph
@@ -54,6 +54,12 @@ class TensorRange:
 InputPass = Callable[[TensorRange], None]  # a pass that writes the input tensor before the network runs
 
 
+# As glBindBuffersRange takes them: target, first binding point, their number, buffers, offsets, sizes.
+_Blocks = tuple[
+    int, int, int, ctypes.Array[ctypes.c_uint], ctypes.Array[ctypes.c_ssize_t], ctypes.Array[ctypes.c_ssize_t]
+]
+
+
 @dataclass(frozen=True)
 class _Step:
     """One dispatch with everything that the loop passes to OpenGL."""
@@ -62,9 +68,18 @@ class _Step:
     grid: tuple[int, int, int]
     barrier: int
     textures: tuple[int, int, ctypes.Array[ctypes.c_uint]]  # as glBindTextures takes them
-    buffers: tuple[
-        int, int, int, ctypes.Array[ctypes.c_uint], ctypes.Array[ctypes.c_ssize_t], ctypes.Array[ctypes.c_ssize_t]
-    ]  # as glBindBuffersRange takes them
+    blocks: tuple[_Blocks, ...]  # storage blocks, then uniform blocks if there are any
+
+
+def _blocks(target: int, places: Sequence[TensorRange]) -> _Blocks:
+    """Ranges at the first binding points of a target."""
+    count = len(places)
+    return (
+        target, 0, count,
+        (ctypes.c_uint * count)(*(place.buffer for place in places)),
+        (ctypes.c_ssize_t * count)(*(place.offset_bytes for place in places)),
+        (ctypes.c_ssize_t * count)(*(place.size_bytes for place in places)),
+    )  # fmt: skip
 
 
 class Program:
@@ -125,15 +140,16 @@ class Program:
         gl.glUseProgram(step.program)
         if gl.multi_bind:
             gl.glBindTextures(*step.textures)
-            gl.glBindBuffersRange(*step.buffers)
+            for blocks in step.blocks:
+                gl.glBindBuffersRange(*blocks)
             return
         first, _, names = step.textures
         for unit, texture in enumerate(names, first):
             gl.glActiveTexture(opengl.TEXTURE0 + unit)
             gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
-        target, _, _, *columns = step.buffers
-        for binding, (buffer, offset_bytes, size_bytes) in enumerate(zip(*columns, strict=True)):
-            gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)
+        for target, _, _, *columns in step.blocks:
+            for binding, (buffer, offset_bytes, size_bytes) in enumerate(zip(*columns, strict=True)):
+                gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)
 
     def repeat(self, number: int, times: int) -> None:
         """Issue one dispatch several times, each behind its barrier, to measure it. Returns before the GPU is done.
@@ -176,19 +192,12 @@ class Program:
         values_hwc = values.reshape(place.shape.rows, place.shape.width, place.shape.channels)
         texels = np.ascontiguousarray(to_memory(values_hwc, place.storage))
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
-        self._gl.glBufferSubData(
-            opengl.COPY_WRITE_BUFFER, place.offset_bytes, place.size_bytes, texels.ctypes.data_as(ctypes.c_void_p)
-        )
+        write_buffer(self.context, place, texels.ctypes.data)
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
         """Read a stored tensor back in its type and shape in the file; waits for the GPU."""
-        place = self._ranges[tensor]
-        data = np.empty(place.size_bytes, np.uint8)
-        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
-        self._gl.read_buffer(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, data.ctypes.data)
-        own = self.compiled.tensor(tensor)
+        place, own = self._ranges[tensor], self.compiled.tensor(tensor)
+        data = read_buffer(self.context, place)
         return as_type(from_memory(data, place.shape, place.storage), own.dtype).reshape(own.shape)
 
     # Building -----------------------------------------------------------------------------------------------------
@@ -221,16 +230,11 @@ class Program:
             raise
 
     def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
-        name = ctypes.c_uint()
-        self._gl.glGenBuffers(1, ctypes.byref(name))
-        self._buffers.append(name.value)
-        self._gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, name.value)
-        address = None if data is None or not data.size else data.ctypes.data_as(ctypes.c_void_p)
         stored_bytes = max(size_bytes, TEXEL_BYTES)
-        self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, stored_bytes, address, opengl.DYNAMIC_COPY)
+        self._buffers.append(device_buffer(self.context, stored_bytes, data))
         self.buffer_bytes += stored_bytes
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
-        return name.value
+        return self._buffers[-1]
 
     def _texture(self, buffer: int, offset_bytes: int, size_bytes: int, storage: Storage = PHWC4) -> int:
         """A buffer texture over a range, 0 where it has too many texels (the kernels then read an SSBO)."""
@@ -256,9 +260,9 @@ class Program:
             ranges[tensor] = TensorRange(buffer, 0, texels.nbytes, texture, shape_of(graph.tensors[tensor]))
         return ranges
 
-    def _upload_weights(self) -> list[int]:
-        """One buffer for the weights of all kernels; a buffer texture for each kernel that has weights."""
-        alignment = max(self.context.limits.texture_buffer_alignment_bytes, TEXEL_BYTES)
+    def _upload_weights(self) -> list[TensorRange]:
+        """One buffer for the weights of all kernels, and a range of it for each, with a texture where one is read."""
+        alignment = device_of(self.context).offset_alignment_bytes
         offsets, end = [], 0
         for kernel in self.compiled.kernels:
             offsets.append(end)
@@ -266,13 +270,13 @@ class Program:
         packed = np.zeros(end // 4, np.float32)
         for kernel, offset in zip(self.compiled.kernels, offsets, strict=True):
             packed[offset // 4 : offset // 4 + kernel.weights.size] = kernel.weights.reshape(-1)
-            if len(kernel.weights) > self.context.limits.texture_buffer_texels:
-                raise DeviceError(f"{kernel.name} has more weights than a buffer texture of this driver holds")
-        buffer = self._buffer(packed.nbytes, packed)
-        return [
-            self._texture(buffer, offset, kernel.weights.nbytes) if kernel.weights.size else 0
-            for kernel, offset in zip(self.compiled.kernels, offsets, strict=True)
-        ]
+        buffer, ranges = self._buffer(packed.nbytes, packed), []
+        for kernel, offset in zip(self.compiled.kernels, offsets, strict=True):
+            size_bytes, shape = kernel.weights.nbytes, MapShape(1, 1, 1, kernel.weights.size)
+            is_texture = size_bytes and kernel.weights_fetch == "texture"
+            texture = self._texture(buffer, offset, size_bytes) if is_texture else 0
+            ranges.append(TensorRange(buffer, offset, size_bytes, texture, shape))
+        return ranges
 
     def _label(self) -> None:
         """Labels for OpenGL debuggers: the names in the lines that DEBUG prints."""
@@ -284,9 +288,9 @@ class Program:
                 label(opengl.TEXTURE, place.texture, tensors[tensor].name)
             if place.buffer != self._arena:
                 label(opengl.BUFFER, place.buffer, tensors[tensor].name)
-        for kernel, texture in zip(self.compiled.kernels, self._weights, strict=True):
-            if texture:
-                label(opengl.TEXTURE, texture, f"weights of {kernel.name}")
+        for kernel, place in zip(self.compiled.kernels, self._weights, strict=True):
+            if place.texture:
+                label(opengl.TEXTURE, place.texture, f"weights of {kernel.name}")
 
     def _compile(self) -> Iterator[tuple[int, int]]:
         """Compile and run kernel by kernel, so that progress is right whichever of the two a driver spends time on."""
@@ -301,23 +305,26 @@ class Program:
         yield len(kernels), len(kernels)
 
     def _step(self, number: int) -> _Step:
-        kernel = self.compiled.kernels[number]
+        """What the loop passes to OpenGL, with binding points as bindings.py numbers them."""
+        kernel, weights = self.compiled.kernels[number], self._weights[number]
         inputs, outputs = ([self._ranges[t] for t in tensors] for tensors in (kernel.inputs, kernel.outputs))
-        units = [0 if stored else place.texture for place, stored in zip(inputs, kernel.through_storage, strict=True)]
-        weights = self._weights[number]
-        first, names = (WEIGHTS_UNIT, [weights, *units]) if weights else (FIRST_INPUT_UNIT, units)
-        # Bindings of inputs are numbered after those of outputs, in the inputs' order, whether or not all are used.
-        bound = outputs + inputs if any(kernel.through_storage) else outputs
-        count = len(bound)
+
+        def read(fetch: Fetch) -> list[TensorRange]:
+            return [place for place, each in zip(inputs, kernel.fetches, strict=True) if each == fetch]
+
+        def kept(fetch: Fetch) -> list[TensorRange]:
+            return [weights] if weights.size_bytes and kernel.weights_fetch == fetch else []
+
+        units = [
+            place.texture if fetch == "texture" else 0 for place, fetch in zip(inputs, kernel.fetches, strict=True)
+        ]
+        first, names = (WEIGHTS_UNIT, [weights.texture, *units]) if weights.texture else (FIRST_INPUT_UNIT, units)
+        storage, uniform = [*outputs, *read("storage"), *kept("storage")], [*kept("uniform"), *read("uniform")]
+        kinds = ((opengl.SHADER_STORAGE_BUFFER, storage), (opengl.UNIFORM_BUFFER, uniform))
         return _Step(
             self._programs[kernel.source], kernel.grid, self.compiled.barriers[number],
             (first, len(names), (ctypes.c_uint * len(names))(*names)),
-            (
-                opengl.SHADER_STORAGE_BUFFER, 0, count,
-                (ctypes.c_uint * count)(*(place.buffer for place in bound)),
-                (ctypes.c_ssize_t * count)(*(place.offset_bytes for place in bound)),
-                (ctypes.c_ssize_t * count)(*(place.size_bytes for place in bound)),
-            ),
+            tuple(_blocks(target, places) for target, places in kinds if places),
         )  # fmt: skip
 
     def release(self) -> None:

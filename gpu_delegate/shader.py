@@ -119,12 +119,12 @@ def _literal(value: ParameterValue) -> str:
     return str(value)
 
 
-def fill(source: str, sections: Mapping[str, Sequence[str]]) -> str:
-    """Replace the lines between `//@ NAME` and `//@ end` by generated ones.
+def fill(source: str, sections: Mapping[str, Sequence[str] | None]) -> str:
+    """Replace the lines between `//@ NAME` and `//@ end` by generated ones; None keeps those that stand there.
 
     Raises ValueError for a section that the source does not have.
     """
-    left: dict[str, Sequence[str]] = dict(sections)
+    left = dict(sections)
     lines: list[str] = []
     skipping = False
     for line in source.splitlines():
@@ -132,8 +132,9 @@ def fill(source: str, sections: Mapping[str, Sequence[str]]) -> str:
         if mark == "end":
             skipping = False
         elif mark in left:
-            lines += left.pop(mark)
-            skipping = True
+            generated = left.pop(mark)
+            lines += generated or ()
+            skipping = generated is not None
         elif not skipping:
             lines.append(line)
     if left:

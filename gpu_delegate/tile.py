@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from .layout import MapShape, ceil_div
+from .layout import Fetch, MapShape, ceil_div
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,10 @@ class Tile:
     z_slices: int = 0  # output slices of one thread; 0: all of them
     local: tuple[int, int, int] = (8, 8, 1)
     baked: bool = False  # weights as literals in the source, loops unrolled
+    weights_fetch: Fetch = "texture"
+    inputs_fetch: Fetch = "texture"
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
+    leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
 
     @property
     def threads(self) -> int:
@@ -24,6 +27,10 @@ class Tile:
     def area(self, domain: MapShape) -> tuple[int, int]:
         """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
+
+    def sure_slices(self, slices: int) -> int:
+        """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""
+        return self.z_slices - (-slices % self.z_slices if self.leaves else 0)
 
     def groups(self, domain: MapShape) -> tuple[int, int]:
         """Work-groups along x and y."""

@@ -1,12 +1,12 @@
 """Tiles: bodies and a tuning go in, for each body a tile comes out: rows per thread, work-group, literals or not."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from .areas import Area, flat_area, flat_group_area, group_area, map_area
 from .body import Body, thread_slices
-from .device import Tuning
+from .device import Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
-from .memory import aligned
 from .nodes import (
     has_role,
     has_weights,
@@ -18,6 +18,8 @@ from .nodes import (
 )
 from .source_size import source_size
 from .tile import Tile
+
+REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
 
 
 def choose_tiles(bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float) -> list[Tile]:
@@ -119,69 +121,90 @@ def weight_count(body: Body) -> int:
     )
 
 
+def reduction_tile(device: Device) -> Tile:
+    """The one work-group of a kernel of vector nodes."""
+    fetches = device.tuning.weights_fetch, device.tuning.inputs_fetch
+    return Tile(1, 0, (min(REDUCTION_THREADS, device.limits.work_group_invocations), 1, 1), False, *fetches)
+
+
 def choose_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     """Rows, slices and work-group of one body."""
+    return _lanes_tile(body, baked, tuning) if tuning.simd_width > 1 else _waves_tile(body, baked, tuning)
+
+
+def _lanes_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
+    """For a renderer on a CPU: threads that compute much, neighbours along x in the lanes of its registers."""
     z_slices = _z_slices(body, baked, tuning)
-    tuned = 1 if _writes_slices(body) else tuning.rows
-    most = min(tuned, (2 if _shares_loads(body) else 1) if baked else tuned)
-    most_rows = max(1, min(most, tuning.unrolled // _unrolled(body, z_slices)))
-    domain = body.domain
-    unit = domain.height if domain.batch > 1 and _shares_loads(body) else 0
-    shapes = [map_area(domain.width, domain.rows, most_rows, tuning, unit)]
-    if tuning.simd_width > 1 and domain.width % tuning.simd_width and is_pixelwise(body):
+    most_rows, domain = _most_rows(body, baked, z_slices, tuning), body.domain
+    shapes = [map_area(domain.width, domain.rows, most_rows, tuning, _unit(body))]
+    if domain.width % tuning.simd_width and is_pixelwise(body):
         shapes += [flat_area(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
     area = min(shapes, key=lambda area: (area.cost, -area.rows))
-    return Tile(area.rows, z_slices, (*area.local, 1), baked, area.flat)
+    return _tile(area, z_slices, baked, tuning)
 
 
-@dataclass(frozen=True)
-class Area:
-    """How threads lie over a map's pixels: rows of a thread, a work-group's sides, and what it costs."""
+def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
+    """For a GPU: the largest tile of a thread that leaves threads enough, in groups that have few idle lanes.
 
-    rows: int
-    local: tuple[int, int]  # (x, y)
-    cost: int  # of all threads, also of those past the edges
-    flat: bool = False
-
-
-def map_area(width: int, height: int, most_rows: int, tuning: Tuning, unit: int = 0) -> Area:
-    """Threads over rows and columns. Where windows are over one map of a batch each, the rows of a thread are, too:
-    they divide the `unit` rows of a map.
-
-    llvmpipe computes neighbours along x at once, also past the edge: of a map 33 wide, groups 32 wide waste half. So
-    their width is that which wastes least, and where it is not the usual one, so is their height. DeepLab's kernels of
-    33 x 33 pixels take half the time by that.
+    No thread works past an edge, and none writes what another writes: rows divide a map's height.
     """
-    usual = min(tuning.group_width, max(8, power_of_two_from(width))) if width > 1 else 1
-    widths = [usual, *range(usual - tuning.simd_width, 0, -tuning.simd_width)] if tuning.simd_width > 1 else [usual]
-    local_x = min(widths, key=lambda side: aligned(width, side))
-    lanes, most_y = aligned(width, max(local_x, tuning.simd_width)), max(1, tuning.group_threads // local_x)
+    domain, unit = body.domain, _unit(body) or body.domain.rows
+    options = [
+        (z_slices, rows)
+        for z_slices in _even_slices(body, baked, tuning)
+        for rows in range(_most_rows(body, baked, z_slices, tuning), 0, -1)
+        if unit % rows == 0
+    ]
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
 
-    def area(rows: int, local_y: int) -> Area:
-        return Area(rows, (local_x, local_y), _cost(lanes, aligned(ceil_div(height, rows), local_y), rows))
+    def threads(z_slices: int, rows: int) -> int:
+        return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1)
 
-    choices = [rows for rows in range(1, min(most_rows, height) + 1) if not unit or unit % rows == 0]
-    if local_x == usual:
-        rows = min(choices, key=lambda k: (_cost(lanes, ceil_div(height, k), k), -k))
-        return area(rows, min(most_y, ceil_div(height, rows)))
-    areas = [area(rows, local_y) for rows in choices for local_y in range(min(most_y, ceil_div(height, rows)), 0, -1)]
-    return min(areas, key=lambda area: (area.cost, -area.rows))
+    z_slices, rows = next((each for each in options if threads(*each) >= tuning.least_threads), options[-1])
+    shapes = [group_area(domain.width, domain.rows, rows, tuning.group_threads, tuning.wave_threads)]
+    if rows == 1 and is_pixelwise(body):
+        shapes.append(flat_group_area(domain.pixels, tuning.group_threads, tuning.wave_threads))
+    return _tile(min(shapes, key=lambda area: area.cost), z_slices, baked, tuning)
 
 
-def flat_area(pixels: int, rows: int, tuning: Tuning) -> Area:
-    """Threads over pixels in the order of memory, those of one thread as far apart as there are threads.
+def _tile(area: Area, z_slices: int, baked: bool, tuning: Tuning) -> Tile:
+    return Tile(
+        area.rows,
+        z_slices,
+        (*area.local, 1),
+        baked,
+        tuning.weights_fetch,
+        tuning.inputs_fetch,
+        area.flat,
+        leaves=tuning.simd_width == 1,
+    )
 
-    A pointwise convolution of 33 x 33 pixels takes two thirds of the time of the best map_area.
+
+def _even_slices(body: Body, baked: bool, tuning: Tuning) -> list[int]:
+    """Output slices of one thread, most first, where all threads have as many, or one less: of 6 slices 3, 2 and 1.
+
+    Where a window is computed for them, not so few that it would be computed too often.
     """
-    threads = ceil_div(pixels, rows)
-    groups = ceil_div(threads, tuning.group_threads)
-    local_x = aligned(ceil_div(threads, groups), tuning.simd_width)
-    return Area(rows, (local_x, 1), _cost(groups * local_x, 1, rows), flat=True)
+    most = _z_slices(body, baked, tuning)
+    if most <= 1:
+        return [most]
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    threads = range(ceil_div(slices, most), slices + 1)
+    if any(has_role(node, "window") for node in body.nodes):
+        threads = range(threads.start, max(threads.start, tuning.window_repeats) + 1)
+    return sorted({ceil_div(slices, count) for count in threads}, reverse=True)
 
 
-def _cost(width: int, height: int, rows: int) -> int:
-    """What threads cost: each about as much as its rows and four more, for the weights, which it loads once."""
-    return width * height * (rows + 4)
+def _most_rows(body: Body, baked: bool, z_slices: int, tuning: Tuning) -> int:
+    """Pixels that one thread may compute."""
+    tuned = 1 if _writes_slices(body) else tuning.rows
+    most = min(tuned, (2 if _shares_loads(body) else 1) if baked else tuned)
+    return max(1, min(most, tuning.unrolled // _unrolled(body, z_slices)))
+
+
+def _unit(body: Body) -> int:
+    """Rows that those of one thread divide, because their windows are over one map of a batch; 0 if any will do."""
+    return body.domain.height if body.domain.batch > 1 and _shares_loads(body) else 0
 
 
 def is_pixelwise(body: Body) -> bool:
@@ -233,8 +256,3 @@ def _unrolled(body: Body, z_slices: int) -> int:
             slices = z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
             lengths.append(taps * slices if node.outputs[0] in body.held else max(taps, slices))
     return max(lengths)
-
-
-def power_of_two_from(value: int) -> int:
-    """The smallest power of two that is not below a number."""
-    return 1 << (value - 1).bit_length()

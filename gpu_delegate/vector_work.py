@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from .graph import Graph, Node
 from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
-from .nodes import has_role, has_weights, is_elementwise
+from .nodes import has_role, has_weights, is_constant_vector, is_elementwise
 
 MOST_PARTS = 16  # threads that share one slice of a matrix's output: one of them adds what they have
 
@@ -104,10 +104,5 @@ def input_names(body_inputs: Sequence[int], work: VectorWork) -> dict[int, str]:
     made = {out for node in work.nodes for out in node.outputs}
     read = [tensor for tensor in body_inputs if tensor not in made]
     for node in work.nodes:
-        read += [t for t in _operands(node) if t not in made and not _is_weights(work.graph, t)]
+        read += [t for t in _operands(node) if t not in made and not is_constant_vector(work.graph, t)]
     return {tensor: f"in{k}" for k, tensor in enumerate(dict.fromkeys(read))}
-
-
-def _is_weights(graph: Graph, tensor: int) -> bool:
-    """Whether it is a constant vector, stored among a kernel's weights; constant maps are read like tensors."""
-    return graph.tensors[tensor].is_constant and shape_of(graph.tensors[tensor]).is_vector

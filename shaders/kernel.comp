@@ -23,10 +23,12 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
+    //@ place
     // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
     int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
     int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
     int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    //@ end
     //@ body
     int i = z0 * WIDTH * HEIGHT + y0 * WIDTH + x0;
     WRITE(out0, i, READ(in0, i));

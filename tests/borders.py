@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.device import SOFTWARE, Device
+from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.graph import Activated, Graph, Shape
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import Program, TensorRange
@@ -63,9 +63,4 @@ def take(border: ProgramBorder, tensor: int, like: npt.NDArray[Any]) -> npt.NDAr
 
 def stored_bits(context: Context, place: TensorRange) -> npt.NDArray[np.uint32]:
     """All bytes of a stored tensor, padding lanes included."""
-    found = np.empty(place.size_bytes // 4, np.uint32)
-    gl = context.gl
-    gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-    gl.glBindBuffer(opengl.COPY_READ_BUFFER, place.buffer)
-    gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, place.offset_bytes, place.size_bytes, found.ctypes.data)
-    return found
+    return read_buffer(context, place).view(np.uint32)

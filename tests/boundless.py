@@ -41,9 +41,11 @@ class BoundlessProgram(Program):
 
     def _step(self, number: int) -> _Step:
         step = super()._step(number)
-        kind, first, count, names, offsets, _ = step.buffers
-        ends = [self._lengths[name] - offset for name, offset in zip(names, offsets, strict=True)]
-        return replace(step, buffers=(kind, first, count, names, offsets, (ctypes.c_ssize_t * len(ends))(*ends)))
+        grown = []
+        for kind, first, count, names, offsets, _ in step.blocks:
+            ends = [self._lengths[name] - offset for name, offset in zip(names, offsets, strict=True)]
+            grown.append((kind, first, count, names, offsets, (ctypes.c_ssize_t * len(ends))(*ends)))
+        return replace(step, blocks=tuple(grown))
 
     def __enter__(self) -> "BoundlessProgram":
         return self

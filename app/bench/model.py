@@ -11,6 +11,7 @@ from typing import Any
 
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.dispatch_times import time_dispatches
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.reading.reader import load_model
@@ -22,7 +23,6 @@ from ..models.networks import NETWORKS, write_network
 from ..process_usage import ProcessUsage, process_usage
 from ..signals import EndedBySignal, StopFlag, exit_code, stop_flag
 from ..verbs.peaks import measure_peaks
-from .dispatch_times import time_dispatches
 from .model_backends import GlRunner, Runner, TfliteRunner, gl_runner, tflite_runner
 from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
 from .model_options import BenchBackend, ModelBench

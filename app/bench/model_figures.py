@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from texelflow.gpu_delegate.dispatch_times import DispatchTimes
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks
 
 from ..frame.stats import summarize
 from ..process_usage import ProcessUsage
-from .dispatch_times import DispatchTimes
 from .run_rule import Runs
 
 MOST_POINTS = 20_000  # of a series
@@ -57,8 +57,10 @@ def memory_figures(before: ProcessUsage, settled: ProcessUsage, after: ProcessUs
     return {"init_growth_bytes": growth(settled), "growth_bytes": growth(after), "peak_bytes": after.peak_bytes}
 
 
-def share_figures(macs: int, mean_ms: float, peaks: Peaks) -> dict[str, float]:
-    """How much of the arithmetic that the GPU can do it did, by the mean."""
+def share_figures(macs: int, mean_ms: float, peaks: Peaks | None) -> dict[str, float]:
+    """How much of the arithmetic that the GPU can do it did, by the mean; nothing where it does none."""
+    if peaks is None:
+        return {}
     rate = macs / mean_ms * 1e3
     return {
         "gmacs": round(rate / 1e9, 6),
@@ -68,7 +70,8 @@ def share_figures(macs: int, mean_ms: float, peaks: Peaks) -> dict[str, float]:
 
 
 def per_op_figures(compiled: CompiledGraph, times: DispatchTimes, whole_ms: float) -> dict[str, Any]:
-    """Each dispatch, and the sum of all beside a whole run."""
+    """Each dispatch, and the sum of all beside a whole run; no rows where there are no times."""
+    kernels = compiled.kernels if times.repeats else ()
     rows = [
         {
             "name": kernel.name,
@@ -77,9 +80,7 @@ def per_op_figures(compiled: CompiledGraph, times: DispatchTimes, whole_ms: floa
             "repeats": count,
             "mmac": round(kernel.macs / 1e6, 3),
         }
-        for kernel, least, middle, count in zip(
-            compiled.kernels, times.least_ms, times.median_ms, times.repeats, strict=True
-        )
+        for kernel, least, middle, count in zip(kernels, times.least_ms, times.median_ms, times.repeats, strict=True)
     ]
     return {
         "clock": times.clock,

@@ -78,6 +78,9 @@ def _memory_line(memory: Mapping[str, int | None]) -> str:
 
 
 def _show_dispatches(per_op: Mapping[str, Any], console: Console) -> None:
+    if not per_op["rows"]:
+        console.say(f"dispatches: {per_op['clock']}")
+        return
     rows = [
         (number, row["name"], row["ms"], row["median_ms"], row["mmac"], row["mmac"] / row["ms"] if row["ms"] else 0.0)
         for number, row in enumerate(per_op["rows"])

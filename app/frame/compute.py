@@ -83,8 +83,9 @@ def _is_worth_it(context: Context, console: Console) -> bool:
         console.note_once(f"{too_old(context.gl, context.renderer)}: the network runs on the CPU")
         return False
     if context.is_software:
+        failed = "".join(f"; {each.name}: {each.failure.why}" for each in context.tried if each.failure)
         console.note_once(
-            f"OpenGL is a software renderer here ({context.renderer}): the network runs on the CPU; "
+            f"OpenGL is a software renderer here ({context.renderer}{failed}): the network runs on the CPU; "
             "--backend gl overrides this"
         )
     return not context.is_software

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import CompileProgress
@@ -22,7 +23,7 @@ from .compute import Backend, delegate_options
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
 from .picture_job import GlPictureJob
-from .readback import frame_mask, read_buffer
+from .readback import frame_mask
 from .resample import MaskToFrame
 
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.gpu_timer import Borders, GpuClock, GpuTimer, timer_health
 
 from ..media.sources import VideoFrame
-from .gpu_timer import Borders, GpuClock, GpuTimer, timer_health
 
 DECODE = "decode"  # the first stage of each record, which happened before the frame came here
 

@@ -144,16 +144,6 @@ class ReadbackRing(Generic[Tag]):
         return request.tag, data.reshape(-1)
 
 
-def read_buffer(context: Context, source: BufferSpan) -> ReadBytes:
-    """The bytes of part of a buffer, now: waits for all that was asked of the device before."""
-    data = np.empty(source.size_bytes, np.uint8)
-    context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-    context.gl.glBindBuffer(opengl.COPY_READ_BUFFER, source.buffer)
-    span = (opengl.COPY_READ_BUFFER, source.offset_bytes, source.size_bytes)
-    context.gl.read_buffer(*span, data.ctypes.data)
-    return data
-
-
 def frame_mask(data: ReadBytes, frame_size: ImageSize) -> npt.NDArray[np.float32]:
     """The mask (H, W) out of the padded rows that MaskToFrame writes."""
     width, height = frame_size

@@ -26,7 +26,7 @@ _MARGIN = 0.6  # em, between what is drawn and the edges of the picture
 _SHORTEST_S, _LONGEST_S = 1e-3, 0.1  # between two pictures, as Dear ImGui is told
 _LEAST_ONE = ("_main_scale", "input_text_cursor_size")  # of a style: below 1 the cross and the text cursor vanish
 _LINES = 36  # of text that fit into a frame at least, unless that would be too small to read
-_GLSL = "#version 330"
+_GLSL, _GLSL_ES = "#version 330", "#version 300 es"
 _FONT = ("assets", "fonts", "Inconsolata-Medium.ttf")
 _ADVICE = "pip install imgui-bundle, and the system's libgl1 and libx11-6, or leave out --overlay and --window"
 
@@ -141,7 +141,7 @@ class Gui:
                 if hasattr(style, name):  # older bindings lack some
                     setattr(style, name, max(1.0, getattr(style, name)))
             io.fonts.add_font_from_file_ttf(str(Path(imgui_folder()).joinpath(*_FONT)), px)
-            if not imgui.backends.opengl3_init(_GLSL):
+            if not imgui.backends.opengl3_init(_GLSL_ES if self._gl.is_es else _GLSL):
                 raise RuntimeError("its backend does not start")
 
     def _tell(self, io: Any) -> None:

@@ -79,7 +79,7 @@ def _earlier_option(spec: Spec) -> inspect.Parameter:
 def _made(spec: Spec, values: str, *default: Any) -> Any:
     """`default` is None, or nothing where the parameter has one of its own."""
     names = [f"{spec.flag}/--no-{spec.flag[2:]}"] if spec.kind == "bool" else [spec.flag, *_SHORT.get(spec.name, ())]
-    metavar = "|".join(spec.choices) if spec.kind == "choice" else _PLACEHOLDERS.get(spec.kind)
+    metavar = "|".join(spec.choices) if spec.kind == "choice" else spec.placeholder or _PLACEHOLDERS.get(spec.kind)
     if spec.kind == "text" and spec.choices:  # of names; what else it takes are files
         metavar = "NAME|FILE"
     return typer.Option(

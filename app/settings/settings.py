@@ -59,7 +59,7 @@ class Spec:
 
     low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
     `in_replay` is replay's default where it is another one. `was` is a name that it had in earlier versions. `label` is
-    what the window calls it.
+    what the window calls it, `placeholder` what help calls a value.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Spec:
     in_replay: SettingValue | None = None
     was: str = ""
     label: str = ""
+    placeholder: str = ""
 
     @property
     def flag(self) -> str:
@@ -156,6 +157,10 @@ class Settings:
 
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=SEGMENTERS)
     backend: str = _model("auto", "Where the network runs.", choices=("auto", "gl", "cpu"), changes=_once)
+    gpu: str = _model(
+        "", "Number of a GPU in doctor's list, or part of its name; else the first working.", "text",
+        changes=_once, placeholder="N|NAME", label="GPU",
+    )  # fmt: skip
     precision: "Precision" = _model(
         "fp32", "Of what the GPU keeps between kernels; it computes in fp32.", choices=("fp32", "fp16"), changes=_once
     )

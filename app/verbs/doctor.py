@@ -7,7 +7,7 @@ this file shows.
 import json
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +22,8 @@ from .doctor_findings import Finding
 
 _PROBE = "from texelflow.app.verbs.doctor_probe import main; main(sys.argv[1])"
 _PROBE_SECONDS = 30
+_MESA_SAYS = "libEGL warning: "
+_LONGEST_SAID = 150
 _WIDTH = 100
 _STYLES = {"ok": "green", "warn": "yellow", "missing": "bold red"}
 
@@ -48,7 +50,7 @@ def all_findings(developer: bool) -> list[Finding]:
     sections: tuple[tuple[str, Callable[[], Sequence[Finding]]], ...] = (
         ("Python", findings.python),
         ("OpenGL", lambda: findings.opengl(gl)),
-        ("EGL", lambda: findings.egl(probe("egl"), os.environ)),
+        ("EGL", lambda: findings.egl(_devices(gl), os.environ)),
         ("Display", lambda: findings.display(probe("window"), os.environ)),
         ("CPU", lambda: findings.cpu(probe("cpu"), bool(gl.get("can_compute")))),
         ("Video", findings.video),
@@ -60,13 +62,34 @@ def all_findings(developer: bool) -> list[Finding]:
     return [finding for topic, look in sections for finding in _look(topic, look)]
 
 
+def _devices(gl: Mapping[str, Any]) -> dict[str, Any]:
+    """EGL's devices and what came of each; those that OpenGL was opened without are tried now, one by one."""
+    listed = probe("egl")
+    tried = {each["number"]: {**each, "said": gl["said"]} for each in gl.get("tried", ())}
+    rows = [
+        {**(tried.get(number) or _tried_alone(number)), "text": text, "taken": number == gl.get("taken")}
+        for number, text in enumerate(listed.get("devices") or ())
+    ]
+    return {**listed, "devices": rows if listed.get("devices") is not None else None}
+
+
+def _tried_alone(number: int) -> dict[str, Any]:
+    """What comes of one device, in a process that it may crash."""
+    found = probe(str(number))
+    row: dict[str, Any] = found["tried"][0] if "tried" in found else {"renderer": "", "advice": ""}
+    return {**row, "why": found.get("error") or row["why"], "said": found.get("said", "")}
+
+
 def probe(name: str) -> dict[str, Any]:
     """What a probe finds; `error` says it where that is nothing, even if the probe's process crashed or hung."""
     command = python_command(_PROBE, name, trusted=OURS)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
+        environment = {**os.environ, "EGL_LOG_LEVEL": "warning"}  # Mesa says more than its error codes do
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False, env=environment
+        )
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return found
+        return found | {"said": _said(done.stderr)}
     except subprocess.TimeoutExpired:
         return {"error": f"the driver hangs: no answer in {_PROBE_SECONDS} s"}
     except (OSError, ValueError):
@@ -74,6 +97,12 @@ def probe(name: str) -> dict[str, Any]:
     except IndexError:
         how = f"signal {-done.returncode}" if done.returncode < 0 else (done.stderr.splitlines() or ["no reason"])[-1]
         return {"error": f"the driver ends the process that asks it ({how})"}
+
+
+def _said(errors: str) -> str:
+    """What a driver that does not start says first, without where it has looked."""
+    said = next((line for line in errors.splitlines() if line.startswith(_MESA_SAYS)), "")
+    return said.removeprefix(_MESA_SAYS).partition(" (")[0][:_LONGEST_SAID]
 
 
 def show(found: Sequence[Finding], reasons: Sequence[Finding], console: Console) -> None:

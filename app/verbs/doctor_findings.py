@@ -24,8 +24,9 @@ _DECODERS = ("h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mjpeg", "prores")
 _TOOLS = {  # and their packages
     "glslangValidator": "glslang-tools", "Xvfb": "xvfb", "xdotool": "xdotool", "cwm": "cwm", "apitrace": "apitrace",
 }  # fmt: skip
-_SETTINGS = ("GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER", "MESA_GL_VERSION_OVERRIDE",
-             "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES", "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
+_SETTINGS = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER",
+             "MESA_GL_VERSION_OVERRIDE", "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES",
+             "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
 _MOST_FILES = 10_000
 _INSTALL_GL = (
     "install the GPU's driver" if sys.platform in ("win32", "darwin")
@@ -74,19 +75,19 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
     advice = "update the driver: networks need 4.3, and run on the CPU here"
     lines = [who, _judged(found["can_compute"], "OpenGL", "version", version, advice)]
     if found["can_compute"]:
-        lines += _limits(found["limits"])
+        lines += _limits(found["limits"], str(found["version"]).startswith("OpenGL ES"))
     return lines + _health(found)
 
 
-def _limits(limits: Mapping[str, Any]) -> list[Finding]:
-    from texelflow.gpu_delegate.limits import NEEDED
+def _limits(limits: Mapping[str, Any], is_es: bool) -> list[Finding]:
+    from texelflow.gpu_delegate.limits import needed_limits
 
     return [
         _judged(
             limits[name] >= needed, "OpenGL", name.replace("_", " "), f"{limits[name]:,}, needed {needed:,}",
             "use --backend cpu",
         )
-        for name, needed in NEEDED.items()
+        for name, needed in needed_limits(is_es).items()
     ]  # fmt: skip
 
 
@@ -112,20 +113,29 @@ def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Findin
     if sys.platform in ("win32", "darwin"):
         return []
     lines = []
-    devices, chosen = found.get("devices"), environment.get("GLCONTEXT_DEVICE_INDEX", "0")
+    devices = found.get("devices")
     if devices is None:
-        why = found.get("error") or "they cannot be listed (no EGL_EXT_device_enumeration)"
+        why = found.get("error") or "they cannot be listed"
         lines.append(Finding("EGL", "devices", "warn", why, _INSTALL_GL))
     elif not devices:
         lines.append(Finding("EGL", "devices", "missing", "none", _INSTALL_GL))
-    for index, device in enumerate(devices or ()):
-        taken = str(index) == chosen.strip()
-        advice = "" if taken else f"GLCONTEXT_DEVICE_INDEX={index} takes this one"
-        lines.append(Finding("EGL", f"device {index}", "ok", device + (" (taken)" if taken else ""), advice))
+    lines += [_egl_device(number, device) for number, device in enumerate(devices or ())]
     settings = [f"{name}={environment[name]}" for name in _SETTINGS if environment.get(name)]
     if settings:
         lines.append(Finding("EGL", "environment", "warn", ", ".join(settings), "unset what you did not mean"))
     return lines
+
+
+def _egl_device(number: int, device: Mapping[str, Any]) -> Finding:
+    """One of EGL's devices: what renders there, or why nothing does."""
+    name, text = f"device {number}", device["text"]
+    if device["why"]:
+        why = f"{text}: {device['why']}" + (f" ({device['said']})" if device["said"] else "")
+        return Finding("EGL", name, "warn", why, device["advice"] or _INSTALL_GL)
+    what = text if device["renderer"] in text else f"{device['renderer']}, {text}"
+    if device["taken"]:
+        return Finding("EGL", name, "ok", f"{what} (taken)")
+    return Finding("EGL", name, "ok", what, f"--gpu {number} takes this one")
 
 
 def display(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:

@@ -12,16 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
+from texelflow.gpu_delegate.egl import Egl
 from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.library import load_library
-
-from ..frame.gpu_timer import timer_health
+from texelflow.gpu_delegate.gpu_timer import timer_health
+from texelflow.gpu_delegate.native import TriedDevice, try_device
 
 Found = dict[str, Any]
 
-_EXTENSIONS, _DRM_DEVICE_FILE, _RENDERER, _DRM_RENDER_NODE = 0x3055, 0x3233, 0x335F, 0x3377
-_MOST_DEVICES = 32
 _FENCE_WAIT_NS = 2_000_000_000
 
 
@@ -32,7 +30,10 @@ def probe_opengl() -> Found:
     except DeviceError as reason:
         context, error = open_context(DRAWING), str(reason)
     with context:
-        return {**describe_context(context), "error": error}
+        tried, taken = [_told_of(each) for each in context.tried], context.device
+        return {
+            **describe_context(context), "tried": tried, "taken": taken.device.index if taken else None, "error": error,
+        }  # fmt: skip
 
 
 def describe_context(context: Context) -> Found:
@@ -53,34 +54,23 @@ def describe_context(context: Context) -> Found:
 
 
 def probe_egl() -> Found:
-    """The devices that EGL offers, in the order of GLCONTEXT_DEVICE_INDEX."""
-    egl = load_library("libEGL.so.1")
-    egl.eglGetProcAddress.restype, egl.eglGetProcAddress.argtypes = ctypes.c_void_p, (ctypes.c_char_p,)
-    query = egl.eglGetProcAddress(b"eglQueryDevicesEXT")
-    query_string = egl.eglGetProcAddress(b"eglQueryDeviceStringEXT")
-    if not query or not query_string:
-        return {"devices": None}
-    count, devices = ctypes.c_int(), (ctypes.c_void_p * _MOST_DEVICES)()
-    ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(query)(
-        _MOST_DEVICES, devices, ctypes.byref(count)
-    )
-    ask = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int)(query_string)
-    return {"devices": [_egl_device(ask, device) for device in devices[: count.value] if device]}
+    """The devices that EGL offers, in its order, which are the numbers of --gpu."""
+    return {"devices": [device.text for device in Egl().devices()]}
 
 
-def _egl_device(ask: Callable[[int, int], bytes | None], device: int) -> str:
-    """What the device is, from the little that EGL tells; a name is asked for only where there is one."""
-    extensions = (ask(device, _EXTENSIONS) or b"").decode(errors="replace").split()
-    if "EGL_MESA_device_software" in extensions:
-        return "software renderer"
-    asked = (
-        ("EGL_EXT_device_query_name", _RENDERER),
-        ("EGL_EXT_device_drm_render_node", _DRM_RENDER_NODE),
-        ("EGL_EXT_device_drm", _DRM_DEVICE_FILE),
-    )
-    names = (ask(device, name) for extension, name in asked if extension in extensions)
-    known = ", ".join(name.decode(errors="replace") for name in names if name)
-    return known or ("NVIDIA GPU" if "EGL_NV_device_cuda" in extensions else "GPU")
+def probe_device(number: str) -> Found:
+    """One of them: what renders there, or why nothing does."""
+    egl = Egl()
+    found, context = try_device(egl, egl.devices()[int(number)], REQUIRED, "gl")
+    if context:
+        context.release()
+    return {"tried": [_told_of(found)]}
+
+
+def _told_of(tried: TriedDevice) -> Found:
+    failure = tried.failure
+    why, advice = (failure.why, failure.advice) if failure else ("", "")
+    return {"number": tried.device.index, "renderer": tried.renderer, "why": why, "advice": advice}
 
 
 def probe_window() -> Found:
@@ -139,9 +129,9 @@ PROBES: Mapping[str, Callable[[], Found]] = MappingProxyType(
 
 
 def main(name: str) -> None:
-    """Run one probe; whatever goes wrong is what it has found."""
+    """Run one probe, or that of the device of a number; whatever goes wrong is what it has found."""
     try:
-        found = PROBES[name]()
+        found = probe_device(name) if name.isdecimal() else PROBES[name]()
     except Exception as error:
         found = {"error": " ".join(str(error).split()) or type(error).__name__}
     print(json.dumps(found))

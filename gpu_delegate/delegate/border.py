@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from .. import opengl
 from ..errors import UsageError
+from ..gl_buffers import WayOut
 from ..graph import Tensor
 from ..hazards import STORAGE, TEXTURE_FETCH
 from ..packing import check_values
@@ -49,6 +50,7 @@ class ProgramBorder:
         }
         for tensor in graph.inputs:
             self._tensors[tensor].clear()
+        self._way_out = WayOut(self._context)
         self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
         self._bound_inputs: dict[int, Bound] = {}
         self._bound_outputs: dict[int, Bound] = {}
@@ -109,10 +111,9 @@ class ProgramBorder:
         floats = [output for output in outputs if compiled.tensor(output[0]).dtype == "float32"]
         spans = [self._tensors[tensor].array() for tensor, _, _ in floats]
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        self._way_out.take(spans)
         wait_for_gpu(self._context, self._wait_type)
-        for (_, address, size_bytes), span in zip(floats, spans, strict=True):
-            self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, span.buffer)
-            self._gl.read_buffer(opengl.COPY_READ_BUFFER, span.offset_bytes, size_bytes, address)
+        self._way_out.give([address for _, address, _ in floats])
         for tensor, values in arrays.items():
             if values.dtype != np.float32:
                 values[...] = self._program.read(tensor)
@@ -147,12 +148,13 @@ class ProgramBorder:
     @property
     def buffer_bytes(self) -> int:
         """Of GL buffers beside the program's own."""
-        return sum(tensor.buffer_bytes for tensor in self._tensors.values())
+        return self._way_out.size_bytes + sum(tensor.buffer_bytes for tensor in self._tensors.values())
 
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""
         for tensor in self._tensors.values():
             tensor.release()
+        self._way_out.release()
         self._bound_inputs.clear()
         self._bound_outputs.clear()
 

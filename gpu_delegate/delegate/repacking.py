@@ -43,7 +43,7 @@ def unpack_source(shape: MapShape, through_storage: bool) -> str:
 
 
 def _source(file: str, shape: MapShape, through_storage: bool, target: KernelOutput) -> str:
-    bindings = declare([KernelInput(PHWC4, through_storage)], [target])
+    bindings = declare([KernelInput(PHWC4, shape.texels, "storage" if through_storage else "texture")], [target])
     defines = {"GROUP": GROUP, "PIXELS": shape.pixels, "CHANNELS": shape.channels}
     return fill(load(file, defines), {"bindings": bindings})
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import opengl
 from ..errors import DeviceError
+from ..gl_buffers import clear_buffer, copy_span, device_buffer, write_buffer
 from ..hazards import STORAGE, TEXTURE_FETCH
 from ..layout import PHWC4, TEXEL_BYTES
 from ..opengl import BufferRange, BufferSpan
@@ -44,8 +45,7 @@ class TensorBorder:
 
     def clear(self) -> None:
         """Zeros everywhere: copies of arrays leave padding lanes as they are."""
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, self.place.buffer)
-        self._gl.clear_buffer(opengl.COPY_WRITE_BUFFER, self.place.offset_bytes, self.place.size_bytes)
+        clear_buffer(self._context, self.place)
 
     def upload(self, values: Float32Array) -> None:
         """From a contiguous array in RAM."""
@@ -53,9 +53,7 @@ class TensorBorder:
         if self._is_packed_in_ram:
             self._write_lanes(values)
             return
-        target = self._array_target()
-        self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, target.buffer)
-        self._gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, target.offset_bytes, target.size_bytes, values.ctypes.data)
+        write_buffer(self._context, self._array_target(), values.ctypes.data)
         self._pack()
 
     def copy_from(self, source: "TensorBorder") -> None:
@@ -145,12 +143,8 @@ class TensorBorder:
 
     def _copy(self, source: BufferSpan, target: BufferSpan) -> None:
         """Bytes of one buffer to another, as many as the smaller range has."""
-        gl, pair = self._gl, (opengl.COPY_READ_BUFFER, opengl.COPY_WRITE_BUFFER)
-        gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-        for name, span in zip(pair, (source, target), strict=True):
-            gl.glBindBuffer(name, span.buffer)
-        size_bytes = min(source.size_bytes, target.size_bytes)
-        gl.glCopyBufferSubData(*pair, source.offset_bytes, target.offset_bytes, size_bytes)
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        copy_span(self._context, source, target)
 
     @property
     def buffer_bytes(self) -> int:
@@ -166,10 +160,7 @@ class TensorBorder:
 
     def _new_buffer(self, size_bytes: int, label: str) -> _Staging:
         """Raises DeviceError if there is no memory for it."""
-        gl, texture = self._gl, 0
-        buffer = gl.generate("Buffers")
-        gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, buffer)
-        gl.glBufferData(opengl.COPY_WRITE_BUFFER, size_bytes, None, opengl.DYNAMIC_COPY)
+        gl, texture, buffer = self._gl, 0, device_buffer(self._context, size_bytes)
         self._context.label(opengl.BUFFER, buffer, label)
         if size_bytes // TEXEL_BYTES <= self._context.limits.texture_buffer_texels:
             texture = gl.generate("Textures")

@@ -20,7 +20,7 @@ def texture_to_tensor_source(shape: MapShape) -> str:
 
 def tensor_to_texture_source(shape: MapShape, storage: Storage, through_storage: bool) -> str:
     """The GLSL that reads such a tensor, from a buffer texture or an SSBO."""
-    lines = declare([KernelInput(storage, through_storage)], [])
+    lines = declare([KernelInput(storage, shape.texels, "storage" if through_storage else "texture")], [])
     if storage == PLAIN and through_storage:
         lines = [
             "layout(std430, binding = 0) readonly buffer In0 { float in0_texels[]; };",

@@ -6,26 +6,19 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(0 + z0);
-    vec4 a0_0_1 = WEIGHT(0 + (z0 + 1));
     {
         vec4 v1 = READ(in0, i0);
         a0_0_0 += v1.x * WEIGHT(2 + (((0) * 1 + 0) * 2 + z0) * 4 + 0) + v1.y * WEIGHT(2 + (((0) * 1 + 0) * 2 + z0) * 4 + 1) + v1.z * WEIGHT(2 + (((0) * 1 + 0) * 2 + z0) * 4 + 2);
-        a0_0_1 += v1.x * WEIGHT(2 + (((0) * 1 + 0) * 2 + (z0 + 1)) * 4 + 0) + v1.y * WEIGHT(2 + (((0) * 1 + 0) * 2 + (z0 + 1)) * 4 + 1) + v1.z * WEIGHT(2 + (((0) * 1 + 0) * 2 + (z0 + 1)) * 4 + 2);
     }
-    vec4 a1_0_0, a1_0_1;
+    vec4 a1_0_0;
     {
         a1_0_0 = hard_swish(a0_0_0);
         WRITE(out0, (z0) * 48 + i0, keep(a1_0_0, 5 - 4 * (z0)));
-    }
-    {
-        a1_0_1 = hard_swish(a0_0_1);
-        WRITE(out0, ((z0 + 1)) * 48 + i0, keep(a1_0_1, 5 - 4 * ((z0 + 1))));
     }
 }
 
@@ -37,32 +30,19 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(0 + z0);
-    vec4 a0_0_1 = WEIGHT(0 + (z0 + 1));
-    vec4 a0_0_2 = WEIGHT(0 + (z0 + 2));
     for (int s = 0; s < 2; ++s) {
         vec4 v1 = READ(in0, (s) * 48 + i0);
         a0_0_0 += v1.x * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 0) + v1.y * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 1) + v1.z * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 2) + v1.w * WEIGHT(3 + (((s) * 1 + 0) * 3 + z0) * 4 + 3);
-        a0_0_1 += v1.x * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 0) + v1.y * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 1) + v1.z * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 2) + v1.w * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 1)) * 4 + 3);
-        a0_0_2 += v1.x * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 0) + v1.y * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 1) + v1.z * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 2) + v1.w * WEIGHT(3 + (((s) * 1 + 0) * 3 + (z0 + 2)) * 4 + 3);
     }
-    vec4 a1_0_0, a1_0_1, a1_0_2;
+    vec4 a1_0_0;
     {
         a1_0_0 = max(a0_0_0, 0.0);
         WRITE(out0, (z0) * 48 + i0, keep(a1_0_0, 9 - 4 * (z0)));
-    }
-    {
-        a1_0_1 = max(a0_0_1, 0.0);
-        WRITE(out0, ((z0 + 1)) * 48 + i0, keep(a1_0_1, 9 - 4 * ((z0 + 1))));
-    }
-    {
-        a1_0_2 = max(a0_0_2, 0.0);
-        WRITE(out0, ((z0 + 2)) * 48 + i0, keep(a1_0_2, 9 - 4 * ((z0 + 2))));
     }
 }
 
@@ -76,10 +56,9 @@ shared vec4 sums0[48];
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int p0 = clamp(y0 * 1 + -1, 0, 5);
     bool k1 = uint(y0 * 1 + -1) < 6u;
     int p2 = y0 * 1 + 0;
@@ -162,10 +141,9 @@ shared vec4 partial_sums[48];
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     if (thread < 3) {
         int o = thread;
         g0[o] = READ(in2, o);
@@ -209,23 +187,16 @@ void main() {
     SYNC();
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(28 + z0);
-    vec4 a0_0_1 = WEIGHT(28 + (z0 + 1));
     for (int s = 0; s < 3; ++s) {
         vec4 v1 = READ(in0, (s) * 48 + i0);
         vec4 t2 = keep(v1 * g4[s], 9 - 4 * (s));
         a0_0_0 += t2.x * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 0) + t2.y * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 1) + t2.z * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 2) + t2.w * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 3);
-        a0_0_1 += t2.x * WEIGHT(30 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 0) + t2.y * WEIGHT(30 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 1) + t2.z * WEIGHT(30 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 2) + t2.w * WEIGHT(30 + (((s) * 1 + 0) * 2 + (z0 + 1)) * 4 + 3);
     }
-    vec4 a1_0_0, a1_0_1;
+    vec4 a1_0_0;
     {
         vec4 v3 = READ(in1, (z0) * 48 + i0);
         a1_0_0 = a0_0_0 + v3;
         WRITE(out0, (z0) * 48 + i0, keep(a1_0_0, 5 - 4 * (z0)));
-    }
-    {
-        vec4 v4 = READ(in1, ((z0 + 1)) * 48 + i0);
-        a1_0_1 = a0_0_1 + v4;
-        WRITE(out0, ((z0 + 1)) * 48 + i0, keep(a1_0_1, 5 - 4 * ((z0 + 1))));
     }
 }
 
@@ -237,10 +208,9 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     int i0 = (y0 + 0) * 8 + x0;
     vec4 a0_0_0 = WEIGHT(0 + z0);
     for (int s = 0; s < 2; ++s) {
@@ -260,10 +230,9 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
+    int z0 = int(gl_WorkGroupID.z);
     float f0 = (float(x0) + 0.5) * 0.5 - 0.5;
     int p1 = int(floor(f0));
     float f2 = f0 - float(p1);
@@ -298,10 +267,8 @@ layout(std430, binding = 0) writeonly buffer Out0 { vec2 out0[]; };
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
+    int x0 = int(gl_GlobalInvocationID.x);
+    int y0 = int(gl_GlobalInvocationID.y);
     int i0 = (y0 + 0) * 16 + x0;
     vec4 a0_0_0;
     {

@@ -9,16 +9,17 @@ TEXELFLOW_GPU_COMPILERS=DIR names the folder of Mesa's drivers over fake devices
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .compilers import PREFIX, Report, kernels_of, measure, prefix_of
+from .document import DOCUMENT, write_document
 from .kernels import MODELS
 from .platforms import PLATFORMS
-from .tables import HEAD, ROW_HEAD, kept, lines_of_table, row_cells, sum_cells, words_of
+from .records import KEPT, TABLE, Table, merged, read_table, table_of, write_table
+from .tables import AGAINST_HEAD, HEAD, ROW_HEAD, against_cells, lines_of_table, row_cells, sum_cells, words_of
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--brief", action="store_true", help="sums alone")
     found.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")
     found.add_argument("--against", type=Path, metavar="FILE", help="figures kept before, to compare with")
+    found.add_argument("--write", action="store_true", help=f"renew {TABLE} and {DOCUMENT}")
     found.add_argument("--jobs", type=int, default=2, help="processes at once")
     return found
 
@@ -50,8 +52,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print_rows(report)
     print_sums(reports)
     if options.json:
-        options.json.write_text(json.dumps({report.platform: kept(report) for report in reports}, indent=1) + "\n")
+        write_table(table_of(reports), options.json)
+    if options.write:
+        write(reports, everywhere=prefix is not None)
+    if options.against:
+        print_differences(read_table(options.against), table_of(reports))
     return 0
+
+
+def write(reports: Sequence[Report], everywhere: bool) -> None:
+    """Renew the table that tests compare with and, if all platforms are here, the document."""
+    kept = [report for report in reports if report.platform in KEPT]
+    write_table(merged(read_table(TABLE) if TABLE.exists() else {}, table_of(kept)), TABLE)
+    if everywhere:
+        write_document(reports)
 
 
 def print_rows(report: Report) -> None:
@@ -69,6 +83,19 @@ def print_sums(reports: Sequence[Report]) -> None:
     for report in reports:
         for problem in (*report.problems, *failures(report)):
             print(f"{report.platform}: {problem}")
+
+
+def print_differences(before: Table, now: Table) -> None:
+    """A line for each platform and model that both tables have, of the same version of Mesa."""
+    lines = [
+        against_cells(platform, model, before[mesa][platform][model], costs)
+        for mesa, platforms in now.items()
+        for platform, models in platforms.items()
+        for model, costs in models.items()
+        if model in before.get(mesa, {}).get(platform, {})
+    ]
+    print()
+    print("\n".join(lines_of_table(AGAINST_HEAD, lines)))
 
 
 def failures(report: Report) -> list[str]:

@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,30 +14,27 @@ from typing import Any
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.limits import Limits
 
+from .fake_device import MARK
 from .figures import Figures, parse
 from .kernels import Dispatch, device_of, dispatches, distinct
+from .loops import Code, amd_code, executed, intel_code
 from .platforms import PLATFORMS, Platform, environment_of
 
 PREFIX = "TEXELFLOW_GPU_COMPILERS"  # the environment's name for where the fake devices are installed
 MOST_S = 300.0  # for a platform
 Dispatches = Mapping[str, Sequence[Dispatch]]  # by model
 Make = Callable[[Platform, Limits], Dispatches]
+Known = Callable[[str], Container[str]]  # Mesa's version to the keys of texts that need not be compiled
 
 
 @dataclass(frozen=True)
 class Row:
-    """A dispatch and what its compiler says; no figures if it has failed."""
+    """A dispatch and what its compiler says; no figures if it has failed, or was not asked."""
 
     dispatch: Dispatch
     seconds: float
     figures: Figures | None
     problem: str | None = None
-
-    @property
-    def hardware_threads(self) -> int:
-        """How many SIMD threads the dispatch has."""
-        width = self.figures.width if self.figures and self.figures.width else 1
-        return self.dispatch.groups * -(-self.dispatch.threads // width)
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class Report:
 
     platform: str
     renderer: str
+    mesa: str  # the version
     rows: Mapping[str, tuple[Row, ...]]  # by model
     problems: tuple[str, ...] = ()
 
@@ -64,8 +63,8 @@ def kernels_of(models: Sequence[str], precision: Precision = "fp32", family: str
     return make
 
 
-def measure(name: str, prefix: Path | None, make: Make, most_s: float = MOST_S) -> Report:
-    """Have a platform's compiler take all kernels that `make` gives for it, each text once."""
+def measure(name: str, prefix: Path | None, make: Make, known: Known | None = None, most_s: float = MOST_S) -> Report:
+    """Have a platform's compiler take the kernels that `make` gives for it, each text once, but for those known."""
     platform = PLATFORMS[name]
     child = "radv" if platform.api == "vulkan" else "fake_device"
     command = [sys.executable, "-m", f"{__package__}.{child}", platform.api]
@@ -77,31 +76,40 @@ def measure(name: str, prefix: Path | None, make: Make, most_s: float = MOST_S) 
                 command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=kept, text=True
             )
             try:
-                return _asked(process, name, platform, make, most_s, errors)
+                return _asked(process, name, make, known, most_s, errors)
             finally:
                 process.kill()
                 process.wait()
 
 
 def _asked(
-    process: "subprocess.Popen[str]", name: str, platform: Platform, make: Make, most_s: float, errors: Path
+    process: "subprocess.Popen[str]", name: str, make: Make, known: Known | None, most_s: float, errors: Path
 ) -> Report:
     assert process.stdout is not None
     first = process.stdout.readline()
     if not first:
-        return Report(name, "", {}, (f"no device: {_end_of(errors)}",))
+        return Report(name, "", "", {}, (f"no device: {_end_of(errors)}",))
     driver = json.loads(first)
-    found = make(platform, _limits(driver["limits"]))
-    sources = distinct(dispatch for each in found.values() for dispatch in each)
+    version = re.search(r"Mesa (\d[\w.]*)", driver["version"])
+    mesa = version[1] if version else ""
+    found, spared = make(PLATFORMS[name], _limits(driver["limits"])), known(mesa) if known else ()
+    texts = distinct(dispatch for each in found.values() for dispatch in each)
+    sources = {key: text for key, text in texts.items() if key not in spared}
     out, late = _talk(process, json.dumps(sources), most_s)
     answers = {answer["name"]: answer for answer in map(json.loads, out.splitlines())}
-    problems = []
-    if len(answers) < len(sources):
-        missing = next(key for key in sources if key not in answers)
-        how = f"no end after {most_s:g} s" if late else f"the process ended: {_end_of(errors)}"
-        problems.append(f"{_named(found, missing)}: {how}")
-    rows = {model: tuple(_row(each, answers.get(each.key)) for each in own) for model, own in found.items()}
-    return Report(name, driver["renderer"], rows, tuple(problems))
+    missing = next((key for key in sources if key not in answers), None)
+    how = f"no end after {most_s:g} s" if late else f"the process ended: {_end_of(errors)}"
+    problems = (f"{_named(found, missing)}: {how}",) if missing else ()
+    listings = _listings(errors)
+
+    def row(dispatch: Dispatch) -> Row:
+        if dispatch.key not in sources:
+            return Row(dispatch, 0.0, None)
+        return _row(dispatch, answers.get(dispatch.key), listings.get(dispatch.key, ""))
+
+    return Report(
+        name, driver["renderer"], mesa, {model: tuple(map(row, own)) for model, own in found.items()}, problems
+    )
 
 
 def _talk(process: "subprocess.Popen[str]", text: str, most_s: float) -> tuple[str, bool]:
@@ -114,16 +122,20 @@ def _talk(process: "subprocess.Popen[str]", text: str, most_s: float) -> tuple[s
         return out[: out.rfind("\n") + 1], True
 
 
-def _row(dispatch: Dispatch, answer: Mapping[str, Any] | None) -> Row:
+def _row(dispatch: Dispatch, answer: Mapping[str, Any] | None, listing: str) -> Row:
     if answer is None:
         return Row(dispatch, 0.0, None, "not compiled")
     if answer["log"]:
         return Row(dispatch, answer["seconds"], None, answer["log"].splitlines()[0])
     if "counted" in answer:
         figures: Figures | None = _of_radv(answer["counted"])
+        code: Code | None = amd_code(answer["listing"])
     else:
         found = [each for each in map(parse, answer["said"]) if each]
         figures = found[-1] if found else None  # the last variant is the one in use
+        code = intel_code(listing, figures.width) if figures and figures.width else None
+    if figures and code:
+        figures = replace(figures, executed=executed(dispatch.source, code), loops=len(code.loops))
     return Row(dispatch, answer["seconds"], figures, None if figures else "the driver gives no figures")
 
 
@@ -143,8 +155,14 @@ def _of_radv(counted: Mapping[str, int]) -> Figures:
 
 def _limits(found: Mapping[str, Any]) -> Limits:
     """A driver's limits; for one that has none of OpenGL, those that OpenGL guarantees."""
-    sizes = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    sizes: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
     return replace(Limits(storage_block_bytes=1 << 27), **sizes)
+
+
+def _listings(errors: Path) -> dict[str, str]:
+    """What the driver has printed of each shader."""
+    pieces = re.split(rf"^{MARK}(\w+)\n", errors.read_text(errors="replace"), flags=re.M)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
 
 def _named(found: Dispatches, key: str) -> str:

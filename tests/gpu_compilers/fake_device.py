@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.limits import read_limits
 from texelflow.gpu_delegate.opengl import GL
 
 _DEVICE, _DRM, _EXTENSIONS = 0x313F, b"EGL_EXT_device_drm", 0x3055
+MARK = "shader "
 _BINDINGS = 8  # more than any kernel has of a kind
 _CALLBACK = ctypes.CFUNCTYPE(
     None, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
@@ -120,6 +121,7 @@ def main() -> None:
           "limits": asdict(read_limits(gl))})  # fmt: skip
     driver = _Driver(gl)
     for name, source in json.load(sys.stdin).items():
+        print(f"{MARK}{name}", file=sys.stderr, flush=True)  # before what the driver prints of it
         tell({"name": name, **driver.compile(source)})
     sys.stdout.flush()
     os._exit(0)  # drivers may crash in their clean-up over a device that does not exist

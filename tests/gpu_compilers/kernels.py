@@ -8,10 +8,11 @@ from pathlib import Path
 
 from texelflow.app.models.catalogue import fetch
 from texelflow.app.models.networks import NETWORKS, write_network
-from texelflow.gpu_delegate.device import HARDWARE, Device
+from texelflow.gpu_delegate.device import Device
+from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.layout import Precision, ceil_div
 from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
@@ -36,6 +37,10 @@ class Dispatch:
     threads: int  # of a work-group
     source: str
 
+    def simd_threads(self, width: int | None) -> int:
+        """How many SIMD threads of this width the dispatch has; without a width, how many threads."""
+        return self.groups * ceil_div(self.threads, width or 1)
+
     @property
     def key(self) -> str:
         """What tells one text of a kernel from another."""
@@ -44,7 +49,7 @@ class Dispatch:
 
 def device_of(family: str, limits: Limits) -> Device:
     """What kernels for a family of GPUs are made for."""
-    return Device(limits, HARDWARE.tuning)
+    return Device(limits, TUNINGS[family])
 
 
 def dispatches(model: str, device: Device, api: Api, precision: Precision = "fp32") -> tuple[Dispatch, ...]:

@@ -39,10 +39,13 @@ class Platform:
     environment: Mapping[str, str] = field(default_factory=dict)
     api: Api = "gl"
     full_width: int = 0  # threads of a SIMD thread, where a shader with too many registers gets fewer
+    listed: bool = False  # it prints machine code, too, which takes it longer than to compile
 
 
-def _intel(words: str, name: str, full_width: int = 16) -> Platform:
-    return Platform(words, "intel", "intel_noop", {"INTEL_STUB_GPU_PLATFORM": name}, full_width=full_width)
+def _intel(words: str, name: str, full_width: int = 16, listed: bool = False) -> Platform:
+    printing = {"INTEL_DEBUG": "cs"} if listed else {}
+    environment = {"INTEL_STUB_GPU_PLATFORM": name, **printing}
+    return Platform(words, "intel", "intel_noop", environment, full_width=full_width, listed=listed)
 
 
 def _amd(words: str, name: str, aco: bool = False) -> Platform:
@@ -62,11 +65,11 @@ PLATFORMS: Mapping[str, Platform] = MappingProxyType(
     {
         "skl": _intel("Intel Gen9 Skylake GT2", "skl"),
         "icl": _intel("Intel Gen11 Ice Lake", "icl"),
-        "tgl": _intel("Intel Gen12 Tiger Lake (Xe LP)", "tgl"),
+        "tgl": _intel("Intel Gen12 Tiger Lake (Xe LP)", "tgl", listed=True),
         "adl": _intel("Intel Gen12 Alder Lake", "adl"),
         "dg2": _intel("Intel Gen12.5 Arc A770", "dg2"),
         "mtl": _intel("Intel Gen12.5 Meteor Lake", "mtl"),
-        "lnl": _intel("Intel Xe2 Lunar Lake", "lnl", full_width=32),
+        "lnl": _intel("Intel Xe2 Lunar Lake", "lnl", full_width=32, listed=True),
         "polaris": _amd("AMD gfx8 Polaris 10", "polaris10"),
         "raven": _amd("AMD gfx9 Raven (Ryzen 2000)", "raven"),
         "renoir": _amd("AMD gfx9 Renoir (Ryzen 4000)", "renoir"),

@@ -15,7 +15,7 @@ from .vulkan import Vulkan
 
 def main() -> None:
     vulkan = Vulkan()
-    tell({"renderer": vulkan.name, "version": "", "limits": {}})
+    tell({"renderer": vulkan.name, "version": f"Mesa {vulkan.version}", "limits": {}})
     for name, source in json.load(sys.stdin).items():
         tell({"name": name, **_compiled(vulkan, source)})
 

@@ -1,15 +1,13 @@
-"""Reports of platforms go in; sums, tables in Markdown and what is kept as JSON come out."""
+"""Reports of platforms go in; sums and tables in Markdown come out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from .compilers import Report, Row
+from .compilers import Row
 from .platforms import PLATFORMS
+from .records import Cost, total
 
-Kept = dict[str, Any]  # a report as JSON
-
-SUMMED = ("instructions", "spills", "fills", "code_bytes", "branches", "latency", "inverse_throughput")
+SUMMED = ("instructions", "executed", "spills", "fills", "code_bytes", "branches", "latency", "inverse_throughput")
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,9 @@ def summed(rows: Sequence[Row], full_width: int = 0) -> Sum:
     """Over a model's dispatches; a text that several have is compiled once, and counts for each."""
     known = [(row, row.figures) for row in rows if row.figures]
     numbers = {
-        name: sum(value for _, figures in known if (value := getattr(figures, name)) is not None)
+        name: sum(values)
         for name in SUMMED
-        if any(getattr(figures, name) is not None for _, figures in known)
+        if (values := [value for _, figures in known if (value := getattr(figures, name)) is not None])
     }
     once = {row.dispatch.key: row.seconds for row in rows}
     return Sum(
@@ -43,32 +41,15 @@ def summed(rows: Sequence[Row], full_width: int = 0) -> Sum:
         sum(once.values()),
         max(once.values(), default=0.0),
         numbers,
-        sum((figures.executed or figures.instructions or 0) * row.hardware_threads for row, figures in known) / 1e6,
+        sum(
+            (figures.executed or figures.instructions or 0) * row.dispatch.simd_threads(figures.width)
+            for row, figures in known
+        )
+        / 1e6,
     )
 
 
-def kept(report: Report) -> Kept:
-    """A report as JSON, without the sources."""
-    return {
-        "renderer": report.renderer,
-        "models": {
-            model: [
-                {
-                    "name": row.dispatch.name,
-                    "key": row.dispatch.key,
-                    "groups": row.dispatch.groups,
-                    "threads": row.dispatch.threads,
-                    "seconds": row.seconds,
-                    **({name: value for name, value in asdict(row.figures).items() if value} if row.figures else {}),
-                }
-                for row in rows
-            ]
-            for model, rows in report.rows.items()
-        },
-    }
-
-
-HEAD = ("platform", "model", "dispatches", "instructions", "issued, M", "narrow", "registers", "one wave",
+HEAD = ("platform", "model", "dispatches", "instructions", "executed", "issued, M", "narrow", "registers", "one wave",
         "spills:fills", "code KB", "branches", "latency k", "inverse k", "compile s", "slowest s")  # fmt: skip
 
 
@@ -81,10 +62,11 @@ def sum_cells(platform: str, model: str, rows: Sequence[Row]) -> tuple[str, ...]
         return "" if value is None else f"{value / unit:.0f}"
 
     return (
-        platform, model, str(found.dispatches), number("instructions"), f"{found.issued_m:.1f}", str(found.narrow),
+        platform, model, str(found.dispatches), number("instructions"), number("executed"), f"{found.issued_m:.1f}",
+        str(found.narrow),
         str(found.most_registers or ""), str(found.one_wave), f"{number('spills')}:{number('fills')}",
         number("code_bytes", 1e3), number("branches"), number("latency", 1e3), number("inverse_throughput", 1e3),
-        f"{found.seconds:.2f}", f"{found.slowest_s:.2f}",
+        *(("", "") if PLATFORMS[platform].listed else (f"{found.seconds:.2f}", f"{found.slowest_s:.2f}")),
     )  # fmt: skip
 
 
@@ -116,4 +98,23 @@ def lines_of_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[
 
 
 def words_of(platform: str) -> str:
+    """A platform's name, and what it is."""
     return f"{platform}: {PLATFORMS[platform].words}"
+
+
+AGAINST_HEAD = ("platform", "model", "dispatches", "cost", "of before", "issued, M", "of before", "spilling", "narrow")
+
+
+def against_cells(platform: str, model: str, before: Sequence[Cost], now: Sequence[Cost]) -> tuple[str, ...]:
+    """A line of the table of differences."""
+    width = PLATFORMS[platform].full_width
+    old, new = total(before, width), total(now, width)
+
+    def share(a: float, b: float) -> str:
+        return f"{b / a:.0%}" if a else ""
+
+    return (
+        platform, model, f"{old.dispatches} -> {new.dispatches}", f"{old.cost:.0f} -> {new.cost:.0f}",
+        share(old.cost, new.cost), f"{old.issued / 1e6:.1f} -> {new.issued / 1e6:.1f}", share(old.issued, new.issued),
+        f"{old.spilling} -> {new.spilling}", f"{old.narrow} -> {new.narrow}",
+    )  # fmt: skip

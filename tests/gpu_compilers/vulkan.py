@@ -95,7 +95,11 @@ class Vulkan:
         self._call("vkCreateInstance", byref(info), None, byref(self._instance))
         count, physical = c_uint32(1), c_void_p()
         self._call("vkEnumeratePhysicalDevices", self._instance, byref(count), byref(physical))
-        self.name = self._name(physical)
+        properties = ctypes.create_string_buffer(2048)  # VkPhysicalDeviceProperties is smaller
+        self._library.vkGetPhysicalDeviceProperties(physical, properties)
+        self.name = properties.raw[20:276].split(b"\0")[0].decode()
+        packed = int.from_bytes(properties.raw[4:8], "little")
+        self.version = f"{packed >> 22}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}"  # of the driver
         queue = _Queue(type=2, count=1, priorities=(c_float * 1)(1.0))
         features = _Features(type=1000269000, on=1)
         self._device = c_void_p()
@@ -151,11 +155,6 @@ class Vulkan:
         get(self._device, byref(executable), byref(count), found)
         by_name = {each.name.decode(): text.value.decode() for each, text in zip(found, texts, strict=True)}
         return by_name.get("Assembly", "")
-
-    def _name(self, physical: c_void_p) -> str:
-        properties = ctypes.create_string_buffer(2048)  # VkPhysicalDeviceProperties is smaller
-        self._library.vkGetPhysicalDeviceProperties(physical, properties)
-        return properties.raw[20:276].split(b"\0")[0].decode()
 
     def _extension(self, name: str) -> Any:
         find = self._library.vkGetDeviceProcAddr

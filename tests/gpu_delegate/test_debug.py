@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from texelflow.gpu_delegate.program_log import MOST_DUMPED_RUNS, barrier_lines, 
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.roofline import Cost
 from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.span_clock import ClockChoice
 
 ROOT = Path(__file__).parents[2]
 EMPTY = "#version 430\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
@@ -108,6 +110,15 @@ class TestLevels:
                 assert (cells[0], cells[1]) == (str(number), kernel.name)
                 assert cells[2:4] == ["x".join(map(str, kernel.grid)), "x".join(map(str, kernel.local))]
                 assert float(cells[5]) > 0
+
+    def test_2_gives_no_times_where_nothing_is_executed(self, shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            "texelflow.gpu_delegate.span_clock.choose_clock", lambda signs: ClockChoice("none", "a fake")
+        )
+        lines = shown(2)
+        rows = lines[-len(compiled().kernels) :]
+        assert "no times: a fake" in "\n".join(lines)
+        assert all(row.split()[5:] == ["-", "-", "-"] for row in rows)
 
     def test_2_shows_passes_around_the_network_in_the_same_columns(
         self, context: Context, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -358,6 +369,38 @@ class TestMessages:
             with pytest.warns(OpenGLWarning, match="performance: a shader is compiled again"):
                 own.check_messages("a frame")
         context.make_current()
+
+    @pytest.mark.parametrize("depth", [0, 1])
+    def test_only_those_who_ask_have_the_driver_report_at_once(
+        self, depth: int, context: Context, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It takes threads of its own away from the driver."""
+        monkeypatch.setenv("DEBUG", str(depth))
+        with open_context() as own:
+            assert own.gl.integer(opengl.DEBUG_OUTPUT_SYNCHRONOUS) == depth
+        context.make_current()
+
+    def test_they_may_come_from_threads_of_the_driver(self, own_context: Context) -> None:
+        """Whoever takes them meanwhile gets each once, and an error of another thread ends what is being done."""
+        messages, text, found = own_context._messages, ctypes.create_string_buffer(b"late"), list[tuple[int, str]]()
+
+        def report(kind: int, times: int) -> None:
+            for _ in range(times):
+                messages._callback(0x8246, kind, 1, HIGH, 4, ctypes.addressof(text), None)
+
+        worker = threading.Thread(target=report, args=(UNDEFINED, 20_000))
+        worker.start()
+        while worker.is_alive():
+            found += messages.take()
+        found += messages.take()
+        assert set(found) == {(UNDEFINED, "late")}
+        other = threading.Thread(
+            target=messages._callback, args=(0x8246, ERROR, 1, HIGH, 4, ctypes.addressof(text), None)
+        )
+        other.start()
+        other.join()
+        with pytest.raises(DeviceError, match="while waiting: late"):
+            own_context.check_messages("waiting")
 
     def test_a_driver_that_complains_all_the_time_fills_no_memory(self, own_context: Context) -> None:
         def complain(times: int) -> None:

@@ -45,7 +45,14 @@ def test_changes_keep_the_rest() -> None:
         HARDWARE.with_limits(rows=3)
 
 
-@pytest.mark.parametrize(("texture", "storage", "wanted"), [(256, 16, 256), (16, 64, 64), (1, 4, TEXEL_BYTES)])
-def test_ranges_of_the_arena_begin_where_textures_and_storage_may(texture: int, storage: int, wanted: int) -> None:
-    limits = Limits(texture_buffer_alignment_bytes=texture, storage_alignment_bytes=storage)
+@pytest.mark.parametrize(
+    ("texture", "storage", "uniform", "wanted"),
+    [(256, 16, 4, 256), (16, 64, 1, 64), (16, 4, 256, 256), (1, 4, 1, TEXEL_BYTES)],
+)
+def test_ranges_of_the_arena_begin_where_textures_and_blocks_may(
+    texture: int, storage: int, uniform: int, wanted: int
+) -> None:
+    limits = Limits(
+        texture_buffer_alignment_bytes=texture, storage_alignment_bytes=storage, uniform_alignment_bytes=uniform
+    )
     assert Device(limits, Tuning()).offset_alignment_bytes == wanted

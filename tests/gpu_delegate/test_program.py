@@ -14,11 +14,11 @@ from tests.model_builder import CHANGED, SELFIE, Block, selfie_like
 from tests.sketch import Sketch
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Preprocessor
-from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.gl_buffers import write_buffer
 from texelflow.gpu_delegate.packing import phwc4
 from texelflow.gpu_delegate.program import accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
@@ -162,9 +162,9 @@ def test_large_tensors_are_read_as_storage(context: Context) -> None:
     usual, small = (
         compile_graph(read_model(model), HARDWARE.with_limits(texture_buffer_texels=n)) for n in (1 << 16, 64)
     )
-    assert not any(any(kernel.through_storage) for kernel in usual.kernels)
-    assert any(any(kernel.through_storage) for kernel in small.kernels)
-    assert any(not all(kernel.through_storage) for kernel in small.kernels if any(kernel.through_storage))
+    assert not any("storage" in kernel.fetches for kernel in usual.kernels)
+    assert any("storage" in kernel.fetches for kernel in small.kernels)
+    assert any({*kernel.fetches} == {"storage", "texture"} for kernel in small.kernels)
     assert worst(on_gpu(context, small, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 
@@ -172,7 +172,7 @@ def test_everything_as_storage(context: Context) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
     compiled = compile_graph(read_model(model), HARDWARE.with_limits(texture_buffer_texels=0))
-    assert all(all(kernel.through_storage) for kernel in compiled.kernels)
+    assert all({*kernel.fetches} <= {"storage"} for kernel in compiled.kernels)
     assert worst(on_gpu(context, compiled, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 
@@ -282,8 +282,7 @@ def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     texels = phwc4(image[0])
 
     def input_pass(tensor: TensorRange) -> None:
-        context.gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, tensor.buffer)
-        context.gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, tensor.offset_bytes, tensor.size_bytes, texels.ctypes.data)
+        write_buffer(context, tensor, texels.ctypes.data)
 
     with Program(context, compiled, input_pass=input_pass) as program:
         found = [program.read(compiled.graph.outputs[0])]

@@ -73,7 +73,7 @@ def outputs(program: Program, inputs: Sequence[Floats]) -> list[bytes]:
 def check_limits(compiled: CompiledGraph, limits: Limits) -> None:
     """Each kernel within the device's limits; vector work on one node has no other way than its shared memory."""
     for kernel in compiled.kernels:
-        read_as_storage = len(kernel.inputs) if any(kernel.through_storage) else 0
+        read_as_storage = [*kernel.fetches, kernel.weights_fetch].count("storage")
         assert len(kernel.outputs) + read_as_storage <= limits.storage_bindings
         assert len(kernel.inputs) < limits.compute_textures
         assert math.prod(kernel.local) <= limits.work_group_invocations

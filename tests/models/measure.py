@@ -18,13 +18,13 @@ import cv2
 import numpy as np
 
 from tests.engine import Floats, run
-from texelflow.app.bench.dispatch_times import time_dispatches
 from texelflow.app.media.frames import clip_frames
 from texelflow.app.models.metadata import read_metadata
 from texelflow.app.verbs.peaks import measure_peaks
 from texelflow.gpu_delegate.admission import refusal
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.reference import Reference, load_interpreter_module
+from texelflow.gpu_delegate.dispatch_times import time_dispatches
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.nodes import has_role
@@ -163,6 +163,7 @@ def rounds_ms(round_s: float, *works: Callable[[], object]) -> list[float]:
 def _roof_ms(compiled: CompiledGraph, context: Context) -> float:
     """The least time that this machine could take for all dispatches, by its peaks."""
     peaks = measure_peaks(context)
+    assert peaks, "whoever computes this much has times"
     return sum(peaks.least_ms(cost_of(compiled, kernel)) for kernel in compiled.kernels)
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
 from texelflow.app.capture.modes import Mode, ModeChoice, choose, guess
 from texelflow.app.capture.raw import BadBufferError, JpegDecoder, RawFormat, picture_of, rgba_of, row_bytes
-from texelflow.app.frame.readback import read_buffer
 from texelflow.app.frame.resample import ImageToTensor
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.picture.preprocess import Preprocessor
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.opengl import BufferRange
 
 Bytes = npt.NDArray[np.uint8]

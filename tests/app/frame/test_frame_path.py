@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.portable import assert_valid_glsl, needs_validator
-from texelflow.app.frame.readback import ReadbackRing, frame_mask, read_buffer
+from texelflow.app.frame.readback import ReadbackRing, frame_mask
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
 from texelflow.app.frame.targets import OffscreenTarget
@@ -20,6 +20,7 @@ from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessing, Preprocessor, sampling
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.shader import load
 

@@ -9,7 +9,6 @@ from time import perf_counter_ns
 import numpy as np
 import pytest
 
-from texelflow.app.frame.gpu_timer import GpuClock, GpuTimer, timer_health
 from texelflow.app.frame.pipeline import FrameRecord, Pipeline, Stage
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.outputs.trace import TraceWriter
@@ -17,6 +16,7 @@ from texelflow.app.picture.picture import rgba_picture
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.gpu_timer import GpuClock, GpuTimer, timer_health
 
 BYTES = 1 << 20
 FRAME = VideoFrame(0, 0, 0.0, rgba_picture(np.zeros((1, 1, 4), np.uint8)), decode_start_ns=7, decode_ms=1.5)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from texelflow.app.frame.readback import read_buffer
 from texelflow.app.frame.resample import ImageToTensor
 from texelflow.app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 from texelflow.app.frame.upload_path import choose_path, fastest
@@ -19,6 +18,7 @@ from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor
 from texelflow.app.picture.video_frame import picture_format, views
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context, compile_compute
+from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.shader import load
 

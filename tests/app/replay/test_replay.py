@@ -24,7 +24,6 @@ from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.frame.looks import ChosenLook
 from texelflow.app.frame.pipeline import Pipeline, Stage
-from texelflow.app.frame.readback import read_buffer
 from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import FileSource, VideoFrame
@@ -33,6 +32,7 @@ from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_pictu
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.runtime import device_of

@@ -130,7 +130,7 @@ class TestValues:
         assert changed(before, before) == ()
         now, waiting = while_running(before, after)
         assert {*changed(before, now)} | {*waiting} == {*names}
-        assert {*waiting} <= {"backend", "precision", "compile_budget", "fit", "preprocessing"}
+        assert {*waiting} <= {"backend", "gpu", "precision", "compile_budget", "fit", "preprocessing"}
         assert not {*waiting} & {*changed(before, now)}
 
     def test_home_is_known_where_no_shell_knows_it(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from texelflow.app.cli import main
 from texelflow.app.verbs.coverage import borders
 from texelflow.app.verbs.declines import alike
 from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
-from texelflow.app.verbs.peaks import measure_peaks
+from texelflow.app.verbs.peaks import fullest_rate, half_vector, measure_half_macs, measure_peaks
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.report import op_lines
@@ -81,8 +81,29 @@ def test_the_lower_roof_bounds() -> None:
 
 def test_peaks_are_those_of_a_computer(context: Context) -> None:
     peaks = measure_peaks(context)
+    assert peaks
     assert 1e7 < peaks.macs_per_s < 1e15, "neither optimized away nor slowed down by denormals"
     assert 1e7 < peaks.bytes_per_s < 1e14
+
+
+def test_work_groups_are_added_until_the_device_is_full() -> None:
+    asked = list[int]()
+
+    def rate(groups: int) -> float:
+        asked.append(groups)
+        return min(groups, 5_000) * 1e3
+
+    assert fullest_rate(rate, 256, most=1 << 16) == 5e6
+    assert asked == [256, 1024, 4096, 16384, 65536], "the last two are as fast"
+    assert fullest_rate(rate, 256, most=1024) == 1024e3
+    assert fullest_rate(rate, 256, most=100) == 100e3
+    assert fullest_rate(lambda groups: None, 256, most=1024) is None
+
+
+def test_halves_are_multiplied_where_shaders_have_them(context: Context) -> None:
+    assert half_vector(["GL_ARB_compute_shader", "GL_AMD_gpu_shader_half_float"]) == "f16vec4"
+    assert half_vector(["GL_ARB_compute_shader"]) is None
+    assert (measure_half_macs(context) is None) == (half_vector(context.gl.extensions) is None)
 
 
 def test_it_tells_what_the_blueprint_says(compiled: CompiledGraph) -> None:

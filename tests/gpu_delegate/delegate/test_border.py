@@ -10,13 +10,13 @@ import pytest
 
 from tests.borders import border_of, give, numbers, product_graph, stored_bits, take, two_graph
 from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.delegate.synchronisation import WaitType
 from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.gl_buffers import write_buffer
 from texelflow.gpu_delegate.graph import Activated, Node, Shape
 from texelflow.gpu_delegate.layout import PLAIN
 from texelflow.gpu_delegate.program import compile_graph
@@ -32,8 +32,7 @@ SPECIAL = (-0.0, 1e-40, -1e-45, 1e38)  # that arithmetic, or a store of halves, 
 
 def fill_with_nan(context: Context, place: TensorRange) -> None:
     nans = np.full(place.size_bytes // 4, np.nan, np.float32)
-    context.gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
-    context.gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, place.offset_bytes, place.size_bytes, nans.ctypes.data)
+    write_buffer(context, place, nans.ctypes.data)
 
 
 @pytest.fixture(params=["software", "textures", "storage", "few groups"])

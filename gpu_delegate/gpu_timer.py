@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 from time import perf_counter, perf_counter_ns
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from . import opengl
+from .context import Context
 
 Borders = tuple[int, ...]  # ns by the device's clock
 
@@ -135,8 +135,8 @@ def timer_health(context: Context) -> str | None:
     """None if time stamps tell how long the device works; else what is wrong with them. Takes some milliseconds."""
     if context.is_software:
         return "the time stamps of a software renderer do not tell how long work takes"
-    if context.gl.version < (3, 3):
-        return "OpenGL below 3.3 has no time stamps"
+    if not context.gl.time_stamps:
+        return "OpenGL below 3.3 and OpenGL ES without EXT_disjoint_timer_query have no time stamps"
     bits = ctypes.c_int()
     context.gl.glGetQueryiv(opengl.TIMESTAMP, opengl.QUERY_COUNTER_BITS, ctypes.byref(bits))
     if not bits.value:

@@ -65,6 +65,11 @@ def power_of_two_from(value: int) -> int:
     return 1 << (value - 1).bit_length()
 
 
+def power_of_two_to(value: int) -> int:
+    """The largest power of two that is not above a number."""
+    return 1 << (value.bit_length() - 1)
+
+
 # GPUs ----------------------------------------------------------------------------------------------------------------
 
 

@@ -381,7 +381,8 @@ class Loops:
         if not windows or not self._contractions:
             return 1
         slices = self._held[self._contractions[0].outputs[0]]
-        return ceil_div(slices, thread_slices(slices, self.device.tuning) or slices)
+        tuning = self.device.tuning
+        return ceil_div(slices, tuning.window_slices or thread_slices(slices, tuning) or slices)
 
     def _can_split(self) -> bool:
         """At most one contraction, at the start, then only work on single slices: so slices are independent."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from . import sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
 from .expressions import Slice, Weights
 from .graph import Node
@@ -52,6 +53,7 @@ class Emitter:
         self.sums = sums
         self.lines: list[str] = []
         self.preamble: list[str] = []
+        self.shared: list[str] = []  # declarations of arrays
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
         self._fresh = 0
@@ -354,6 +356,17 @@ class Emitter:
             for root in phase.roots:
                 if isinstance(root, Accumulate):
                     self._finish(root.node)
+        while len(self._scopes) > 1:
+            self._scopes.pop()
+            self.line("}")
+
+    def leave(self, condition: str) -> None:
+        """Threads for which the condition holds do no more: they end, or pass by all that follows, up to the sums."""
+        if not self.sums.are_left:
+            self.line(f"if ({condition}) return;")
+            return
+        self.line(f"if (!({condition})) {{")
+        self._scopes.append(Scope())
 
     def _phase(self, phase: Phase) -> None:
         accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
@@ -372,8 +385,10 @@ class Emitter:
                 with self.block():
                     self._roots(phase, Slice(str(index), index))
         else:
-            with self.block(f"for (int s = 0; s < {phase.slices}; ++s)"):
-                self._roots(phase, Slice("s"))
+            count = phase.slices // (self.tile.parts if accumulates else 1)
+            at = Slice("s") if count == phase.slices else Slice(f"(part * {count} + s)")
+            with self.block(f"for (int s = 0; s < {count}; ++s)"):
+                self._roots(phase, at)
 
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producers.get(v) for v in phase.evaluates]
@@ -398,8 +413,12 @@ class Emitter:
         start = record_of(node).emission.start
         assert start is not None
         start(self, node)
+        if self.tile.parts > 1:
+            sum_parts.start(self, node)
 
     def _finish(self, node: Node) -> None:
+        if self.tile.parts > 1:
+            sum_parts.join(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 

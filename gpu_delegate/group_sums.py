@@ -26,8 +26,13 @@ class GroupSums:
         self._names = {each: f"sums{k}" for k, each in enumerate(sums)}
         self._outputs = {each: f"out{first_output + k}" for k, each in enumerate(sums)}
         self._slots = {each: slots_of(body, tile, each) for each in sums}
-        self._threads = tile.threads
-        self._parts = 1 << (math.isqrt(tile.threads).bit_length() - 1)  # of a slice's sum, a thread for each
+        self._threads = tile.local[0] * tile.local[1]  # that store something
+        self._parts = 1 << (math.isqrt(self._threads).bit_length() - 1)  # of a slice's sum, a thread for each
+
+    @property
+    def are_left(self) -> bool:
+        """Whether there are any."""
+        return bool(self._sums)
 
     @property
     def shared(self) -> list[str]:
@@ -70,12 +75,14 @@ class GroupSums:
         return [*own, *(self._passing(lines, past) if past else lines), *self._end()]
 
     def _passing(self, lines: Sequence[str], past: str) -> list[str]:
-        """Threads past the edges keep values that change no sum."""
+        """Threads past the edges keep values that change no sum; of several parts, the first keeps them."""
         kept = [
             f"        {self._names[each]}[{self._place(str(slot))}] = vec4({each.fold.neutral});"
             for each in self._sums
             for slot in range(self._slots[each])
         ]
+        if self._tile.parts > 1:
+            return [f"    if ({past} && part == 0) {{", *kept, "    }", *lines]
         return [f"    if ({past}) {{", *kept, "    } else {", *lines, "    }"]
 
     def _end(self) -> list[str]:

@@ -1,7 +1,7 @@
 """One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .bindings import KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
@@ -69,9 +69,10 @@ def pixel_kernel(
     place, past = _place(tile, domain) if tile.leaves else (None, "")
     if left:
         lines = sums.around(lines, past)
-    elif past:
+    elif past and tile.parts == 1:
         lines = [f"    if ({past}) return;", *lines]
-    return outline.kernel(nodes, grid_of(body, tile), defines, targets, lines, place, sums.shared)
+    main = _Main(defines, lines, place, [*emitter.shared, *sums.shared])
+    return outline.kernel(nodes, grid_of(body, tile), targets, main)
 
 
 def reduction_kernel(
@@ -87,19 +88,18 @@ def reduction_kernel(
             f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
     targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
-    return outline.kernel(work.nodes, (1, 1, 1), {"WIDTH": work.threads, "HEIGHT": 1}, targets, stores)
+    return outline.kernel(work.nodes, (1, 1, 1), targets, _Main({"WIDTH": work.threads, "HEIGHT": 1}, stores))
 
 
 def grid_of(body: Body, tile: Tile) -> Sides:
     """Work-groups of a body's kernel."""
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    layers = ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1
-    return (*tile.groups(body.domain), layers)
+    return (*tile.groups(body.domain), ceil_div(slices, tile.z_slices) if tile.z_slices else 1)
 
 
 def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
     """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
-    (width, height), counts, (x, y, _) = tile.area(domain), tile.groups(domain), tile.local
+    (width, height), counts, (x, y, parts) = tile.area(domain), tile.groups(domain), tile.local
     place = [
         "    int x0 = int(gl_GlobalInvocationID.x);",
         f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.rows}' if tile.rows > 1 else ''};",
@@ -108,7 +108,25 @@ def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
         place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
     past = [f"x0 >= {width}"] if counts[0] * x > width else []
     past += [f"y0 >= {height}"] if counts[1] * y * tile.rows > height else []
-    return place, " || ".join(past)
+    if parts == 1:
+        return place, " || ".join(past)
+    return [
+        *place,
+        "    int part = int(gl_LocalInvocationID.z);",
+        f"    bool past = {' || '.join(past) or 'false'};  // such a thread repeats work until all threads have met",
+        f"    x0 = min(x0, {width - 1});",
+        f"    y0 = min(y0, {height - tile.rows});",
+    ], "past"
+
+
+@dataclass(frozen=True)
+class _Main:
+    """What is a kernel's own in kernel.comp."""
+
+    defines: Mapping[str, int]
+    lines: list[str]
+    place: list[str] | None = None  # where a thread's pixels begin, if threads leave
+    shared: list[str] = field(default_factory=list)  # declarations of arrays
 
 
 class _Outline:
@@ -132,13 +150,10 @@ class _Outline:
         self,
         nodes: tuple[Node, ...],
         grid: Sides,
-        defines: Mapping[str, int],
         targets: Mapping[int, KernelOutput],
-        lines: list[str],
-        place: list[str] | None = None,
-        shared: Sequence[str] = (),
+        main: _Main,
     ) -> Kernel:
-        """The kernel whose main() continues with these lines after the reductions, which `place` comes before."""
+        """The kernel whose main() continues so after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
         called, weights = called_functions(nodes), self.blob.data()
         wanted = KernelInput(PHWC4, len(weights), self._tile.weights_fetch if len(weights) else "texture")
@@ -147,14 +162,14 @@ class _Outline:
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
         bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
         sections = {
-            "bindings": [*bindings, *called, *self.vectors.shared, *shared],
-            "place": place,
-            "body": self.vectors.lines + lines,
+            "bindings": [*bindings, *called, *self.vectors.shared, *main.shared],
+            "place": main.place,
+            "body": self.vectors.lines + main.lines,
         }
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),
             nodes=nodes,
-            source=fill(load("kernel.comp", {**defines, **dict(sizes)}), sections),
+            source=fill(load("kernel.comp", {**main.defines, **dict(sizes)}), sections),
             grid=grid,
             local=self._tile.local,
             inputs=tuple(self.inputs),

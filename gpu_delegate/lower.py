@@ -10,7 +10,7 @@ from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import Kernel, grid_of, pixel_kernel, reduction_kernel
-from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
+from .layout import PHWC4, PLAIN, TEXEL_BYTES, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .partial_sums import (
     PartialSum,
@@ -124,7 +124,7 @@ class _Builder:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         work = self._work(self._behind(wanted), self.vector_tile.threads)
-        if not self.inline or not self._fits(work, (), len(wanted)):
+        if not self.inline or not self._fits(work, (), len(wanted), self.vector_tile):
             for node in work.nodes:
                 self._add_reduction(replace(work, nodes=(node,)), node.outputs)
         elif work.nodes:
@@ -149,13 +149,14 @@ class _Builder:
                 waiting += self.vector_nodes[tensor].inputs
         return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
-    def _fits(self, work: VectorWork, others: tuple[int, ...], outputs: int, shared_bytes: int = 0) -> bool:
+    def _fits(self, work: VectorWork, others: tuple[int, ...], outputs: int, tile: Tile, sums_bytes: int = 0) -> bool:
         """Whether one kernel can do this vector work besides reading the inputs `others`."""
         repeated_bytes = self.repeated_bytes + self._repeated(work.nodes)
         if len(work.nodes) > MOST_REDUCTION_NODES or repeated_bytes > MOST_REPEATED_BYTES:
             return False
         inputs = tuple(input_names(others, work))
-        room = work.shared_bytes + shared_bytes <= self.limits.shared_memory_bytes
+        taken_bytes = work.shared_bytes + sums_bytes + TEXEL_BYTES * tile.shared_texels
+        room = taken_bytes <= self.limits.shared_memory_bytes
         return room and not too_many_bindings(self.graph, work.nodes, inputs, outputs, self.limits)
 
     def _repeated(self, nodes: Sequence[Node]) -> int:
@@ -169,8 +170,8 @@ class _Builder:
 
     def _is_cheap(self, prologue: VectorWork, body: Body, tile: Tile, left: Sequence[PartialSum]) -> bool:
         """Whether repeating the vector nodes in each work-group costs less than a dispatch of their own."""
-        outputs = len(body.outputs) + len(left)
-        if not self.inline or not self._fits(prologue, body.inputs, outputs, shared_bytes_of(body, tile, left)):
+        outputs, sums_bytes = len(body.outputs) + len(left), shared_bytes_of(body, tile, left)
+        if not self.inline or not self._fits(prologue, body.inputs, outputs, tile, sums_bytes):
             return False
         if not prologue.is_shared:
             return map_loads(prologue) * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads

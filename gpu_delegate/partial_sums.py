@@ -21,7 +21,7 @@ from .ops.reduce import Reducer, fold_of, reduces_pixels
 from .tile import Tile
 from .vector_work import Range
 
-LEAST_SAVED = 16  # pixels that a sum stands for, on average: it takes the kernel two barriers
+LEAST_SAVED = 8  # pixels that a sum stands for, on average: it takes the kernel two barriers
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,13 @@ def _fits(body: Body, tile: Tile, sums: Sequence[PartialSum], limits: Limits) ->
     """Whether the body's kernel has the bindings and the shared memory for these sums."""
     outputs = len(body.outputs) + len(sums)
     too_many = too_many_bindings(body.graph, body.nodes, body.inputs, outputs, limits)
-    return not too_many and shared_bytes_of(body, tile, sums) <= limits.shared_memory_bytes
+    taken_bytes = shared_bytes_of(body, tile, sums) + TEXEL_BYTES * tile.shared_texels
+    return not too_many and taken_bytes <= limits.shared_memory_bytes
 
 
 def shared_bytes_of(body: Body, tile: Tile, sums: Sequence[PartialSum]) -> int:
     """Shared memory for the sums of a kernel: a vec4 for each of its threads and their slices."""
-    return TEXEL_BYTES * tile.threads * sum(slots_of(body, tile, each) for each in sums)
+    return TEXEL_BYTES * tile.local[0] * tile.local[1] * sum(slots_of(body, tile, each) for each in sums)
 
 
 def slots_of(body: Body, tile: Tile, sums: PartialSum) -> int:
@@ -110,7 +111,7 @@ def with_few_groups(body: Body, tile: Tile, tuning: Tuning, limits: Limits) -> T
 
     Each group leaves a sum, and each that reads sums reads all of them.
     """
-    domain, most = body.domain, min(tuning.sum_threads, limits.work_group_invocations)
+    domain, most = body.domain, min(tuning.sum_threads, limits.work_group_invocations) if tile.parts == 1 else 0
     while math.prod(tile.groups(domain)) > tuning.sum_groups and 2 * tile.threads <= most and tile.leaves:
         if tile.flat:
             area = flat_group_area(domain.pixels, 2 * tile.threads, tuning.wave_threads)

@@ -12,7 +12,7 @@ class Tile:
 
     rows: int = 1  # pixels of one thread, in a column
     z_slices: int = 0  # output slices of one thread; 0: all of them
-    local: tuple[int, int, int] = (8, 8, 1)
+    local: tuple[int, int, int] = (8, 8, 1)  # threads of a work-group: columns, rows, parts of a sum
     baked: bool = False  # weights as literals in the source, loops unrolled
     weights_fetch: Fetch = "texture"
     inputs_fetch: Fetch = "texture"
@@ -27,6 +27,16 @@ class Tile:
     def area(self, domain: MapShape) -> tuple[int, int]:
         """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
+
+    @property
+    def parts(self) -> int:
+        """Threads that share the terms of a sum, see sum_parts.py."""
+        return self.local[2]
+
+    @property
+    def shared_texels(self) -> int:
+        """Of shared memory that sums in parts take."""
+        return self.threads * self.rows * self.z_slices if self.parts > 1 else 0
 
     def sure_slices(self, slices: int) -> int:
         """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from .areas import Area, flat_area, flat_group_area, group_area, map_area
-from .body import Body, thread_slices
+from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
+from .body import Accumulate, Body, thread_slices
 from .device import Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
@@ -20,6 +20,8 @@ from .source_size import source_size
 from .tile import Tile
 
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
+MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
+MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
 def choose_tiles(bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float) -> list[Tile]:
@@ -140,38 +142,61 @@ def _lanes_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     if domain.width % tuning.simd_width and is_pixelwise(body):
         shapes += [flat_area(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
     area = min(shapes, key=lambda area: (area.cost, -area.rows))
-    return _tile(area, z_slices, baked, tuning)
+    return _tile(area, z_slices, 1, baked, tuning)
 
 
 def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
-    """For a GPU: the largest tile of a thread that leaves threads enough, in groups that have few idle lanes.
+    """For a GPU: the most work of a thread that leaves threads enough, in groups that have few idle lanes.
 
     No thread works past an edge, and none writes what another writes: rows divide a map's height.
     """
+    z_slices, rows, parts = _share(body, baked, tuning)
+    domain, most = body.domain, tuning.group_threads
+    if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
+        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS, MOST_SUMS // z_slices) // parts))
+    shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
+    if rows == 1 and is_pixelwise(body):
+        shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
+    return _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+
+
+def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
+    """Slices and rows of one thread, and how many threads share the terms of its sums.
+
+    Rows are given up first, whose weights cost little to read again, then slices, whose inputs cost more. Last, sums
+    are computed in parts.
+    """
     domain, unit = body.domain, _unit(body) or body.domain.rows
-    options = [
-        (z_slices, rows)
-        for z_slices in _even_slices(body, baked, tuning)
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+
+    def threads(z_slices: int, rows: int, part: int) -> int:
+        return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
+
+    each_slices, parts = _even_slices(body, baked, tuning), _parts(body, tuning)
+    shares = [
+        (z_slices, rows, 1)
+        for z_slices in each_slices
         for rows in range(_most_rows(body, baked, z_slices, tuning), 0, -1)
         if unit % rows == 0
     ]
-    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-
-    def threads(z_slices: int, rows: int) -> int:
-        return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1)
-
-    z_slices, rows = next((each for each in options if threads(*each) >= tuning.least_threads), options[-1])
-    shapes = [group_area(domain.width, domain.rows, rows, tuning.group_threads, tuning.wave_threads)]
-    if rows == 1 and is_pixelwise(body):
-        shapes.append(flat_group_area(domain.pixels, tuning.group_threads, tuning.wave_threads))
-    return _tile(min(shapes, key=lambda area: area.cost), z_slices, baked, tuning)
+    shares += [(each_slices[-1], 1, part) for part in parts[1:]]
+    busy = (share for share in shares if threads(*share) >= tuning.least_threads)
+    return next(busy, max(shares, key=lambda share: threads(*share)))
 
 
-def _tile(area: Area, z_slices: int, baked: bool, tuning: Tuning) -> Tile:
+def _parts(body: Body, tuning: Tuning) -> list[int]:
+    """How many threads may share the terms of a body's sums: each has as many, and at least two."""
+    first = body.phases[0]
+    is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
+    most = min(tuning.sum_parts, first.slices // 2) if is_sum else 1
+    return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
+
+
+def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) -> Tile:
     return Tile(
         area.rows,
         z_slices,
-        (*area.local, 1),
+        (*area.local, parts),
         baked,
         tuning.weights_fetch,
         tuning.inputs_fetch,
@@ -183,7 +208,7 @@ def _tile(area: Area, z_slices: int, baked: bool, tuning: Tuning) -> Tile:
 def _even_slices(body: Body, baked: bool, tuning: Tuning) -> list[int]:
     """Output slices of one thread, most first, where all threads have as many, or one less: of 6 slices 3, 2 and 1.
 
-    Where a window is computed for them, not so few that it would be computed too often.
+    Where a window is computed for them, so many that it is not computed too often.
     """
     most = _z_slices(body, baked, tuning)
     if most <= 1:
@@ -191,7 +216,8 @@ def _even_slices(body: Body, baked: bool, tuning: Tuning) -> list[int]:
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     threads = range(ceil_div(slices, most), slices + 1)
     if any(has_role(node, "window") for node in body.nodes):
-        threads = range(threads.start, max(threads.start, tuning.window_repeats) + 1)
+        least = ceil_div(slices, tuning.window_slices or most)
+        threads = range(least, max(least, tuning.window_repeats) + 1)
     return sorted({ceil_div(slices, count) for count in threads}, reverse=True)
 
 

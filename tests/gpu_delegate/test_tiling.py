@@ -1,17 +1,22 @@
 """Tiles: whatever the size of a map, threads cover every pixel, and few of them repeat the work of others."""
 
 import hypothesis.strategies as st
+import numpy as np
+import pytest
 from hypothesis import given
 
+from tests.engine import on_cpu, on_gpu, worst
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.areas import flat_area, flat_group_area, group_area, map_area
 from texelflow.gpu_delegate.body import Loops
+from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import MapShape
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.tile import Tile
-from texelflow.gpu_delegate.tiling import choose_tile, flat_area, map_area
+from texelflow.gpu_delegate.tiling import choose_tile
 
 SIDES, ROWS = st.integers(1, 300), st.integers(1, 8)
 
@@ -31,24 +36,58 @@ def tile_of(graph: Graph, device: Device = SOFTWARE) -> Tile:
 def places(tile: Tile, domain: MapShape) -> tuple[list[int], list[int]]:
     """The columns and rows of all threads' pixels, with repeats, as shaders/kernel.comp works them out."""
     (width, height), groups = tile.area(domain), tile.groups(domain)
-    first_rows = [min(y * tile.rows, height - tile.rows) for y in range(groups[1] * tile.local[1])]
-    columns = [min(x, width - 1) for x in range(groups[0] * tile.local[0])]
+    first_rows = [y * tile.rows for y in range(groups[1] * tile.local[1])]
+    columns = list(range(groups[0] * tile.local[0]))
+    if tile.leaves:
+        first_rows, columns = [y for y in first_rows if y < height], [x for x in columns if x < width]
+    else:
+        first_rows, columns = [min(y, height - tile.rows) for y in first_rows], [min(x, width - 1) for x in columns]
     return columns, [first + row for first in first_rows for row in range(tile.rows)]
 
 
 @given(SIDES, SIDES, ROWS)
 def test_threads_cover_a_map(height: int, width: int, most_rows: int) -> None:
-    domain = MapShape(1, height, width, 4)
-    software = SOFTWARE.tuning
-    for tuning in (software, HARDWARE.tuning):
-        for area in (map_area(width, height, most_rows, tuning), flat_area(domain.pixels, most_rows, software)):
-            tile = Tile(area.rows, 0, (*area.local, 1), flat=area.flat)
-            columns, rows = places(tile, domain)
-            whole = tile.area(domain)
-            assert {*columns} == {*range(whole[0])}
-            assert {*rows} == {*range(whole[1])}
-            assert domain.pixels <= whole[0] * whole[1] < domain.pixels + tile.rows
-            assert tile.local[0] * tile.local[1] <= tuning.group_threads
+    domain, tuning = MapShape(1, height, width, 4), SOFTWARE.tuning
+    for area in (map_area(width, height, most_rows, tuning), flat_area(domain.pixels, most_rows, tuning)):
+        tile = Tile(area.rows, 0, (*area.local, 1), flat=area.flat)
+        columns, rows = places(tile, domain)
+        whole = tile.area(domain)
+        assert {*columns} == {*range(whole[0])}
+        assert {*rows} == {*range(whole[1])}
+        assert domain.pixels <= whole[0] * whole[1] < domain.pixels + tile.rows
+        assert tile.local[0] * tile.local[1] <= tuning.group_threads
+
+
+@given(SIDES, st.integers(1, 60), ROWS, st.sampled_from([16, 32, 64, 128]), st.sampled_from([16, 32, 64]))
+def test_threads_that_leave_write_nothing_twice(width: int, height: int, rows: int, most: int, wave: int) -> None:
+    domain = MapShape(1, height * rows, width, 4)
+    for area in (group_area(width, height * rows, rows, most, wave), flat_group_area(domain.pixels, most, wave)):
+        tile = Tile(area.rows, 0, (*area.local, 1), flat=area.flat, leaves=True)
+        columns, found_rows = places(tile, domain)
+        whole = tile.area(domain)
+        assert (columns, found_rows) == ([*range(whole[0])], [*range(whole[1])])
+        assert whole[0] * whole[1] == domain.pixels
+        assert tile.local[0] * tile.local[1] <= most
+
+
+@given(st.integers(1, 40), st.integers(1, 9))
+def test_every_slice_is_one_threads(slices: int, z_slices: int) -> None:
+    tile = Tile(z_slices=min(z_slices, slices), leaves=True)
+    firsts = range(0, slices, tile.z_slices)
+    stored = [first + k for first in firsts for k in range(tile.z_slices) if first + k < slices]
+    assert stored == [*range(slices)]
+    assert all(first + k < slices for first in firsts for k in range(tile.sure_slices(slices)))
+    assert tile.sure_slices(slices) >= 1
+
+
+@pytest.mark.parametrize(("slices", "wanted"), [(6, [3, 2, 1]), (5, [3, 2, 1]), (18, [4, 3, 2, 1]), (22, [4, 3, 2, 1])])
+def test_slices_are_split_evenly(slices: int, wanted: list[int]) -> None:
+    """6 as 3 + 3 and not as 4 + 2, 5 as 3 + 2, 18 as 4 + 4 + 4 + 3 + 3."""
+    tiles = {
+        tile_of(graph_of(64, 64, True, 4 * slices), HARDWARE.with_tuning(least_threads=4096 * count)).z_slices
+        for count in range(1, slices + 1)
+    }
+    assert sorted(tiles, reverse=True) == wanted
 
 
 def wasted(height: int, width: int, pointwise: bool) -> float:
@@ -68,7 +107,8 @@ def test_few_threads_repeat_the_work_of_others_on_odd_maps() -> None:
 def test_even_maps_have_the_usual_groups() -> None:
     assert tile_of(graph_of(64, 64, pointwise=True)) == Tile(8, 0, (32, 2, 1))
     assert tile_of(graph_of(64, 64, pointwise=False)) == Tile(8, 1, (32, 2, 1))
-    assert tile_of(graph_of(33, 33, pointwise=True), HARDWARE) == Tile(1, 2, (8, 8, 1))
+    assert tile_of(graph_of(33, 33, pointwise=True), HARDWARE) == Tile(1, 1, (64, 1, 1), flat=True, leaves=True)
+    assert tile_of(graph_of(64, 64, pointwise=True), HARDWARE) == Tile(1, 1, (8, 8, 1), leaves=True)
 
 
 def separable(channels: int, outputs: int) -> CompiledGraph:
@@ -82,3 +122,22 @@ def test_windows_are_not_computed_again_for_every_few_output_slices() -> None:
     apart = separable(48, 80)
     assert [kernel.name for kernel in apart.kernels] == ["dw+relu6", "conv"]
     assert any("its window would be computed 5 times" in reason for reason in apart.declined)
+
+
+@pytest.mark.parametrize("window", [False, True], ids=["matrix", "window"])
+def test_sums_that_threads_share_are_whole(context: Context, window: bool) -> None:
+    """At an odd size, where threads past the edges take part in the sums and store nothing."""
+    m = Sketch(0)
+    x = m.image(5, 9, 45)
+    m.output(m.conv(m.depthwise(x, activation="RELU") if window else x, 10, activation="RELU"))
+    values = [np.random.default_rng(1).uniform(-1, 1, m.shape(0)).astype(np.float32)]
+    compiled = compile_graph(read_model(m.build()), HARDWARE.with_tuning(min_fused_threads=1))
+    assert [kernel.local[2] for kernel in compiled.kernels] == [6]
+    assert worst(on_gpu(context, compiled, values), on_cpu(m.build(), values)) < 1e-5
+
+
+def test_sums_are_shared_where_threads_would_be_few() -> None:
+    assert tile_of(graph_of(64, 64, True, 32), HARDWARE).parts == 1
+    assert tile_of(graph_of(16, 16, True, 32), HARDWARE).parts == 4
+    assert tile_of(graph_of(16, 16, True, 32), HARDWARE.with_tuning(sum_parts=1)).parts == 1
+    assert tile_of(graph_of(16, 16, True, 32)).parts == 1

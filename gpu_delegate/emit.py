@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from . import sum_parts
+from . import pixel_parts, sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
 from .expressions import Slice, Weights
 from .graph import Node
@@ -382,8 +382,13 @@ class Emitter:
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
+                if self.tile.shares_pixels:
+                    pixel_parts.emit_slice(self, phase, index)
+                    continue
                 with self.block():
                     self._roots(phase, Slice(str(index), index))
+        elif self.tile.shares_pixels:
+            pixel_parts.emit_loop(self, phase)
         else:
             count = phase.slices // (self.tile.parts if accumulates else 1)
             at = Slice("s") if count == phase.slices else Slice(f"(part * {count} + s)")
@@ -397,9 +402,10 @@ class Emitter:
 
     def _roots(self, phase: Phase, at: Slice) -> None:
         for root in phase.roots:
-            self._root(root, at)
+            self.root(root, at)
 
-    def _root(self, root: Root, at: Slice) -> None:
+    def root(self, root: Root, at: Slice) -> None:
+        """What a loop computes for one slice."""
         if isinstance(root, Accumulate):
             self._accumulate(root.node, at)
         elif isinstance(root, Hold):
@@ -418,7 +424,7 @@ class Emitter:
 
     def _finish(self, node: Node) -> None:
         if self.tile.parts > 1:
-            sum_parts.join(self, node)
+            (pixel_parts.emit_join if self.tile.shares_pixels else sum_parts.join)(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 

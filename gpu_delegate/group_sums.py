@@ -45,7 +45,7 @@ class GroupSums:
         width, height = tile.area(domain)
         conditions = []
         if tile.leaves:
-            return ""
+            return "!past" if tile.shares_pixels else ""  # which may store before threads past the edges leave
         if width % tile.local[0]:
             conditions.append("gl_GlobalInvocationID.x < WIDTH")
         if height % (tile.local[1] * tile.rows):
@@ -66,7 +66,8 @@ class GroupSums:
 
     def _place(self, slot: str) -> str:
         """Where a thread keeps its value of a slot."""
-        return f"({slot}) * {self._threads} + thread"
+        thread = "pixel" if self._tile.shares_pixels else "thread"
+        return f"({slot}) * {self._threads} + {thread}"
 
     def around(self, lines: Sequence[str], past: str) -> list[str]:
         """The kernel's lines, which threads without a pixel pass by (`past` says which), and the sums at the end."""
@@ -128,8 +129,8 @@ class GroupSums:
 
     def _each(self, count: int, lines: Sequence[str]) -> list[str]:
         """Lines for t from 0 on, shared by the threads."""
-        if count <= self._threads:
+        if count <= self._tile.threads:
             head = [f"if (thread < {count}) {{", "    int t = thread;"]
         else:
-            head = [f"for (int t = thread; t < {count}; t += {self._threads}) {{"]
+            head = [f"for (int t = thread; t < {count}; t += {self._tile.threads}) {{"]
         return [*head, *(f"    {line}" for line in lines), "}"]

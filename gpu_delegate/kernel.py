@@ -113,6 +113,7 @@ def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
     return [
         *place,
         "    int part = int(gl_LocalInvocationID.z);",
+        f"    int pixel = thread % {x * y};  // of the group",
         f"    bool past = {' || '.join(past) or 'false'};  // such a thread repeats work until all threads have met",
         f"    x0 = min(x0, {width - 1});",
         f"    y0 = min(y0, {height - tile.rows});",

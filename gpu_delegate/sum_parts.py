@@ -17,14 +17,14 @@ ARRAY = "part_sums"
 
 def start(emitter: "Emitter", node: Node) -> None:
     """The sums of a node begin with its bias in one part alone."""
-    registers = " = ".join(_registers(emitter, node))
+    registers = " = ".join(registers_of(emitter, node))
     emitter.line(f"if (part > 0) {registers} = vec4(0.0);")
 
 
 def join(emitter: "Emitter", node: Node) -> None:
     """Leave the thread's sums to the first part, which adds them; the others end, as do threads past the edges."""
     x, y, parts = emitter.tile.local
-    area, threads, registers = x * y, x * y * parts, _registers(emitter, node)
+    area, threads, registers = x * y, x * y * parts, registers_of(emitter, node)
     emitter.shared.append(f"shared vec4 {ARRAY}[{threads * len(registers)}];")
     for k, register in enumerate(registers):
         emitter.line(f"{ARRAY}[{k * threads} + thread] = {register};")
@@ -35,6 +35,7 @@ def join(emitter: "Emitter", node: Node) -> None:
         emitter.line(f"{register} += {terms};")
 
 
-def _registers(emitter: "Emitter", node: Node) -> list[str]:
+def registers_of(emitter: "Emitter", node: Node) -> list[str]:
+    """The sums of a thread."""
     out = node.outputs[0]
     return [emitter.held(out, row, index) for row in emitter.rows for index in emitter.held_slices(out)]

@@ -18,6 +18,7 @@ class Tile:
     inputs_fetch: Fetch = "texture"
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
+    sums: int = 0  # vec4s of one thread that parts add up
 
     @property
     def threads(self) -> int:
@@ -36,7 +37,12 @@ class Tile:
     @property
     def shared_texels(self) -> int:
         """Of shared memory that sums in parts take."""
-        return self.threads * self.rows * self.z_slices if self.parts > 1 else 0
+        return self.threads * self.sums
+
+    @property
+    def shares_pixels(self) -> bool:
+        """Whether parts share all loops over a pixel's slices, see pixel_parts.py; else just a sum's."""
+        return self.parts > 1 and self.z_slices == 0
 
     def sure_slices(self, slices: int) -> int:
         """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""

@@ -16,11 +16,13 @@ from .nodes import (
     reads_window,
     record_of,
 )
+from .pixel_parts import can_share_pixels, summed_slices
 from .source_size import source_size
 from .tile import Tile
 
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
 MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
+LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many read the same weights at once
 MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
@@ -151,13 +153,15 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     No thread works past an edge, and none writes what another writes: rows divide a map's height.
     """
     z_slices, rows, parts = _share(body, baked, tuning)
-    domain, most = body.domain, tuning.group_threads
+    domain, most, sums = body.domain, tuning.group_threads, 0
     if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
-        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS, MOST_SUMS // z_slices) // parts))
+        sums = z_slices or summed_slices(body)
+        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS, MOST_SUMS // sums) // parts))
     shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
-    return _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+    tile = _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+    return replace(tile, sums=sums * tile.rows)
 
 
 def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
@@ -188,8 +192,19 @@ def _parts(body: Body, tuning: Tuning) -> list[int]:
     """How many threads may share the terms of a body's sums: each has as many, and at least two."""
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
+    if can_share_pixels(body):
+        room = min(MOST_GROUP_THREADS, MOST_SUMS // summed_slices(body)) // LEAST_SHARED_PIXELS
+        return [1 << k for k in range(max(1, min(tuning.sum_parts, room).bit_length()))]
     most = min(tuning.sum_parts, first.slices // 2) if is_sum else 1
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
+
+
+def has_threads_enough(body: Body, tuning: Tuning) -> bool:
+    """Whether a kernel of whole pixels has enough of them, or of threads that share them, to occupy the device."""
+    if body.domain.pixels >= tuning.min_fused_threads:
+        return True
+    parts = max(_parts(body, tuning))
+    return parts > 1 and body.domain.pixels * parts >= tuning.min_shared_threads
 
 
 def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) -> Tile:

@@ -7,6 +7,8 @@
 #              minutes; MODELS=DIR for the .tflite files of a folder, too; figures in build/models.json
 # make delegate: the same models through TensorFlow Lite's interpreter with the delegate, and random networks of which
 #              the GPU lacks some ops, NETWORKS=500, and 100 lifetimes; figures in build/delegate.json
+# make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
+#              TEXELFLOW_GPU_COMPILERS=DIR for Mesa's drivers over fake devices, without it AMD's alone
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
@@ -19,7 +21,7 @@ SEED := 0
 MODELS :=
 NETWORKS := 500
 
-.PHONY: setup system demo check lint test types types-linux types-win32 types-darwin soak sound fuzz models delegate bench lock clean
+.PHONY: setup system demo check lint test types types-linux types-win32 types-darwin soak sound fuzz models delegate gpu-compilers bench lock clean
 
 setup: $(STAMP)
 
@@ -79,6 +81,10 @@ delegate: setup
 	TEXELFLOW_NETWORKS=0:$(NETWORKS) $(BIN)/pytest -q tests/gpu_delegate/delegate/test_random_partial.py
 	LIFETIMES=100 $(BIN)/pytest -q -s tests/gpu_delegate/delegate/test_lifetimes.py -k left_behind
 	$(BIN)/python -m tests.models --delegate --json build/delegate.json $(if $(MODELS),--folder "$(MODELS)")
+
+gpu-compilers: setup
+	@.ci/setup tests
+	$(BIN)/python -m tests.gpu_compilers --brief --write
 
 bench: setup
 	$(BIN)/texelflow bench frame --model selfie --size 640x480

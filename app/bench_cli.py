@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .bench.model_aliases import alias_options
-from .gpu_option import with_gpu
+from .opengl_options import with_opengl
 from .options import (
     ForceOption,
     JsonOption,
@@ -25,7 +25,7 @@ bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, 
 
 
 @bench.command("frame")
-@with_gpu
+@with_opengl
 def bench_frame_verb(
     model: ModelOption = "selfie",
     size: Annotated[
@@ -116,11 +116,11 @@ def bench_model_verb(
     return code
 
 
-bench.command("model")(with_gpu(with_options(bench_model_verb, alias_options())))
+bench.command("model")(with_opengl(with_options(bench_model_verb, alias_options())))
 
 
 @bench.command("models")
-@with_gpu
+@with_opengl
 def bench_models_verb(
     names: Annotated[
         list[str] | None,
@@ -152,7 +152,7 @@ def bench_models_verb(
 
 
 @bench.command("compile")
-@with_gpu
+@with_opengl
 def bench_compile_verb(
     ops: Annotated[int, typer.Option(metavar="N", help="Ops of the largest networks; others have fewer.")] = 10_000,
     json: JsonOption = False,
@@ -170,7 +170,7 @@ def bench_compile_verb(
 
 
 @bench.command("waits")
-@with_gpu
+@with_opengl
 def bench_waits_verb(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
     runs: Annotated[int, typer.Option(metavar="N", help="Runs of each wait type that count.")] = 100,
@@ -189,7 +189,7 @@ def bench_waits_verb(
 
 
 @bench.command("live")
-@with_gpu
+@with_opengl
 def bench_live_verb(
     model: ModelOption = "selfie",
     size: Annotated[str, typer.Option(metavar="WxH", help="Of the test pattern.")] = "640x480",
@@ -210,8 +210,36 @@ def bench_live_verb(
     return 0
 
 
+@bench.command("gpu")
+@with_opengl
+def bench_gpu_verb(
+    report: Annotated[Path, output_option(metavar="DIR", help="The folder for report.json, .html and .zip.")],
+    budget: Annotated[str, typer.Option(metavar="TIME", help="That it may take: 90s or 7m.")] = "450s",
+    only: Annotated[str | None, typer.Option(metavar="SECTIONS", help="Some alone, by commas: device,peaks.")] = None,
+    peers: Annotated[
+        Path | None, typer.Option(metavar="PYTHON", help="An interpreter that has mediapipe or ai-edge-litert.")
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Measure all that the program does on this GPU, and write a report that can be attached to an issue.
+
+    Nothing is fetched, and names, paths and serial numbers are left out. Ctrl-C keeps what was measured.
+    """
+    from .bench.gpu_bench import GpuBench, bench_gpu, show_gpu_bench
+    from .console import Console
+    from .verbs.tune import parse_budget
+
+    console = Console(quiet=json)
+    figures, code = bench_gpu(GpuBench(report, parse_budget(budget), only, peers, force), console)
+    show_gpu_bench(figures, report, console)
+    if json:
+        console.json(figures)
+    return code
+
+
 @bench.command("quality")
-@with_gpu
+@with_opengl
 def bench_quality_verb(
     clip: Annotated[
         Path | None, typer.Argument(metavar="CLIP", help="One of assets/make_clip.py; by default the demo's.")

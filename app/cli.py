@@ -21,7 +21,8 @@ from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
 from texelflow.gpu_delegate.wording import meant
 
 from .bench_cli import bench
-from .gpu_option import gpu_chosen, with_gpu
+from .machine_cli import cache, tune_verb
+from .opengl_options import opengl_chosen, opengl_of, with_opengl
 from .options import (
     COMPLETION_ASKED,
     ActivationOption,
@@ -63,6 +64,8 @@ app = typer.Typer(
 models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
 app.add_typer(models, name="models")
 app.add_typer(bench, name="bench")
+app.add_typer(cache, name="cache")
+app.command("tune")(tune_verb)
 
 
 def _show_version(wanted: bool) -> None:
@@ -158,7 +161,7 @@ def replay_verb(
     settings = each.watch().settings
     pipe = settings.out == "-"
     console = Console(quiet=json or pipe)
-    with gpu_chosen(settings.gpu):
+    with opengl_chosen(opengl_of(settings)):
         summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
     (show_replays if "runs" in summary else show_replay)(summary, console)
     if json and not pipe:
@@ -200,7 +203,7 @@ def live_verb(
     if dump_config:
         print(dump(watch.settings), end="")
         return 0
-    with gpu_chosen(watch.settings.gpu):
+    with opengl_chosen(opengl_of(watch.settings)):
         if latency:
             from .bench.latency_test import measure_latency, show_latency
 
@@ -218,7 +221,7 @@ def live_verb(
 
 
 @app.command("demo")
-@with_gpu
+@with_opengl
 def demo_verb(
     folder: Annotated[
         Path | None, output_option("--out", metavar="DIR", help="Where the files go; out by default, anew each time.")
@@ -273,7 +276,7 @@ def fetch_verb(
 
 
 @app.command("check")
-@with_gpu
+@with_opengl
 def check_verb(
     target: Annotated[str, typer.Argument(metavar="CLIP|MODEL", help="A recording, or a model: name or .tflite file.")],
     model: ModelOption = "selfie",
@@ -344,7 +347,7 @@ def check_verb(
 
 
 @app.command("inspect")
-@with_gpu
+@with_opengl
 def inspect_verb(
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = None,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
@@ -379,7 +382,7 @@ def inspect_verb(
 
 
 @app.command("doctor")
-@with_gpu
+@with_opengl
 def doctor_verb(
     developer: Annotated[
         bool, typer.Option("--developer", help="Also what only the program's own tests need.")

@@ -18,6 +18,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -121,6 +122,12 @@ class Console:
     def download(self, what: str = "the model") -> Iterator[Report]:
         """Shows how many bytes have come, once the first one has."""
         with self._progress(f"fetching {what}", DownloadColumn(), TimeRemainingColumn(), transient=True) as report:
+            yield report
+
+    @contextlib.contextmanager
+    def tuning(self) -> Iterator[Report]:
+        """Shows what is measured, and how much of the time is over, in percent."""
+        with self._progress("tuning", TaskProgressColumn(), transient=True) as report:
             yield report
 
     @contextlib.contextmanager

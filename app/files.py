@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 from .console import one_line
 from .names import FileStatus, free_name, look, standing
 
-FileKind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug", "shaders"]
+FileKind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug", "shaders", "report"]
 Existing = Literal["kept", "numbered", "renewed"]
 
 ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
@@ -34,6 +34,7 @@ _PART = ".part"  # pictures are written under such a name first
 _HELD: Mapping[FileKind, re.Pattern[str]] = MappingProxyType(  # what is written in folders
     {
         "pictures": re.compile(r"[0-9]{6,}\.png"),
+        "report": re.compile(r"report\.(json|html|zip)"),
         "demo": re.compile(r"demo\.(mp4|png|json)"),
         "debug": re.compile(r".+\.(comp|vert|frag|npy)"),
         "shaders": re.compile(r"(p[0-9]+-)?[0-9]{3,}-.+\.comp"),

@@ -85,6 +85,7 @@ def declare(
     targets: Sequence[KernelOutput],
     weights: KernelInput | None = None,
     restricts: bool = False,
+    packs_halves: bool = False,
 ) -> list[str]:
     """Declarations of all that a kernel reads and writes.
 
@@ -102,7 +103,7 @@ def declare(
         lines += _weights_array(f"layout(std140, binding = 0) uniform Weights {{ vec4 weights[{weights.texels}]; }};")
         uniform += 1
     if converts:
-        lines += lines_of("halves.glsl")
+        lines += lines_of("halves.glsl") + (lines_of("halves_packed.glsl") if packs_halves else [])
     for k, source in enumerate(sources):
         if source.fetch == "texture":
             lines += _input_texture(k)
@@ -115,8 +116,9 @@ def declare(
     if weights and weights.fetch == "storage":
         block = f"layout(std430, binding = {storage}) readonly {restrict}buffer Weights {{ vec4 weights[]; }};"
         lines += _weights_array(block)
+    to_halves = "pack_halves" if packs_halves else "to_halves"
     for k, target in enumerate(targets):
-        lines += _converted_output(k, target, restrict) if converts else _output(k, target, restrict)
+        lines += _converted_output(k, target, restrict, to_halves) if converts else _output(k, target, restrict)
     return lines
 
 
@@ -141,9 +143,9 @@ def _output(k: int, target: KernelOutput, restrict: str) -> list[str]:
     return [f"layout(std430, binding = {k}) writeonly {restrict}buffer Out{k} {{ {target.texel} out{k}[]; }};"]
 
 
-def _converted_output(k: int, target: KernelOutput, restrict: str) -> list[str]:
+def _converted_output(k: int, target: KernelOutput, restrict: str, to_halves: str) -> list[str]:
     """In the form that WRITE in halves.glsl expects, whether or not this output is stored as halves."""
-    value = "to_halves(v)" if target.storage.is_halves else "v"
+    value = f"{to_halves}(v)" if target.storage.is_halves else "v"
     return [
         f"layout(std430, binding = {k}) writeonly {restrict}buffer Out{k} {{ {target.texel} out{k}_texels[]; }};",
         f"#define out{k}(i, v) out{k}_texels[i] = {value}",

@@ -18,22 +18,23 @@ import moderngl
 
 from . import debug, opengl
 from .counting import CountingLoader, ReadbackCounter
-from .device_failures import outdated
-from .egl import Api
-from .errors import DeviceError
+from .device_failures import outdated, version_text
+from .egl import LEAST_ES, Api
+from .errors import ContextLostError, DeviceError
 from .families import Family, family_of
 from .library import CurrentContext
 from .limits import check_limits, read_limits
 from .messages import Messages, errors_of
 from .native import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
+from .resets import ResetWatch
 from .shader import explain_log, for_es
 
 REQUIRED = (4, 3)  # for compute shaders
 DRAWING = (3, 3)  # for drawing pictures with a mask computed elsewhere
-REQUIRED_ES = (3, 1)  # of OpenGL ES, for either
 MOST_LABEL_BYTES = 255  # accepted by every driver; a longer label is an error
 _ENDINGS = {opengl.COMPUTE_SHADER: "comp", opengl.VERTEX_SHADER: "vert", opengl.FRAGMENT_SHADER: "frag"}
+_NOTHING = ctypes.CFUNCTYPE(None)
 _MOST_ERRORS = 64
 _ERROR_NAMES = {
     0x500: "GL_INVALID_ENUM",
@@ -51,9 +52,15 @@ class _Loader:
     def __init__(self, native: NativeContext | None, counting: CountingLoader) -> None:
         self._native = native
         self._counting = counting
+        self._nothing: Any = _NOTHING(lambda: None)  # must live as long as moderngl may call it
+        self._absent = 0  # what is loaded where there is no entry point
 
     def load_opengl_function(self, name: str) -> int:
-        return self._counting.load(name)
+        return self._counting.load(name) or self._absent
+
+    def tolerate(self) -> None:
+        """From now on what does not exist is loaded as a function that does nothing: moderngl calls some unseen."""
+        self._absent = ctypes.cast(self._nothing, ctypes.c_void_p).value or 0
 
     def __enter__(self) -> None:
         if self._native is not None:
@@ -84,27 +91,30 @@ class Context:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
         self._native = native = opened.native if opened else None
-        self.api: Api = opened.api if opened else "gl"
         self.device = opened.device if opened else None  # of EGL's, as all that were tried
         self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
+        self.api: Api = "gles" if self.gl.is_es else "gl"
         self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
-        if self.gl.version < (REQUIRED_ES if self.gl.is_es else needed):
+        if self.gl.version < (LEAST_ES if self.gl.is_es else needed):
             raise DeviceError(f"{too_old(self.gl, self.renderer, needed)}; update the driver or use --backend cpu")
-        self.can_compute = self.gl.version >= (REQUIRED_ES if self.gl.is_es else REQUIRED)
+        self.can_compute = self.gl.version >= (LEAST_ES if self.gl.is_es else REQUIRED)
         self.limits = read_limits(self.gl)
         if self.can_compute:
             check_limits(self.limits, self.renderer, self.gl.is_es)
         else:
             # Limits of compute shaders are unknown here and read as 0. A lost context reports errors without end.
             any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
+        if self.gl.is_es:
+            self._loader.tolerate()
         loader: Any = self._loader  # moderngl declares a dict here, and takes any object with these methods
         self._owns_mgl = mgl is None
-        code = _code(REQUIRED_ES if self.gl.is_es else needed)
+        code = _code(LEAST_ES if self.gl.is_es else needed)
         self.mgl = mgl or moderngl.create_context(require=code, standalone=standalone, context=loader)
         self._messages = Messages(self.gl)
+        self.resets = ResetWatch(self.gl, counting.load)
         self.debug_files = debug.Folder(Path(debug.FOLDER))
 
     @classmethod
@@ -129,6 +139,11 @@ class Context:
         return family_of(self.vendor, self.renderer)
 
     @property
+    def gl_version(self) -> str:
+        """The API with its version, and the driver's: OpenGL 4.6 (Core Profile) Mesa 25.0, OpenGL ES 3.1 Mesa 25.0."""
+        return self.version if self.gl.is_es else f"OpenGL {self.version}"
+
+    @property
     def is_software(self) -> bool:
         """Whether a software renderer does the work on the CPU."""
         return self.family.name == "software"
@@ -140,17 +155,22 @@ class Context:
     def check_errors(self, where: str) -> None:
         """Raise DeviceError if an OpenGL error is pending; `where` says what was being done.
 
+        Of a GPU that was reset it is ContextLostError, as soon as OpenGL has errors of that, or a second later.
         Other messages of the driver become OpenGLWarnings, each text once.
         """
         code = self.gl.glGetError()
         if not code and not self._messages.waiting:  # the usual case, for each stage of each frame
+            self.resets.check()
             return
+        self.resets.check_status()
         names: list[str] = []
         while code and len(names) < 8:
             names.append(_ERROR_NAMES.get(code, hex(code)))
             code = self.gl.glGetError()
         taken = self._messages.take()
         errors = errors_of(taken)
+        if "GL_CONTEXT_LOST" in names:
+            raise ContextLostError(f"the GPU was reset while {where} ({self.renderer})")
         if names or errors:
             advice = "; try a smaller size" if "GL_OUT_OF_MEMORY" in names else ""
             what = errors[0] if errors else ", ".join(names)
@@ -197,13 +217,14 @@ class Context:
         self.release()
 
 
-def open_context(needed: tuple[int, int] = REQUIRED, api: Api = "gl", device: str | None = None) -> Context:
+def open_context(needed: tuple[int, int] = REQUIRED, api: Api | None = None, device: str | None = None) -> Context:
     """Open a context of its own without any window; it is current in this thread from now on.
 
     Through EGL, where `device`, by default TEXELFLOW_GPU of the environment, chooses by a number or a part of a name;
-    else the first that works is taken, hardware ahead of software. Through WGL on Windows, CGL on macOS. Raises
-    DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone, DRAWING; a
-    process that was forked from one with OpenGL.
+    else the first that works is taken, hardware ahead of software. `api` is by default TEXELFLOW_GL_API of the
+    environment, else OpenGL, or OpenGL ES 3.1 on devices that lack the version needed. Through WGL on Windows, CGL on
+    macOS. Raises DeviceError: no EGL, no device, OpenGL below `needed`, which is REQUIRED or, for a compositor alone,
+    DRAWING; a process that was forked from one with OpenGL.
     """
     if _first_process() != os.getpid():
         raise DeviceError(
@@ -219,7 +240,7 @@ def open_context(needed: tuple[int, int] = REQUIRED, api: Api = "gl", device: st
     for tried in opened.tried:
         if tried.failure:
             debug.tell(debug.RUN, f"debug: EGL's {tried.name} does not work: {tried.failure.why}")
-    debug.tell(debug.RUN, f"debug: OpenGL {context.version} on {context.renderer}, {context.vendor}")
+    debug.tell(debug.RUN, f"debug: {context.gl_version} on {context.renderer}, {context.vendor}")
     return context
 
 
@@ -305,5 +326,5 @@ def _code(version: tuple[int, int]) -> int:
 
 def too_old(gl: GL, renderer: str, needed: tuple[int, int] = REQUIRED) -> str:
     """What is wrong with a context below the version of OpenGL that is needed, or below OpenGL ES 3.1."""
-    api, least = ("OpenGL ES", REQUIRED_ES) if gl.is_es else ("OpenGL", needed)
-    return outdated([f"{api} {gl.version[0]}.{gl.version[1]}"], renderer, least, api)
+    api: Api = "gles" if gl.is_es else "gl"
+    return outdated([version_text(api, gl.version)], renderer, [version_text(api, LEAST_ES if gl.is_es else needed)])

@@ -1,10 +1,13 @@
 """What compilation needs to know of a device: limits of its OpenGL driver and tuning for it, as plain numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .choices import UNMEASURED, Choices
 from .layout import TEXEL_BYTES, Fetch
 from .limits import Limits
+from .tile import Tile
 
 COMPILE_BUDGET_S = 10.0  # of the CPU for all kernels of a program, if the driver has nothing in its cache
 
@@ -37,6 +40,8 @@ class Tuning:
     operation_compile_us: float = 900.0  # of the CPU, for each operation in a source (source_size.py)
     weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
     inputs_fetch: Fetch = "texture"
+    loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
+    packs_halves: bool = False  # whether packHalf2x16 is worth trying
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
     leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
     sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
@@ -45,10 +50,11 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Device:
-    """What a graph is compiled for: `limits` are the driver's, `tuning` is ours."""
+    """What a graph is compiled for: `limits` are the driver's, `tuning` is ours, `choices` were measured on it."""
 
     limits: Limits
     tuning: Tuning
+    choices: Choices = UNMEASURED
 
     @property
     def offset_alignment_bytes(self) -> int:
@@ -56,6 +62,16 @@ class Device:
         limits = self.limits
         ranges = limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, limits.uniform_alignment_bytes
         return max(*ranges, TEXEL_BYTES)
+
+    def for_graph(self, signature: str) -> "Device":
+        """The same with the settings of fusion that are fastest for a graph, if they are known."""
+        known = self.choices.graphs.get(signature)
+        return self.with_tuning(**known.settings) if known else self
+
+    def tiles_of(self, signatures: Sequence[str]) -> dict[int, Tile]:
+        """The chosen tiles among those of kernels with these signatures, by number."""
+        known = self.choices.kernels
+        return {number: known[name].tile for number, name in enumerate(signatures) if name in known}
 
     def with_limits(self, **changes: Any) -> "Device":
         """The same with other values for some fields of Limits. Raises TypeError for names that are none."""
@@ -84,6 +100,8 @@ HARDWARE = SOFTWARE.with_tuning(
     bake_pixels=1 << 62,
     bake_weights=0,
     operation_compile_us=150.0,
+    loads_at_use=True,
     prologue_loads=1 << 17,
     leaves_sums=True,
+    packs_halves=True,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import opengl
-from .egl import Api, Egl, EglContext, EglDevice, EglDisplay
+from .egl import LEAST_ES, Api, Egl, EglContext, EglDevice, EglDisplay
 from .errors import DeviceError
 
 _API_NAMES: dict[Api, str] = {"gl": "OpenGL", "gles": "OpenGL ES"}
@@ -26,18 +26,26 @@ class DeviceFailure:
     is_old: bool = False  # it works, with an older OpenGL
 
 
-def version_failure(egl: Egl, display: EglDisplay, error: str, needed: tuple[int, int]) -> DeviceFailure:
+def version_failure(
+    egl: Egl, display: EglDisplay, error: str, needed: tuple[int, int], apis: Sequence[Api]
+) -> DeviceFailure:
     """Why a device whose driver starts gave no context of the version needed: what it has instead, else the error."""
     older, renderer = _older_versions(egl, display)
     if older:
-        return DeviceFailure(outdated(older, renderer, needed), "update the driver", is_old=True)
+        wanted = [version_text(api, needed if api == "gl" else LEAST_ES) for api in apis]
+        return DeviceFailure(outdated(older, renderer, wanted), "update the driver", is_old=True)
     return without_driver(error)
 
 
-def outdated(versions: Sequence[str], renderer: str, needed: tuple[int, int], api: str = "OpenGL") -> str:
-    """What is wrong with a device whose versions, as OpenGL 3.1, are below the one that is needed of an API."""
+def version_text(api: Api, version: tuple[int, int]) -> str:
+    """As in messages: OpenGL ES 3.1."""
+    return f"{_API_NAMES[api]} {version[0]}.{version[1]}"
+
+
+def outdated(versions: Sequence[str], renderer: str, needed: Sequence[str]) -> str:
+    """What is wrong with a device whose versions, as OpenGL 3.1, are below those of which one is needed."""
     are = "is" if len(versions) == 1 else "are"
-    return f"{' and '.join(versions)} ({renderer}) {are} too old, {api} {needed[0]}.{needed[1]} is needed"
+    return f"{' and '.join(versions)} ({renderer}) {are} too old, {' or '.join(needed)} is needed"
 
 
 def start_failure(device: EglDevice, error: str) -> DeviceFailure:

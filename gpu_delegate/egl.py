@@ -15,6 +15,7 @@ from .library import load_library
 from .opengl import Int, Pointer, Text, Uint, entry_point
 
 Api = Literal["gl", "gles"]
+LEAST_ES = (3, 1)  # of OpenGL ES: it has compute shaders
 
 _DEVICE_PLATFORM, _SURFACELESS_PLATFORM = 0x313F, 0x31DD
 _EXTENSIONS, _NONE = 0x3055, 0x3038

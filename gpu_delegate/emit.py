@@ -1,38 +1,76 @@
-"""GLSL of one pixel kernel: a Body and a Tile go in, the text of main()'s body and the weights it reads come out.
+"""The code of one pixel kernel: a Body and a Tile go in, statements (code.py) and the weights they read come out.
 
 Ops emit only their own arithmetic (gpu_delegate/ops); positions, padding, loads, stores, loops and registers are
 handled here. Identifiers are ordinals (in0, out0, a1_0_2), never names from the model, so that equal kernels have equal
 source.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from . import pixel_parts, sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
+from .code import (
+    PART,
+    X0,
+    Y0,
+    Z0,
+    ZEROS,
+    Assign,
+    Declare,
+    Element,
+    ForEach,
+    Inside,
+    Keep,
+    Lane,
+    Leave,
+    LoadFrom,
+    Name,
+    OnGrid,
+    Operand,
+    Operation,
+    Repeated,
+    Reserve,
+    Shared,
+    SourceIndex,
+    Statement,
+    StoreTo,
+    Tap,
+    Texel,
+    Value,
+    Weight,
+    When,
+    clamp,
+    combined,
+    to_int,
+    type_of,
+)
 from .expressions import Slice, Weights
 from .graph import Node
 from .group_sums import GroupSums
-from .indices import Index
-from .layout import MapShape, Storages, shape_of
+from .indices import Index, Validity
+from .layout import MapShape, Storages, ceil_div, shape_of
 from .moves import Place, moved
-from .nodes import expression, has_weights, is_elementwise, needs_mask, record_of
+from .nodes import elementwise_value, has_weights, is_elementwise, needs_mask, record_of
 from .packing import Blob, Float32Array
 from .rewrite import float_data
 from .tile import Tile
 
+SLICE = Name("s", "int")  # of loops over slices
+
 
 @dataclass
 class Scope:
-    """Values and taps that are already computed inside one pair of braces."""
+    """The statements inside one pair of braces, and the values that are already computed there."""
 
-    values: dict[tuple[int, str], list[str]] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    statements: list[Statement] = field(default_factory=list)
+    values: dict[tuple[int, Operand], Sequence[Value]] = field(default_factory=dict)
+    names: dict[Value, Name] = field(default_factory=dict)
 
 
 class Emitter:
-    """Builds the source; `lines` and `blob` are the result."""
+    """Builds the code; `preamble`, `statements` and `blob` are the result."""
 
     def __init__(
         self,
@@ -51,54 +89,71 @@ class Emitter:
         self.blob = blob
         self.storages = storages
         self.sums = sums
-        self.lines: list[str] = []
-        self.preamble: list[str] = []
-        self.shared: list[str] = []  # declarations of arrays
+        self.preamble: list[Statement] = []
+        self.shared: dict[str, int] = {}  # arrays in the work-group's memory, and how many texels each has
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
+        self._remaining: list[Value] = []  # conditions under which threads do what is emitted from there on
+        self._own: int | None = None  # a held value of which each part computes slices of its own
         self._fresh = 0
-        self._positions: dict[str, str] = {}
+        self._positions: dict[Value, Name] = {}
         self._held_names: dict[int, str] = {}
         self._bases: dict[tuple[int, str], int] = {}
         self._inputs = inputs
         self.outputs = {tensor: f"out{k}" for k, tensor in enumerate(body.outputs)}
 
-    # Text ---------------------------------------------------------------------------------------------------------
+    # Statements ---------------------------------------------------------------------------------------------------
 
-    def line(self, text: str) -> None:
-        """Append a line of the kernel, indented for the open blocks."""
-        self.lines.append("    " * len(self._scopes) + text)
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What was emitted, without the preamble."""
+        return tuple(self._scopes[0].statements)
 
-    def name(self, prefix: str) -> str:
-        """An unused identifier."""
+    def add(self, statement: Statement) -> None:
+        """Append a statement to the open block."""
+        self._scopes[-1].statements.append(statement)
+
+    def declare(self, values: Sequence[Operand], prefix: str = "t") -> list[Name]:
+        """A new variable for each value."""
+        names = [self._new(prefix, value) for value in values]
+        for name, value in zip(names, values, strict=True):
+            self.add(Declare(name, value))
+        return names
+
+    def _new(self, prefix: str, value: Operand) -> Name:
         self._fresh += 1
-        return f"{prefix}{self._fresh}"
+        return Name(f"{prefix}{self._fresh}", type_of(value))
 
     @contextmanager
-    def block(self, head: str = "") -> Iterator[None]:
-        """Code emitted inside is put in braces; its declarations are visible only there."""
-        self.line((head + " {").lstrip())
+    def loop(self, *over: tuple[Name, int]) -> Iterator[None]:
+        """What is emitted inside is repeated for each number, or done once; its declarations stay there."""
         self._scopes.append(Scope())
         yield
-        self._scopes.pop()
-        self.line("}")
+        self.add(ForEach(over, tuple(self._scopes.pop().statements)))
 
-    def once(self, key: str, prefix: str, declaration: str) -> str:
-        """Declare `declaration` (with {} for the name) unless an enclosing scope has it; the name."""
+    @contextmanager
+    def when(self, condition: Validity) -> Iterator[None]:
+        """What is emitted inside is done where a condition holds; its declarations stay there."""
+        self._scopes.append(Scope())
+        yield
+        body = tuple(self._scopes.pop().statements)
+        self.add(When(condition, body) if isinstance(condition, Value) else ForEach((), body))
+
+    def once(self, prefix: str, value: Value) -> Name:
+        """The variable that has this value: a new one unless an enclosing block has one."""
         for scope in self._scopes:
-            if key in scope.names:
-                return scope.names[key]
-        name = self.name(prefix)
-        self.line(declaration.format(name))
-        self._scopes[-1].names[key] = name
+            if value in scope.names:
+                return scope.names[value]
+        (name,) = self.declare([value], prefix)
+        self._scopes[-1].names[value] = name
         return name
 
-    def position(self, key: str, prefix: str, declaration: str) -> str:
+    def position(self, prefix: str, value: Value) -> Name:
         """Like once(), for values that depend on the thread only: declared before all loops."""
-        if key not in self._positions:
-            self._positions[key] = f"{prefix}{len(self._positions)}"
-            self.preamble.append("    " + declaration.format(self._positions[key]))
-        return self._positions[key]
+        if value not in self._positions:
+            self._positions[value] = Name(f"{prefix}{len(self._positions)}", type_of(value))
+            self.preamble.append(Declare(self._positions[value], value))
+        return self._positions[value]
 
     # Values -------------------------------------------------------------------------------------------------------
 
@@ -109,88 +164,70 @@ class Emitter:
         """Whether a tensor of one channel is stored as one float for each pixel."""
         return self.storages[tensor].lanes == 1
 
-    def value(self, tensor: int, at: Slice) -> list[str]:
+    def value(self, tensor: int, at: Slice) -> Sequence[Value]:
         """Slice `at` of a value for each of the thread's pixels."""
         if tensor in self.body.held:
             return [self.held(tensor, row, at.register) for row in self.rows]
         for scope in self._scopes:
-            if (tensor, at.text) in scope.values:
-                return scope.values[tensor, at.text]
+            if (tensor, at.at) in scope.values:
+                return scope.values[tensor, at.at]
         node = self.body.producers.get(tensor)
         found = self._load(tensor, at) if node is None else self._compute(node, at)
-        self._scopes[-1].values[tensor, at.text] = found
+        self._scopes[-1].values[tensor, at.at] = found
         return found
 
-    def _load(self, tensor: int, at: Slice) -> list[str]:
+    def _load(self, tensor: int, at: Slice) -> Sequence[Value]:
         shape = self.shape(tensor)
         if tensor in self.vectors:
-            return [f"{self.vectors[tensor]}[{at.text}]"] * self.tile.rows
+            return [Shared(self.vectors[tensor], at)] * self.tile.rows
         if self.graph.tensors[tensor].is_constant and shape.is_vector:
             base = self.blob.vector(float_data(self.graph.tensors[tensor]))
-            return [
-                self.once(f"const {base} {at.text}", "c", f"vec4 {{}} = WEIGHT({base} + {at.text});")
-            ] * self.tile.rows
+            return [self.once("c", Weight(Element(base, (at,))))] * self.tile.rows
         if (node := self.body.through.get(tensor)) is not None:
             return self.declare([moved(self, node, self.place(shape, row), at) for row in self.rows], "v")
-        source = self._inputs[tensor]
         if shape.is_vector:
-            return [self.once(f"{source} {at.text}", "u", f"vec4 {{}} = READ({source}, {at.text});")] * self.tile.rows
-        pixels = [self._pixel(shape, row) for row in self.rows]
-        return [
-            self.once(f"{source} {at.text} {pixel}", "v", f"vec4 {{}} = {self.read(tensor, at, pixel)};")
-            for pixel in pixels
-        ]
+            return [self.once("u", LoadFrom(self._inputs[tensor], at))] * self.tile.rows
+        return [self.once("v", self.read(tensor, at, self._pixel(shape, row))) for row in self.rows]
 
-    def read(self, tensor: int, at: Slice, pixel: str) -> str:
+    def read(self, tensor: int, at: Slice, pixel: Operand) -> Value:
         """Slice `at` of an input at a pixel, given by its index in the map."""
         if tensor in self.vectors:  # it has but one
-            return f"{self.vectors[tensor]}[{at.text}]"
-        return f"READ({self._inputs[tensor]}, {self.texel(self.shape(tensor), at, pixel)})"
+            return Shared(self.vectors[tensor], at)
+        return LoadFrom(self._inputs[tensor], self.texel(self.shape(tensor), at, pixel))
 
-    def texel_at(self, tensor: int, at: Slice, place: Place) -> str:
+    def texel_at(self, tensor: int, at: Slice, place: Place) -> Value:
         """Slice `at` of an input at (b, y, x)."""
         if (node := self.body.through.get(tensor)) is not None:
             return moved(self, node, place, at)
         shape, (b, y, x) = self.shape(tensor), place
-        return self.read(tensor, at, b.times(shape.height).plus(y).times(shape.width).plus(x).text)
+        return self.read(tensor, at, b.times(shape.height).plus(y).times(shape.width).plus(x).code)
 
-    def operand(self, tensor: int, at: Slice, channels: int) -> list[str]:
+    def operand(self, tensor: int, at: Slice, channels: int) -> Sequence[Value]:
         """Like value(), with one channel repeated over `channels` where the tensor has but one."""
         if self.shape(tensor).channels == 1 and channels > 1:
-            return [v + ".xxxx" for v in self.value(tensor, Slice("0", 0))]
+            return [Repeated(v) for v in self.value(tensor, Slice(0))]
         return self.value(tensor, at)
 
-    def _compute(self, node: Node, at: Slice) -> list[str]:
+    def _compute(self, node: Node, at: Slice) -> Sequence[Value]:
         if is_elementwise(node):
             return self.declare(self._elementwise(node, at))
         stream = record_of(node).emission.stream
         assert stream is not None, "the plan streams what can be streamed"
         return stream(self, node, at)
 
-    def declare(self, expressions: list[str], prefix: str = "t") -> list[str]:
-        """A new vec4 for each expression; their names."""
-        names = [self.name(prefix) for _ in expressions]
-        for name, text in zip(names, expressions, strict=True):
-            self.line(f"vec4 {name} = {text};")
-        return names
-
-    def _elementwise(self, node: Node, at: Slice) -> list[str]:
+    def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
         channels = self.shape(node.outputs[0]).channels
         operands = [self.operand(i, at, channels) for i in node.inputs]
-        texts = [expression(node, list(row)) for row in zip(*operands, strict=True)]
-        if needs_mask(node):
-            return [self.masked(text, channels, at) for text in texts]
-        return texts
+        values = [elementwise_value(node, row) for row in zip(*operands, strict=True)]
+        return [self.masked(value, channels, at) for value in values] if needs_mask(node) else values
 
-    def masked(self, text: str, channels: int, at: Slice) -> str:
+    def masked(self, value: Value, channels: int, at: Slice) -> Value:
         """The value with zeros in the lanes past the last channel."""
-        return text if self._is_whole(channels, at) else f"keep({text}, {channels} - 4 * ({at.text}))"
+        return value if self._is_whole(channels, at) else Keep(value, channels, at)
 
-    def lanes_or(self, text: str, channels: int, at: Slice, other: str) -> str:
+    def lanes_or(self, value: Value, channels: int, at: Slice, other: float) -> Value:
         """The value with another one in the lanes past the last channel."""
-        if self._is_whole(channels, at):
-            return text
-        return f"mix(vec4({other}), {text}, lessThan(ivec4(0, 1, 2, 3), ivec4({channels} - 4 * ({at.text}))))"
+        return value if self._is_whole(channels, at) else Keep(value, channels, at, other)
 
     @staticmethod
     def _is_whole(channels: int, at: Slice) -> bool:
@@ -199,14 +236,16 @@ class Emitter:
 
     # Registers ----------------------------------------------------------------------------------------------------
 
-    def held(self, tensor: int, row: int, index: int) -> str:
+    def held(self, tensor: int, row: int, index: int) -> Name:
         """The register of a held value for one of the thread's pixels and, by index, one of its slices."""
-        name = self._held_names.setdefault(tensor, f"a{len(self._held_names)}")
-        return f"{name}_{row}_{index}"
+        name = "own" if tensor == self._own else self._held_names.setdefault(tensor, f"a{len(self._held_names)}")
+        return Name(f"{name}_{row}_{index}", "vec4")
 
     def held_slices(self, tensor: int) -> range:
         """Indices of the slices of a held value that this thread computes."""
         total = self.shape(tensor).slices
+        if tensor == self._own:
+            return range(ceil_div(total, self.tile.parts))
         return range(self.tile.z_slices if self.splits else total)
 
     @property
@@ -216,11 +255,13 @@ class Emitter:
 
     def output_slice(self, index: int) -> Slice:
         """Slice `index` of those that this thread computes."""
+        if self._own is not None:
+            return pixel_parts.own_slice(self, self._own, index)
         if not self.splits:
-            return Slice(str(index), index)
+            return Slice(index)
         if index >= self._sure_slices:  # a thread without it computes the last one instead, and does not store it
-            return Slice(f"min(z0 + {index}, {self._all_slices - 1})", place=index)
-        return Slice("z0" if index == 0 else f"(z0 + {index})", place=index)
+            return Slice(Operation("minimum", (Z0 + index, self._all_slices - 1)), place=index)
+        return Slice(Z0 if index == 0 else Z0 + index, place=index)
 
     @property
     def _all_slices(self) -> int:
@@ -236,14 +277,14 @@ class Emitter:
     def place(self, shape: MapShape, row: int) -> Place:
         """(b, y, x) of the thread's pixel `row`, in a map that may be smaller: where its size is 1, it is broadcast."""
         domain = self.body.domain
-        y = Index.variable("y0", 0, domain.rows - self.tile.rows).plus(row)
-        x = Index.variable("x0", 0, domain.width - 1)
+        y = Index.variable(Y0, 0, domain.rows - self.tile.rows).plus(row)
+        x = Index.variable(X0, 0, domain.width - 1)
         place = y.over(domain.height), y.modulo(domain.height), x
         sizes = shape.batch, shape.height, shape.width
         b, y, x = (Index.of(0) if size == 1 else index for index, size in zip(place, sizes, strict=True))
         return b, y, x
 
-    def moved(self, node: Node, row: int, at: Slice) -> str:
+    def moved(self, node: Node, row: int, at: Slice) -> Value:
         """Slice `at` of a node that moves data, at the thread's pixel `row`."""
         return moved(self, node, self.place(self.shape(node.outputs[0]), row), at)
 
@@ -251,98 +292,81 @@ class Emitter:
         """The name under which the kernel reads a tensor in memory."""
         return self._inputs[tensor]
 
-    def index(self, shape: MapShape, at: Slice, row: int) -> str:
+    def index(self, shape: MapShape, at: Slice, row: int) -> Operand:
         """Texel of the thread's pixel `row` in a map of the domain's size."""
         return self.texel(shape, at, self.pixel(row))
 
-    def pixel(self, row: int) -> str:
+    def pixel(self, row: int) -> Operand:
         """The index of the thread's pixel `row` in a map of the domain's size."""
         (width, _), pixels = self.tile.area(self.body.domain), self.body.domain.pixels
-        text = f"(y0 + {row}) * {width} + x0"
+        index = (Y0 + row) * width + X0
         if (row + 1) * width > pixels and self.tile.flat:
-            text = f"min({text}, {pixels - 1})"
-        return self.position(f"pixel {row}", "i", f"int {{}} = {text};")
+            index = Operation("minimum", (index, pixels - 1))
+        return self.position("i", index)
 
-    def _pixel(self, shape: MapShape, row: int) -> str:
+    def _pixel(self, shape: MapShape, row: int) -> Operand:
         """The same in a map that may be smaller: where its size is 1, it is broadcast."""
-        domain, at = self.body.domain, f"(y0 + {row})"
+        domain, y = self.body.domain, Y0 + row
         if (shape.batch, shape.height, shape.width) == (domain.batch, domain.height, domain.width):
             return self.pixel(row)
-        y, x = at, "x0" if shape.width > 1 else "0"
+        x = X0 if shape.width > 1 else 0
         if shape.rows == 1:
             return x
         if shape.rows < domain.rows:
-            y = f"{at} / {domain.height}" if shape.batch > 1 else f"{at} % {domain.height}"
-        return self.position(f"repeated {y} {x}", "i", f"int {{}} = {y} * {shape.width} + {x};")
+            y = y / domain.height if shape.batch > 1 else y % domain.height
+        return self.position("i", y * shape.width + x)
 
-    def map_row(self) -> str:
+    def map_row(self) -> Name:
         """The thread's first row, counted from the top of its map of the batch."""
-        if self.body.domain.batch == 1:
-            return "y0"
-        return self.position("map row", "q", f"int {{}} = y0 % {self.body.domain.height};")
+        return Y0 if self.body.domain.batch == 1 else self.position("q", Y0 % self.body.domain.height)
 
-    def _row_start(self, shape: MapShape, row: str) -> str:
+    def _batch(self) -> Name:
+        """The thread's map of the batch."""
+        return self.position("n", Y0 / self.body.domain.height)
+
+    def _row_start(self, shape: MapShape, row: Operand) -> Value:
         """The first pixel of a row of an input, in the thread's map of the batch."""
-        if self.body.domain.batch > 1:
-            batch = self.position("batch", "n", f"int {{}} = y0 / {self.body.domain.height};")
-            row = f"({batch} * {shape.height} + {row})"
-        return self.position(f"row {row} {shape.width}", "r", f"int {{}} = {row} * {shape.width};")
+        first = self._batch() * shape.height + row if self.body.domain.batch > 1 else row
+        return self.position("r", Operation("multiply", (first, shape.width)))
 
     @staticmethod
-    def texel(shape: MapShape, at: Slice, pixel: str) -> str:
+    def texel(shape: MapShape, at: Slice, pixel: Operand) -> Operand:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
-        if at.index is not None:
-            return pixel if at.index == 0 else f"{at.index * shape.pixels} + {pixel}"
-        return f"({at.text}) * {shape.pixels} + {pixel}"
+        return pixel if at.index == 0 else Texel(at.at, shape.pixels, pixel)
 
-    def axis(self, base: str, stride: int, offset: int, size: int, last: int) -> tuple[str, str]:
-        """Source coordinate base * stride + offset along one axis, clamped, and its validity ("" if always valid).
+    def axis(self, base: Value, stride: int, offset: int, size: int, last: int) -> SourceIndex:
+        """Source coordinate base * stride + offset along one axis, clamped, and its validity.
 
         base runs from 0 to `last`.
         """
-        text = f"{base} * {stride} + {offset}"
+        place = base * stride + offset
         if offset >= 0 and last * stride + offset < size:
-            return self.position("at " + text, "p", f"int {{}} = {text};"), ""
-        at = self.position(f"at {text} {size}", "p", f"int {{}} = clamp({text}, 0, {size - 1});")
-        return at, self.position(f"in {text} {size}", "k", f"bool {{}} = uint({text}) < {size}u;")
+            return self.position("p", place), None
+        return self.position("p", clamp(place, 0, size - 1)), self.position("k", Inside(place, size))
 
-    def strided_axis(self, base: str, stride: int, offset: int, size: int) -> tuple[str, str]:
+    def strided_axis(self, base: Value, stride: int, offset: int, size: int) -> SourceIndex:
         """Source coordinate (base + offset) / stride of a transposed convolution, clamped, and its validity."""
-        text = f"{base} + {offset}"
-        at = self.position(
-            f"over {text} {stride} {size}", "p", f"int {{}} = clamp(({text}) / {stride}, 0, {size - 1});"
-        )
-        valid = f"({text}) >= 0 && ({text}) % {stride} == 0 && ({text}) / {stride} < {size}"
-        return at, self.position(f"on {text} {stride} {size}", "k", f"bool {{}} = {valid};")
+        place = base + offset
+        at = self.position("p", clamp(place / stride, 0, size - 1))
+        return at, self.position("k", OnGrid(place, stride, size))
 
-    def tap(
-        self, tensor: int, at: Slice, row: tuple[str, str], column: tuple[str, str], outside: str = "vec4(0.0)"
-    ) -> str:
+    def tap(self, tensor: int, at: Slice, row: SourceIndex, column: SourceIndex, outside: Value = ZEROS) -> Name:
         """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""
         if (node := self.body.through.get(tensor)) is not None:
-            load = moved(self, node, self._place_of(self.shape(tensor), row[0], column[0]), at)
-            return self._checked_tap(tensor, at, row, column, outside, load)
-        start = "0" if tensor in self.vectors else self._row_start(self.shape(tensor), row[0])
-        load = self.read(tensor, at, f"{start} + {column[0]}")
-        return self._checked_tap(tensor, at, row, column, outside, load)
+            value = moved(self, node, self._place_of(self.shape(tensor), row[0], column[0]), at)
+        else:
+            start = 0 if tensor in self.vectors else self._row_start(self.shape(tensor), row[0])
+            value = self.read(tensor, at, Operation("add", (start, column[0])))
+        valid = [each for each in (row[1], column[1]) if each is not None]
+        if valid:
+            value = Tap(value, self.position("k", combined("both", valid)), outside)
+        return self.once("v", value)
 
-    def _place_of(self, shape: MapShape, row: str, column: str) -> Place:
+    def _place_of(self, shape: MapShape, row: Operand, column: Operand) -> Place:
         """(b, y, x) of source coordinates, in the thread's map of the batch."""
-        batch = Index.of(0)
-        if self.body.domain.batch > 1:
-            name = self.position("batch", "n", f"int {{}} = y0 / {self.body.domain.height};")
-            batch = Index.variable(name, 0, shape.batch - 1)
+        batch = Index.of(0) if self.body.domain.batch == 1 else Index.variable(self._batch(), 0, shape.batch - 1)
         y, x = Index.variable(row, 0, shape.height - 1), Index.variable(column, 0, shape.width - 1)
         return batch, y, x
-
-    def _checked_tap(
-        self, tensor: int, at: Slice, row: tuple[str, str], column: tuple[str, str], outside: str, load: str
-    ) -> str:
-        valid = " && ".join(v for v in (row[1], column[1]) if v)
-        if valid:
-            valid = self.position("and " + valid, "k", f"bool {{}} = {valid};")
-            load = f"{valid} ? {load} : {outside}"
-        return self.once(f"tap {tensor} {at.text} {row[0]} {column[0]} {valid}", "v", f"vec4 {{}} = {load};")
 
     # Phases -------------------------------------------------------------------------------------------------------
 
@@ -356,44 +380,41 @@ class Emitter:
             for root in phase.roots:
                 if isinstance(root, Accumulate):
                     self._finish(root.node)
-        while len(self._scopes) > 1:
-            self._scopes.pop()
-            self.line("}")
+        for condition in reversed(self._remaining):
+            self.add(When(condition, tuple(self._scopes.pop().statements)))
 
-    def leave(self, condition: str) -> None:
-        """Threads for which the condition holds do no more: they end, or pass by all that follows, up to the sums."""
+    def leave(self, condition: Value) -> None:
+        """Threads for which a condition holds do no more: they end, or pass by all that follows, up to the sums."""
         if not self.sums.are_left:
-            self.line(f"if ({condition}) return;")
+            self.add(Leave(condition))
             return
-        self.line(f"if (!({condition})) {{")
+        self._remaining.append(Operation("less", (to_int(condition), 1)))
         self._scopes.append(Scope())
 
     def _phase(self, phase: Phase) -> None:
         accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
         for root in phase.roots:
             if isinstance(root, Hold):
-                names = ", ".join(
-                    self.held(root.tensor, row, k) for row in self.rows for k in self.held_slices(root.tensor)
-                )
-                self.line(f"vec4 {names};")
+                slices = self.held_slices(root.tensor)
+                self.add(Reserve(tuple(self.held(root.tensor, row, k) for row in self.rows for k in slices)))
         if self.splits and not accumulates:
             for index in range(self.tile.z_slices):
-                with self.block(f"if (z0 + {index} < {self._all_slices})" if index >= self._sure_slices else ""):
+                exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
+                with self.when(exists):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
                 if self.tile.shares_pixels:
                     pixel_parts.emit_slice(self, phase, index)
                     continue
-                with self.block():
-                    self._roots(phase, Slice(str(index), index))
+                with self.loop():
+                    self._roots(phase, Slice(index))
         elif self.tile.shares_pixels:
-            pixel_parts.emit_loop(self, phase)
+            pixel_parts.emit_loop(self, phase, SLICE)
         else:
             count = phase.slices // (self.tile.parts if accumulates else 1)
-            at = Slice("s") if count == phase.slices else Slice(f"(part * {count} + s)")
-            with self.block(f"for (int s = 0; s < {count}; ++s)"):
-                self._roots(phase, at)
+            with self.loop((SLICE, count)):
+                self._roots(phase, Slice(SLICE if count == phase.slices else PART * count + SLICE))
 
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producers.get(v) for v in phase.evaluates]
@@ -418,13 +439,19 @@ class Emitter:
     def _start(self, node: Node) -> None:
         start = record_of(node).emission.start
         assert start is not None
+        if self.tile.shares_pixels and pixel_parts.is_shared_by_outputs(self.body, node):
+            self._own = node.outputs[0]
         start(self, node)
-        if self.tile.parts > 1:
-            sum_parts.start(self, node)
+        if self.tile.parts > 1 and self._own is None:
+            sum_parts.start_parts(self, node)
 
     def _finish(self, node: Node) -> None:
-        if self.tile.parts > 1:
-            (pixel_parts.emit_join if self.tile.shares_pixels else sum_parts.join)(self, node)
+        if self._own is not None:
+            own = sum_parts.registers_of(self, node)
+            self._own = None
+            pixel_parts.gather_own(self, node, own)
+        elif self.tile.parts > 1:
+            (pixel_parts.join_all if self.tile.shares_pixels else sum_parts.join)(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 
@@ -447,23 +474,23 @@ class Emitter:
         else:
             values = self._compute(node, at)
         for row, value in enumerate(values):
-            self.line(f"{self.held(tensor, row, at.register)} = {value};")
+            self.add(Assign(self.held(tensor, row, at.register), value))
 
     def _store(self, tensor: int, at: Slice) -> None:
         shape = self.shape(tensor)
         values = self.value(tensor, at)
         for row, value in enumerate(values):
             target = self.index(shape, at, row)
-            stored = f"{value}.x" if self.is_plain(tensor) else self.masked(value, shape.channels, at)
-            self.line(f"WRITE({self.outputs[tensor]}, {target}, {stored});")
-        for line in self.sums.collect(tensor, at, [self.masked(value, shape.channels, at) for value in values]):
-            self.line(line)
+            stored = Lane(value, 0) if self.is_plain(tensor) else self.masked(value, shape.channels, at)
+            self.add(StoreTo(self.outputs[tensor], target, stored))
+        for statement in self.sums.collect(tensor, at, [self.masked(value, shape.channels, at) for value in values]):
+            self.add(statement)
 
     # Weights ------------------------------------------------------------------------------------------------------
 
     def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
-        if self.tile.baked and not self.splits:
+        if self.tile.baked and not self.splits and not self.tile.shares_pixels:
             return Weights(values, None)
         if (node.outputs[0], what) not in self._bases:
             self._bases[node.outputs[0], what] = self.blob.add(values)

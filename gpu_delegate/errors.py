@@ -4,6 +4,7 @@ TexelflowError          exit code 2: bad input, or something that the machine la
 ├── ModelError          the .tflite file is damaged or contradicts itself
 ├── UnsupportedError    the model is valid, but needs an op or a form of it that is not supported
 ├── DeviceError         no OpenGL, too old a version, a limit exceeded, an error of the driver
+│   └── ContextLostError  the GPU was reset, or lost its memory: all that was made on it is gone
 ├── MediaError          a video, an image or an output file that cannot be read or written
 ├── CatalogueError      a model cannot be found, fetched, verified or stored
 ├── OutputError         standard output cannot be written: a full disk
@@ -27,6 +28,10 @@ class UnsupportedError(TexelflowError):
 
 class DeviceError(TexelflowError):
     """The machine has no usable OpenGL, or one that offers less than is needed."""
+
+
+class ContextLostError(DeviceError):
+    """The GPU was reset, or lost its memory while the computer slept: a new context and all in it have to be made."""
 
 
 class MediaError(TexelflowError):

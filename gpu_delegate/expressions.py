@@ -1,19 +1,23 @@
-"""Operands of kernels as GLSL: a channel slice or the position of a weight goes in, its expression comes out."""
+"""Operands of kernels: a channel slice or the position of a weight goes in, its value (code.py) comes out."""
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from .code import Element, Operand, Value, ValueType, Vector, Weight
 from .packing import Float32Array
 
 
 @dataclass(frozen=True)
-class Slice:
-    """A channel slice: its GLSL expression, its number if constant, and its index among held values."""
+class Slice(Value):
+    """A channel slice: its number, or the value that says it, and its index among held values."""
 
-    text: str
-    index: int | None = None
+    at: Operand
     place: int | None = None  # among the registers of a thread that computes only some of the slices
+    type: ValueType = "int"
+
+    @property
+    def index(self) -> int | None:
+        """Its number, if constant."""
+        return self.at if isinstance(self.at, int) else None
 
     @property
     def register(self) -> int:
@@ -30,26 +34,16 @@ class Weights:
     values: Float32Array
     base: int | None
 
-    def texel(self, first: Slice, *others: Slice | int) -> str:
+    def texel(self, *at: Slice | int) -> Value:
         """The vec4 at a position with a coordinate for each axis; literals are read at constant indices."""
         if self.base is None:
-            return literal(self.values[tuple(_number(at) for at in (first, *others))])
-        text = first.text
-        for at, length in zip(others, self.values.shape[1:-1], strict=True):
-            text = f"({text}) * {length} + {at.text if isinstance(at, Slice) else at}"
-        return f"WEIGHT({self.base} + {text})"
+            return literal(self.values[tuple(_number(each) for each in at)])
+        return Weight(Element(self.base, at, self.values.shape[1:-1]))
 
 
-def literal(values: Float32Array) -> str:
-    """A vec4 literal that keeps its float32 values exactly; values that are not finite are given by their bits."""
-    lanes = []
-    for value in values.astype(np.float32):
-        if np.isfinite(value):
-            text = repr(float(value))
-            lanes.append(text if "." in text or "e" in text else text + ".0")
-        else:
-            lanes.append(f"uintBitsToFloat({int(value.view(np.uint32))}u)")
-    return f"vec4({', '.join(lanes)})"
+def literal(values: Float32Array) -> Vector:
+    """A vec4 that keeps its float32 values exactly."""
+    return Vector(tuple(float(value) for value in values))
 
 
 def _number(at: Slice | int) -> int:

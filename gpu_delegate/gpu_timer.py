@@ -60,7 +60,7 @@ class GpuTimer:
             queries = self._waiting.popleft()
             self._free.append(queries)
             borders = tuple(map(self._result, queries))
-            yield borders if borders == tuple(sorted(borders)) else None
+            yield borders if borders == tuple(sorted(borders)) and not self._is_disjoint() else None
 
     def drain(self) -> Iterator[Borders | None]:
         """All frames: for the end of a run, when the device has nothing left to do."""
@@ -89,6 +89,10 @@ class GpuTimer:
         available = ctypes.c_int()
         self._gl.glGetQueryObjectiv(query, opengl.QUERY_RESULT_AVAILABLE, ctypes.byref(available))
         return bool(available.value)
+
+    def _is_disjoint(self) -> bool:
+        """Whether the clock has jumped since this was asked last: OpenGL ES tells."""
+        return self._gl.is_es and bool(self._gl.integer(opengl.GPU_DISJOINT))
 
     def _result(self, query: int) -> int:
         time_ns = ctypes.c_uint64()

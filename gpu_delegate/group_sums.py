@@ -9,9 +9,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from .body import Body
+from .code import PIXEL, THREAD, Choose, Name, Operand, Splat, Statement, StoreShared, Value, combined
 from .expressions import Slice
 from .layout import shape_of
 from .partial_sums import PartialSum, slots_of
+from .print_glsl import lines
+from .reduction import fold_into
 from .tile import Tile
 
 
@@ -35,9 +38,9 @@ class GroupSums:
         return bool(self._sums)
 
     @property
-    def shared(self) -> list[str]:
-        """Declarations."""
-        return [f"shared vec4 {self._names[each]}[{self._slots[each] * self._threads}];" for each in self._sums]
+    def shared(self) -> dict[str, int]:
+        """Arrays in shared memory, and how many texels each has."""
+        return {self._names[each]: self._slots[each] * self._threads for each in self._sums}
 
     def _own(self, row: int) -> str:
         """Whether pixel `row` of a thread is no other thread's; "" for always."""
@@ -54,37 +57,39 @@ class GroupSums:
             conditions.append(f"(y0 + {row}) * WIDTH + x0 < {domain.pixels}")
         return " && ".join(conditions)
 
-    def collect(self, tensor: int, at: Slice, values: Sequence[str]) -> list[str]:
-        """Lines that keep slice `at` of a value, one for each of the thread's pixels, if it is to be summed."""
+    def collect(self, tensor: int, at: Slice, values: Sequence[Value]) -> list[Statement]:
+        """What keeps slice `at` of a value, one for each of the thread's pixels, if it is to be summed."""
         return [self._kept(each, at, values) for each in self._sums if each.source == tensor]
 
-    def _kept(self, sums: PartialSum, at: Slice, values: Sequence[str]) -> str:
-        neutral = f"vec4({sums.fold.neutral})"
-        own = [f"(own{row} ? {v} : {neutral})" if self._own(row) else f"({v})" for row, v in enumerate(values)]
-        slot = at.text if at.index is None and at.place is None else str(at.register)
-        return f"{self._names[sums]}[{self._place(slot)}] = {sums.fold.join(*own)};"
+    def _kept(self, sums: PartialSum, at: Slice, values: Sequence[Value]) -> Statement:
+        own = [
+            Choose(Name(f"own{row}", "bool"), value, Splat(sums.fold.neutral)) if self._own(row) else value
+            for row, value in enumerate(values)
+        ]
+        slot = at.at if at.index is None and at.place is None else at.register
+        return StoreShared(self._names[sums], self._place(slot), combined(sums.fold.operation, own))
 
-    def _place(self, slot: str) -> str:
+    def _place(self, slot: Operand) -> Value:
         """Where a thread keeps its value of a slot."""
-        thread = "pixel" if self._tile.shares_pixels else "thread"
-        return f"({slot}) * {self._threads} + {thread}"
+        thread = PIXEL if self._tile.shares_pixels else THREAD
+        return thread + slot * self._threads
 
-    def around(self, lines: Sequence[str], past: str) -> list[str]:
+    def around(self, text: Sequence[str], past: str) -> list[str]:
         """The kernel's lines, which threads without a pixel pass by (`past` says which), and the sums at the end."""
         conditions = (self._own(row) for row in range(self._tile.rows))
         own = [f"    bool own{row} = {text};" for row, text in enumerate(conditions) if text]
-        return [*own, *(self._passing(lines, past) if past else lines), *self._end()]
+        return [*own, *(self._passing(text, past) if past else text), *self._end()]
 
-    def _passing(self, lines: Sequence[str], past: str) -> list[str]:
+    def _passing(self, text: Sequence[str], past: str) -> list[str]:
         """Threads past the edges keep values that change no sum; of several parts, the first keeps them."""
         kept = [
-            f"        {self._names[each]}[{self._place(str(slot))}] = vec4({each.fold.neutral});"
+            StoreShared(self._names[each], self._place(slot), Splat(each.fold.neutral))
             for each in self._sums
             for slot in range(self._slots[each])
         ]
         if self._tile.parts > 1:
-            return [f"    if ({past} && part == 0) {{", *kept, "    }", *lines]
-        return [f"    if ({past}) {{", *kept, "    } else {", *lines, "    }"]
+            return [f"    if ({past} && part == 0) {{", *lines(kept, 2), "    }", *text]
+        return [f"    if ({past}) {{", *lines(kept, 2), "    } else {", *text, "    }"]
 
     def _end(self) -> list[str]:
         """Add up what all threads have kept, and store it."""
@@ -99,27 +104,27 @@ class GroupSums:
         if parts == 1:
             return []
         turns, rest = divmod(threads, parts)
-        lines = [
+        text = [
             f"int at = t / {parts} * {threads} + t % {parts};",
             f"vec4 {fold.name} = {name}[at];",
-            f"for (int k = 1; k < {turns}; ++k) {fold.into(fold.name, f'{name}[at + k * {parts}]')}",
+            f"for (int k = 1; k < {turns}; ++k) {fold_into(fold, f'{name}[at + k * {parts}]')}",
         ]
         if rest:
-            lines.append(f"if (t % {parts} < {rest}) {fold.into(fold.name, f'{name}[at + {turns * parts}]')}")
-        return self._each(self._slots[sums] * parts, [*lines, f"{name}[at] = {fold.name};"])
+            text.append(f"if (t % {parts} < {rest}) {fold_into(fold, f'{name}[at + {turns * parts}]')}")
+        return self._each(self._slots[sums] * parts, [*text, f"{name}[at] = {fold.name};"])
 
     def _last_step(self, sums: PartialSum) -> list[str]:
         name, fold, slots, threads = self._names[sums], sums.fold, self._slots[sums], self._threads
         columns, rows = self._tile.groups(self._body.domain)
         group = f"int(gl_WorkGroupID.y) * {columns} + int(gl_WorkGroupID.x)"
         scale = f" * {sums.scale!r}" if sums.scale != 1.0 else ""
-        lines = [
+        text = [
             f"vec4 {fold.name} = {name}[t * {threads}];",
-            f"for (int k = 1; k < {self._parts}; ++k) {fold.into(fold.name, f'{name}[t * {threads} + k]')}",
+            f"for (int k = 1; k < {self._parts}; ++k) {fold_into(fold, f'{name}[t * {threads} + k]')}",
             f"int at = ({'z0 + t' if self._tile.z_slices else 't'}) * {columns * rows} + {group};",
             f"{self._where_it_is(sums)}WRITE({self._outputs[sums]}, at, {fold.name}{scale});",
         ]
-        return self._each(slots, lines)
+        return self._each(slots, text)
 
     def _where_it_is(self, sums: PartialSum) -> str:
         """A condition in front of the store of slot t, whose slice may be past the last one."""
@@ -127,10 +132,10 @@ class GroupSums:
         sure = not self._tile.z_slices or self._tile.sure_slices(all_slices) == self._tile.z_slices
         return "" if sure else f"if (z0 + t < {all_slices}) "
 
-    def _each(self, count: int, lines: Sequence[str]) -> list[str]:
+    def _each(self, count: int, text: Sequence[str]) -> list[str]:
         """Lines for t from 0 on, shared by the threads."""
         if count <= self._tile.threads:
             head = [f"if (thread < {count}) {{", "    int t = thread;"]
         else:
             head = [f"for (int t = thread; t < {count}; t += {self._tile.threads}) {{"]
-        return [*head, *(f"    {line}" for line in lines), "}"]
+        return [*head, *(f"    {line}" for line in text), "}"]

@@ -1,22 +1,26 @@
-"""Integer expressions of GLSL: coordinates go in, sums, products, quotients and remainders come out, simplified.
+"""Integer expressions of kernels: coordinates go in, sums, products, quotients and remainders come out, simplified.
 
 An index is a sum of variables times whole numbers, and knows the range of its values. So what is constant becomes a
 number, a coordinate that is multiplied and divided again is itself again, and what cannot happen (a remainder of
 something smaller, a clamp that never clamps) is left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .code import Name, Operand, Operation, Sum, Value, clamp, combined
+from .print_glsl import glsl_length
+
 LONGEST_PART = 24  # characters of an expression without a name; more in one that is about to be part of others
+Validity = Value | bool  # where it always holds, or never, that is known
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A GLSL int expression that is not looked into; its values lie between low and high, both inclusive."""
+    """An int that is not looked into; it lies between low and high, both inclusive."""
 
-    text: str
+    code: Value
     low: int
     high: int
 
@@ -34,9 +38,11 @@ class Index:
         return Index(MappingProxyType({}), value)
 
     @staticmethod
-    def variable(text: str, low: int, high: int) -> "Index":
-        """An expression with this range; a constant if there is but one value in it."""
-        return Index.of(low) if low == high else Index(MappingProxyType({Variable(text, low, high): 1}))
+    def variable(code: Operand, low: int, high: int) -> "Index":
+        """A value with this range; a constant if there is but one in it."""
+        if low == high or not isinstance(code, Value):
+            return Index.of(low)
+        return Index(MappingProxyType({Variable(code, low, high): 1}))
 
     @property
     def low(self) -> int:
@@ -52,14 +58,14 @@ class Index:
         return None if self.factors else self.constant
 
     @property
-    def text(self) -> str:
-        """The GLSL expression, in brackets unless it is a single word or number."""
-        parts = [v.text if factor == 1 else f"{v.text} * {factor}" for v, factor in self.factors.items()]
-        if not parts:
-            return str(self.constant)
-        sign = "-" if self.constant < 0 else "+"
-        text = " + ".join(parts) + (f" {sign} {abs(self.constant)}" if self.constant else "")
-        return text if text.isalnum() else f"({text})"
+    def code(self) -> Operand:
+        """The value in code; a single name is not made a sum."""
+        if not self.factors:
+            return self.constant
+        terms = tuple((variable.code, factor) for variable, factor in self.factors.items())
+        if not self.constant and len(terms) == 1 and terms[0][1] == 1 and isinstance(terms[0][0], Name):
+            return terms[0][0]
+        return Sum(terms, self.constant)
 
     def plus(self, other: "Index | int") -> "Index":
         if isinstance(other, int):
@@ -77,7 +83,7 @@ class Index:
     def over(self, divisor: int) -> "Index":
         """Divided and rounded down; the index is not negative."""
         whole, rest = self._divided(divisor)
-        quotient = Index.variable(f"({rest.text} / {divisor})", rest.low // divisor, rest.high // divisor)
+        quotient = Index.variable(Operation("divide", (rest.code, divisor)), rest.low // divisor, rest.high // divisor)
         return whole.plus(quotient)
 
     def modulo(self, divisor: int) -> "Index":
@@ -85,7 +91,7 @@ class Index:
         _, rest = self._divided(divisor)
         if rest.low // divisor == rest.high // divisor:
             return rest.plus(-(rest.low // divisor * divisor))
-        return Index.variable(f"({rest.text} % {divisor})", 0, divisor - 1)
+        return Index.variable(Operation("remainder", (rest.code, divisor)), 0, divisor - 1)
 
     def _divided(self, divisor: int) -> tuple["Index", "Index"]:
         """What is a multiple of the divisor for sure, divided by it, and the rest, which is not negative."""
@@ -102,39 +108,48 @@ class Index:
         if self.high <= low or self.low >= high:
             return Index.of(low if self.high <= low else high)
         if self.low >= low:
-            text = f"min({self.text}, {high})"
+            code = Operation("minimum", (self.code, high))
+        elif self.high <= high:
+            code = Operation("maximum", (self.code, low))
         else:
-            text = f"max({self.text}, {low})" if self.high <= high else f"clamp({self.text}, {low}, {high})"
-        return Index.variable(text, max(self.low, low), min(self.high, high))
+            code = clamp(self.code, low, high)
+        return Index.variable(code, max(self.low, low), min(self.high, high))
 
     def mirrored(self, size: int, symmetric: bool) -> "Index":
         """Reflected, once, at both ends of 0 ... size - 1, which themselves are repeated if symmetric."""
         found = self
         if self.low < 0:
-            text = f"max({self.text}, {self.times(-1).plus(-int(symmetric)).text})"
-            found = Index.variable(text, 0, max(-self.low - symmetric, self.high))
+            code = Operation("maximum", (self.code, self.times(-1).plus(-int(symmetric)).code))
+            found = Index.variable(code, 0, max(-self.low - symmetric, self.high))
         if found.high >= size:
             back = found.times(-1).plus(2 * size - 2 + symmetric)
-            found = Index.variable(f"min({found.text}, {back.text})", min(found.low, back.low), size - 1)
+            found = Index.variable(Operation("minimum", (found.code, back.code)), min(found.low, back.low), size - 1)
         return found
 
-    def with_names(self, name: Callable[[str], str]) -> "Index":
-        """With names in place of expressions, so that what is made of it stays short."""
+    def with_names(self, name: Callable[[Value], Name]) -> "Index":
+        """With names in place of long expressions, so that what is made of it stays short."""
         named = {
-            Variable(name(v.text), v.low, v.high) if len(v.text) > LONGEST_PART else v: factor
+            Variable(name(v.code), v.low, v.high) if glsl_length(v.code) > LONGEST_PART else v: factor
             for v, factor in self.factors.items()
         }
         return Index(MappingProxyType(named), self.constant)
 
-    def below(self, limit: int) -> str | None:
-        """The condition that it is smaller than a limit: "" where it always is, None where it never is."""
-        if self.high < limit:
-            return ""
-        return None if self.low >= limit else f"{self.text} < {limit}"
+    def below(self, limit: int) -> Validity:
+        """Whether it is smaller than a limit."""
+        return self.high < limit or (self.low < limit and Operation("less", (self.code, limit)))
 
-    def inside(self, low: int, high: int) -> str | None:
-        """The condition that it lies between both, inclusive: "" where it always does, None where it never does."""
+    def inside(self, low: int, high: int) -> Validity:
+        """Whether it lies between both, inclusive."""
         if self.high < low or self.low > high:
-            return None
-        parts = [f"{self.text} >= {low}"] * (self.low < low) + [f"{self.text} <= {high}"] * (self.high > high)
-        return " && ".join(parts)
+            return False
+        parts = [Operation("at least", (self.code, low))] * (self.low < low)
+        parts += [Operation("at most", (self.code, high))] * (self.high > high)
+        return both(parts)
+
+
+def both(conditions: Sequence[Validity]) -> Validity:
+    """Whether all conditions hold."""
+    if not all(conditions):
+        return False
+    open_conditions = [condition for condition in conditions if isinstance(condition, Value)]
+    return combined("both", open_conditions) if open_conditions else True

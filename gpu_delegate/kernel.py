@@ -1,7 +1,8 @@
 """One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .bindings import KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
@@ -14,7 +15,9 @@ from .nodes import called_functions, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
 from .partial_sums import PartialSum
+from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
+from .schedule import loads_at_use
 from .shader import fill, load
 from .shared_reduction import SharedReductionEmitter
 from .tile import Tile
@@ -38,6 +41,14 @@ class Kernel:
     weights_fetch: Fetch
     weights: Float32Array
     macs: int
+    idle_threads: int = 0  # that have no pixel of their own
+    signature: str = ""  # by which its tile is chosen; none for vector nodes alone
+    tile: Tile | None = None
+
+    @property
+    def threads(self) -> int:
+        """Of all work-groups."""
+        return math.prod(self.grid) * math.prod(self.local)
 
 
 def pixel_kernel(
@@ -54,6 +65,7 @@ def pixel_kernel(
     sums = GroupSums(body, tile, left, first_output=len(body.outputs))
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
     emitter.emit()
+    statements = loads_at_use(emitter.statements) if tile.loads_at_use else emitter.statements
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
     defines = {
@@ -65,14 +77,17 @@ def pixel_kernel(
     }
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
-    nodes, lines = (*prologue.nodes, *body.nodes), emitter.preamble + emitter.lines
+    nodes, text = (*prologue.nodes, *body.nodes), [*lines(emitter.preamble), *lines(statements)]
     place, past = _place(tile, domain) if tile.leaves else (None, "")
     if left:
-        lines = sums.around(lines, past)
+        text = sums.around(text, past)
     elif past and tile.parts == 1:
-        lines = [f"    if ({past}) return;", *lines]
-    main = _Main(defines, lines, place, [*emitter.shared, *sums.shared])
-    return outline.kernel(nodes, grid_of(body, tile), targets, main)
+        text = [f"    if ({past}) return;", *text]
+    shared = [shared_array(name, texels) for name, texels in (*emitter.shared.items(), *sums.shared.items())]
+    grid = grid_of(body, tile)
+    kernel = outline.kernel(nodes, grid, targets, _Main(defines, text, place, shared))
+    busy = width * ceil_div(height, tile.rows) * grid[2] * tile.parts
+    return replace(kernel, idle_threads=kernel.threads - busy)
 
 
 def reduction_kernel(
@@ -161,7 +176,9 @@ class _Outline:
         read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
-        bindings = declare(sources, list(targets.values()), read if is_declared else None, restricts)
+        bindings = declare(
+            sources, list(targets.values()), read if is_declared else None, restricts, self._limits.packs_halves
+        )
         sections = {
             "bindings": [*bindings, *called, *self.vectors.shared, *main.shared],
             "place": main.place,

@@ -29,6 +29,7 @@ class Limits:
     compute_textures: int = 16  # texture image units of one compute shader
     image_units: int = 8
     viewport_size: tuple[int, int] = (16384, 16384)  # (width, height)
+    packs_halves: bool = False  # its packHalf2x16 may be used: it rounds to the nearest (half_packing.py)
 
 
 # What OpenGL ES 3.1 guarantees, where that is less.

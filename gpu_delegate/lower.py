@@ -10,7 +10,7 @@ from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import Kernel, grid_of, pixel_kernel, reduction_kernel
-from .layout import PHWC4, PLAIN, TEXEL_BYTES, Precision, Storages, shape_of, storage_inside
+from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .partial_sums import (
     PartialSum,
@@ -20,6 +20,7 @@ from .partial_sums import (
     shared_bytes_of,
     with_few_groups,
 )
+from .signature import graph_signature, signature_of
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
 from .vector_work import VectorWork, input_names, map_loads, narrowed
@@ -48,16 +49,18 @@ def lower(
     compile_budget_s: float = COMPILE_BUDGET_S,
 ) -> Lowered:
     """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
+    device = device.for_graph(graph_signature(graph, precision)) if fuse else device
     groups = group_nodes(graph, device, fuse, precision)
-    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s)
+    signatures = [signature_of(body, precision) for body in groups.bodies]
+    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
     sums = PartialSums(graph, groups.vector_nodes, {})
     if fuse and device.tuning.leaves_sums:
         tiles = _tiles_with_sums(groups, tiles, device)
         sums = find_partial_sums(graph, groups.bodies, tiles, groups.vector_nodes, device)
     storages = _storages(sums.graph, groups, precision)
     builder = _Builder(device, sums, storages, inline=fuse)
-    for number, (body, tile) in enumerate(zip(groups.bodies, tiles, strict=True)):
-        builder.add(replace(body, graph=sums.graph), tile, sums.left_by.get(number, ()))
+    for number, (body, tile, signature) in enumerate(zip(groups.bodies, tiles, signatures, strict=True)):
+        builder.add(replace(body, graph=sums.graph), tile, signature, sums.left_by.get(number, ()))
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
@@ -110,7 +113,7 @@ class _Builder:
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
 
-    def add(self, body: Body, tile: Tile, left: Sequence[PartialSum] = ()) -> None:
+    def add(self, body: Body, tile: Tile, signature: str, left: Sequence[PartialSum] = ()) -> None:
         """Add a body's kernel after the reduction kernels that it needs and cannot include as a prologue."""
         wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
         prologue = narrowed(self._work(self._behind(wanted), tile.threads), *needed_slices(body, tile))
@@ -118,13 +121,14 @@ class _Builder:
             self.add_vectors(wanted)
             prologue = replace(prologue, nodes=())
         self._count(prologue.nodes)
-        self.kernels.append(pixel_kernel(body, prologue, tile, self.limits, self.storages, left))
+        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+        self.kernels.append(replace(kernel, signature=signature, tile=tile))
 
     def add_vectors(self, wanted: list[int]) -> None:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         work = self._work(self._behind(wanted), self.vector_tile.threads)
-        if not self.inline or not self._fits(work, (), len(wanted), self.vector_tile):
+        if not self.inline or not self._fits(work, (), len(wanted)):
             for node in work.nodes:
                 self._add_reduction(replace(work, nodes=(node,)), node.outputs)
         elif work.nodes:
@@ -149,14 +153,13 @@ class _Builder:
                 waiting += self.vector_nodes[tensor].inputs
         return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
-    def _fits(self, work: VectorWork, others: tuple[int, ...], outputs: int, tile: Tile, sums_bytes: int = 0) -> bool:
-        """Whether one kernel can do this vector work besides reading the inputs `others`."""
+    def _fits(self, work: VectorWork, others: tuple[int, ...], outputs: int, taken_bytes: int = 0) -> bool:
+        """Whether one kernel can do this vector work besides reading the inputs `others`, in what is left of memory."""
         repeated_bytes = self.repeated_bytes + self._repeated(work.nodes)
         if len(work.nodes) > MOST_REDUCTION_NODES or repeated_bytes > MOST_REPEATED_BYTES:
             return False
         inputs = tuple(input_names(others, work))
-        taken_bytes = work.shared_bytes + sums_bytes + TEXEL_BYTES * tile.shared_texels
-        room = taken_bytes <= self.limits.shared_memory_bytes
+        room = work.shared_bytes + taken_bytes <= self.limits.shared_memory_bytes
         return room and not too_many_bindings(self.graph, work.nodes, inputs, outputs, self.limits)
 
     def _repeated(self, nodes: Sequence[Node]) -> int:
@@ -170,8 +173,8 @@ class _Builder:
 
     def _is_cheap(self, prologue: VectorWork, body: Body, tile: Tile, left: Sequence[PartialSum]) -> bool:
         """Whether repeating the vector nodes in each work-group costs less than a dispatch of their own."""
-        outputs, sums_bytes = len(body.outputs) + len(left), shared_bytes_of(body, tile, left)
-        if not self.inline or not self._fits(prologue, body.inputs, outputs, tile, sums_bytes):
+        outputs, taken_bytes = len(body.outputs) + len(left), shared_bytes_of(body, tile, left)
+        if not self.inline or not self._fits(prologue, body.inputs, outputs, taken_bytes):
             return False
         if not prologue.is_shared:
             return map_loads(prologue) * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads

@@ -13,11 +13,14 @@ import glcontext
 
 from . import opengl
 from .device_failures import DeviceFailure, no_device_works, start_failure, version_failure, without_driver
-from .egl import Api, Egl, EglContext, EglDevice
+from .egl import LEAST_ES, Api, Egl, EglContext, EglDevice
 from .errors import DeviceError
 from .families import family_of
 
+_APIS: tuple[Api, ...] = ("gl", "gles")
+_API_CHOICE = "TEXELFLOW_GL_API"  # in the environment: one of these, or nothing
 _CHOICES = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX")  # in the environment: a device's number, or part of its name
+_LEAST_TO_DRAW = (3, 3)
 
 
 class NativeContext(Protocol):
@@ -55,10 +58,9 @@ class TriedDevice:
 
 @dataclass(frozen=True)
 class OpenedNative:
-    """A context, current in this thread, its API, its device of EGL, and all devices that were tried for it."""
+    """A context, current in this thread, its device of EGL, and all devices that were tried for it."""
 
     native: NativeContext
-    api: Api = "gl"
     device: TriedDevice | None = None
     tried: tuple[TriedDevice, ...] = ()
 
@@ -68,12 +70,21 @@ def wanted_device() -> str:
     return next((found for name in _CHOICES if (found := os.environ.get(name, "").strip())), "")
 
 
-def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = None) -> OpenedNative:
+def wanted_apis() -> tuple[Api, ...]:
+    """The API that the environment asks for; or OpenGL and, on devices that lack the version needed, OpenGL ES."""
+    asked = os.environ.get(_API_CHOICE, "").strip()
+    return tuple(api for api in _APIS if api == asked) or _APIS
+
+
+def open_native(needed: tuple[int, int], api: Api | None = None, wanted: str | None = None) -> OpenedNative:
     """A context on the device of a number or a name, by default that of the environment, else on the best.
 
-    Raises DeviceError that says why none works.
+    `needed` is the version of OpenGL; of OpenGL ES it is LEAST_ES. Raises DeviceError that says why none works.
     """
+    apis = (api,) if api else wanted_apis()
     if sys.platform in ("win32", "darwin"):
+        if "gl" not in apis:
+            raise DeviceError("no OpenGL ES: this system has OpenGL alone; leave --gl-api gles out")
         return OpenedNative(_of_the_system(needed))
     wanted = wanted_device() if wanted is None else wanted
     egl = _loaded()
@@ -82,7 +93,7 @@ def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = N
     for device in in_order(egl.devices(), wanted):
         if best and device.is_software:
             break  # it is no better
-        found, context = try_device(egl, device, needed, api)
+        found, context = try_device(egl, device, needed, apis)
         tried.append(found)
         if context and (not found.matches("" if _is_number(wanted) else wanted) or (best and found.is_software)):
             context.release()
@@ -96,7 +107,19 @@ def open_native(needed: tuple[int, int], api: Api = "gl", wanted: str | None = N
         raise DeviceError(_none_of(tried, wanted))
     taken, context = best
     context.make_current()
-    return OpenedNative(context, api, taken, tuple(tried))
+    return OpenedNative(context, taken, tuple(tried))
+
+
+def chosen_device() -> TriedDevice | None:
+    """The device of EGL that the environment asks for, with its names; None where nobody has chosen.
+
+    Raises DeviceError if it does not work.
+    """
+    if not wanted_device() or sys.platform in ("win32", "darwin"):
+        return None
+    opened = open_native(_LEAST_TO_DRAW)
+    opened.native.release()
+    return opened.device
 
 
 def _loaded() -> Egl:
@@ -120,16 +143,23 @@ def in_order(devices: Sequence[EglDevice], wanted: str) -> Sequence[EglDevice]:
     return [devices[int(wanted)]]
 
 
-def try_device(egl: Egl, device: EglDevice, needed: tuple[int, int], api: Api) -> tuple[TriedDevice, EglContext | None]:
-    """A context on a device, current in this thread, or none and why."""
+def try_device(
+    egl: Egl, device: EglDevice, needed: tuple[int, int], apis: Sequence[Api]
+) -> tuple[TriedDevice, EglContext | None]:
+    """A context on a device by the first API that works, current in this thread, or none and why."""
     try:
         display = egl.display(device)
     except DeviceError as error:
         return TriedDevice(device, failure=start_failure(device, str(error))), None
-    try:
-        context = EglContext(egl, display, api, needed)
-    except DeviceError as error:
-        return TriedDevice(device, failure=version_failure(egl, display, str(error), needed)), None
+    errors: list[str] = []
+    for api in apis:
+        try:
+            context = EglContext(egl, display, api, needed if api == "gl" else LEAST_ES)
+            break
+        except DeviceError as error:
+            errors.append(str(error))
+    else:
+        return TriedDevice(device, failure=version_failure(egl, display, errors[0], needed, apis)), None
     renderer, vendor = (opengl.text_of(context.load_opengl_function, name) for name in (opengl.RENDERER, opengl.VENDOR))
     return TriedDevice(device, renderer, vendor), context
 

@@ -1,7 +1,8 @@
 """A node goes in; what its op's record says of it comes out: questions by role instead of lists of names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from .code import Elementwise, Operand
 from .graph import Graph, Node
 from .layout import shape_of
 from .ops.record import Emission, OpRecord, Role
@@ -48,11 +49,16 @@ def is_elementwise(node: Node) -> bool:
     return has_role(node, "elementwise")
 
 
+def elementwise_value(node: Node, operands: Sequence[Operand]) -> Elementwise:
+    """What an elementwise node makes of vec4 operands."""
+    arithmetic = record_of(node).arithmetic
+    glsl = arithmetic if isinstance(arithmetic, str) else arithmetic(node)
+    return Elementwise(node.op, node.attributes, glsl, tuple(operands))
+
+
 def expression(node: Node, operands: list[str]) -> str:
     """The GLSL expression of an elementwise node on vec4 operands."""
-    arithmetic = record_of(node).arithmetic
-    text = arithmetic if isinstance(arithmetic, str) else arithmetic(node)
-    return text.format(*operands)
+    return elementwise_value(node, []).glsl.format(*operands)
 
 
 def needs_mask(node: Node) -> bool:

@@ -18,6 +18,7 @@ from .layout import TEXEL_BYTES, shape_of
 from .limits import Limits
 from .nodes import has_role, is_elementwise, is_scatter
 from .ops.reduce import Reducer, fold_of, reduces_pixels
+from .pixel_parts import shared_texels_of
 from .tile import Tile
 from .vector_work import Range
 
@@ -86,13 +87,13 @@ def _fits(body: Body, tile: Tile, sums: Sequence[PartialSum], limits: Limits) ->
     """Whether the body's kernel has the bindings and the shared memory for these sums."""
     outputs = len(body.outputs) + len(sums)
     too_many = too_many_bindings(body.graph, body.nodes, body.inputs, outputs, limits)
-    taken_bytes = shared_bytes_of(body, tile, sums) + TEXEL_BYTES * tile.shared_texels
-    return not too_many and taken_bytes <= limits.shared_memory_bytes
+    return not too_many and shared_bytes_of(body, tile, sums) <= limits.shared_memory_bytes
 
 
 def shared_bytes_of(body: Body, tile: Tile, sums: Sequence[PartialSum]) -> int:
-    """Shared memory for the sums of a kernel: a vec4 for each of its threads and their slices."""
-    return TEXEL_BYTES * tile.local[0] * tile.local[1] * sum(slots_of(body, tile, each) for each in sums)
+    """Shared memory of a kernel: what its parts need, and for its sums a vec4 for each thread of one and its slices."""
+    slots = sum(slots_of(body, tile, each) for each in sums)
+    return TEXEL_BYTES * (tile.local[0] * tile.local[1] * slots + shared_texels_of(body, tile))
 
 
 def slots_of(body: Body, tile: Tile, sums: PartialSum) -> int:

@@ -84,7 +84,7 @@ def compile_graph(
     constants = dict.fromkeys(t for kernel in lowered.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
         source, graph, reports, lowered.declined, lowered.kernels, barriers, records, plan,
-        lowered.storages, lowered.views, precision, {tensor: _constant(graph, tensor) for tensor in constants},
+        lowered.storages, lowered.views, precision, {tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
 
 
@@ -168,7 +168,8 @@ def _check_grids(kernels: tuple[Kernel, ...], limits: Limits) -> None:
             raise DeviceError(f"{kernel.name} needs {size} work-groups, this device allows {most} a side")
 
 
-def _constant(graph: Graph, tensor: int) -> Float32Array:
+def constant_texels(graph: Graph, tensor: int) -> Float32Array:
+    """A constant map or vector as kernels read it: PHWC4."""
     shape = shape_of(graph.tensors[tensor])
     values = float_data(graph.tensors[tensor])
     return vector_texels(values) if shape.is_vector else phwc4(values.reshape(shape.rows, shape.width, shape.channels))

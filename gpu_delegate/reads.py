@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .graph import Graph, Node
-from .moves import LANES, movement_of, text_length
+from .moves import movement_of, text_length
 from .nodes import has_role, record_of
 from .reduction import is_vector_node
 from .views import NONE, Views
 
+LANES = 4
 MOST_READERS = 4  # each of them computes the positions again
 MOST_MAPS = 8  # one behind the other: planning and emitting recurse through them
 MOST_TEXT = 16000  # characters that they may add to a reader, which has a read of its own for each pixel of a window
@@ -41,7 +42,7 @@ def read_through(graph: Graph, views: Views = NONE) -> Mapping[int, Node]:
 def _reads(graph: Graph, reader: Node) -> int:
     """Reads that a node has in its source, for one pixel."""
     if has_role(reader, "movement"):
-        return 1 if movement_of(reader).together(graph, reader) else len(LANES)
+        return 1 if movement_of(reader).together(graph, reader) else LANES
     return record_of(reader).taps(graph, reader)
 
 

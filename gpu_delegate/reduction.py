@@ -7,11 +7,13 @@ in which every work-group repeats it.
 
 import math
 
+from .code import AcrossLanes, Name, Splat
 from .graph import Graph, Node
 from .layout import shape_of
 from .nodes import expression, has_role, is_channel_reduction, is_elementwise, is_pixelwise_contraction, needs_mask
-from .ops.reduce import LANES, fold_of, reduces_pixels, scaled
+from .ops.reduce import Reducer, fold_of, reduces_pixels, scaled
 from .packing import Blob, bias_of, convolution_blocks
+from .print_glsl import glsl, lines
 from .rewrite import float_data
 from .vector_work import VectorWork
 
@@ -34,6 +36,11 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
     if is_pixelwise_contraction(graph, node):
         return True
     return is_elementwise(node) and all(shape_of(graph.tensors[i]).is_vector for i in node.inputs)
+
+
+def fold_into(fold: Reducer, *values: str) -> str:
+    """The statement that folds values into the variable that a fold is named after, as GLSL."""
+    return "".join(lines([fold.into(Name(fold.name, "vec4"), *(Name(value, "vec4") for value in values))], 0))
 
 
 class ReductionEmitter:
@@ -87,7 +94,7 @@ class ReductionEmitter:
     def _pixels(self, node: Node) -> None:
         """Each thread adds every n-th pixel of one slice; one thread per slice adds those sums."""
         fold = fold_of(node)
-        name, neutral = fold.name, f"vec4({fold.neutral})"
+        name, neutral = fold.name, glsl(Splat(fold.neutral))
         shape = shape_of(self.graph.tensors[node.inputs[0]])
         target = self.arrays[node.outputs[0]]
         if shape.is_vector:  # one pixel, which may be in shared memory itself
@@ -104,15 +111,15 @@ class ReductionEmitter:
                 f"    int i = thread % {chunks};",
                 f"    vec4 {name} = {neutral};",
                 f"    for (; i < {shape.pixels - (UNROLL - 1) * chunks}; i += {UNROLL * chunks})",
-                "        " + fold.into(name, *(f"READ({source}, base + i + {k * chunks})" for k in range(UNROLL))),
-                f"    for (; i < {shape.pixels}; i += {chunks}) {fold.into(name, f'READ({source}, base + i)')}",
+                "        " + fold_into(fold, *(f"READ({source}, base + i + {k * chunks})" for k in range(UNROLL))),
+                f"    for (; i < {shape.pixels}; i += {chunks}) {fold_into(fold, f'READ({source}, base + i)')}",
                 f"    partial_sums[thread] = {name};",
                 "}",
                 "SYNC();",
                 f"if (thread < {count}) {{",
                 f"    vec4 {name} = {neutral};",
-                f"    for (int i = 0; i < {chunks}; ++i) {fold.into(name, f'partial_sums[thread * {chunks} + i]')}",
-                f"    {target}[{first} + thread] = {scaled(self.graph, node, name)};",
+                f"    for (int i = 0; i < {chunks}; ++i) {fold_into(fold, f'partial_sums[thread * {chunks} + i]')}",
+                f"    {target}[{first} + thread] = {glsl(scaled(self.graph, node, Name(name, 'vec4')))};",
                 "}",
             ]
             if first:
@@ -123,23 +130,23 @@ class ReductionEmitter:
     def _channels(self, node: Node) -> None:
         """Some threads fold slices, each as many as there are such threads; one folds what they have, and its lanes."""
         shape, fold = shape_of(self.graph.tensors[node.inputs[0]]), fold_of(node)
-        name, neutral = fold.name, f"vec4({fold.neutral})"
+        name, neutral = fold.name, glsl(Splat(fold.neutral))
         together = min(self.threads, math.isqrt(shape.slices - 1) + 1)
         value = self._value(node.inputs[0], "i", 0)
         if shape.channels % 4:
             value = f"mix({neutral}, {value}, lessThan(ivec4(0, 1, 2, 3), ivec4({shape.channels} - 4 * i)))"
-        one = fold.join(*(f"{name}.{lane}" for lane in LANES))
+        one = glsl(scaled(self.graph, node, AcrossLanes(fold.operation, Name(name, "vec4"))))
         for text in (
             f"if (thread < {together}) {{",
             f"    vec4 {name} = {neutral};",
-            f"    for (int i = thread; i < {shape.slices}; i += {together}) {fold.into(name, value)}",
+            f"    for (int i = thread; i < {shape.slices}; i += {together}) {fold_into(fold, value)}",
             f"    partial_sums[thread] = {name};",
             "}",
             "SYNC();",
             "if (thread == 0) {",
             f"    vec4 {name} = {neutral};",
-            f"    for (int i = 0; i < {together}; ++i) {fold.into(name, 'partial_sums[i]')}",
-            f"    {self.arrays[node.outputs[0]]}[0] = vec4({scaled(self.graph, node, f'({one})')}, 0.0, 0.0, 0.0);",
+            f"    for (int i = 0; i < {together}; ++i) {fold_into(fold, 'partial_sums[i]')}",
+            f"    {self.arrays[node.outputs[0]]}[0] = vec4({one}, 0.0, 0.0, 0.0);",
             "}",
         ):
             self._line(text)

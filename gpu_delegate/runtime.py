@@ -16,7 +16,8 @@ from .context import Context, compile_compute
 from .device import Device
 from .families import TUNINGS
 from .gl_buffers import device_buffer, read_buffer, write_buffer
-from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Storage, shape_of
+from .half_packing import packs_halves
+from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from .memory import aligned
 from .packing import Float32Array, as_type, check_values, from_memory, to_memory
 from .program import CompiledGraph
@@ -29,9 +30,12 @@ _FORMATS: Mapping[Storage, int] = MappingProxyType(
 )
 
 
-def device_of(context: Context) -> Device:
-    """The limits of a context's driver, with the tuning of its family."""
-    return Device(context.limits, TUNINGS[context.family.name])
+def device_of(context: Context, precision: Precision = "fp32") -> Device:
+    """The limits of a context's driver, with the tuning of its family. Raises DeviceError where halves are tried."""
+    device = Device(context.limits, TUNINGS[context.family.name])
+    if precision == "fp32" or not device.tuning.packs_halves:
+        return device
+    return device.with_limits(packs_halves=packs_halves(context))
 
 
 @dataclass(frozen=True)
@@ -145,8 +149,9 @@ class Program:
             return
         first, _, names = step.textures
         for unit, texture in enumerate(names, first):
-            gl.glActiveTexture(opengl.TEXTURE0 + unit)
-            gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
+            if texture:  # what is read in another way has none, nor has every context such textures
+                gl.glActiveTexture(opengl.TEXTURE0 + unit)
+                gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
         for target, _, _, *columns in step.blocks:
             for binding, (buffer, offset_bytes, size_bytes) in enumerate(zip(*columns, strict=True)):
                 gl.glBindBufferRange(target, binding, buffer, offset_bytes, size_bytes)
@@ -233,6 +238,8 @@ class Program:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
         self._buffers.append(device_buffer(self.context, stored_bytes, data))
         self.buffer_bytes += stored_bytes
+        if data is not None and data.size:
+            self.context.resets.keep(self._buffers[-1], data.data)
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return self._buffers[-1]
 
@@ -331,6 +338,8 @@ class Program:
         """Free all GL objects; a second call does nothing."""
         for program in self._programs.values():
             self._gl.glDeleteProgram(program)
+        for buffer in self._buffers:
+            self.context.resets.forget(buffer)
         for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
             if names:
                 delete(len(names), (ctypes.c_uint * len(names))(*names))

@@ -6,12 +6,14 @@ other only where one reads what another one has written.
 
 import numpy as np
 
+from .code import Name, Splat
 from .graph import Graph, Node
 from .layout import ceil_div
 from .nodes import expression, is_elementwise, needs_mask
-from .ops.reduce import LANES, fold_of, scaled
+from .ops.reduce import fold_of, scaled
 from .packing import Blob, Float32Array, bias_of, convolution_blocks
-from .reduction import UNROLL, ReductionEmitter
+from .print_glsl import glsl
+from .reduction import UNROLL, ReductionEmitter, fold_into
 from .rewrite import float_data
 from .vector_work import VectorWork
 
@@ -72,7 +74,7 @@ class SharedReductionEmitter(ReductionEmitter):
             self._lines(
                 f"if (thread < {count * chunks}) {{",
                 f"    int i = ({first} + thread / {chunks}) * {pixels} + thread % {chunks};",
-                f"    vec4 {name} = vec4({fold.neutral});",
+                f"    vec4 {name} = {glsl(Splat(fold.neutral))};",
                 *(f"    {line}" for line in self._loads_of(node, source, pixels, chunks)),
                 f"    partial_sums[thread] = {name};",
                 "}",
@@ -81,8 +83,8 @@ class SharedReductionEmitter(ReductionEmitter):
             self._lines(
                 f"if (thread < {count}) {{",
                 f"    vec4 {name} = partial_sums[thread * {chunks}];",
-                f"    for (int i = 1; i < {chunks}; ++i) {fold.into(name, f'partial_sums[thread * {chunks} + i]')}",
-                f"    {target}[{first} + thread] = {scaled(self.graph, node, name)};",
+                f"    for (int i = 1; i < {chunks}; ++i) {fold_into(fold, f'partial_sums[thread * {chunks} + i]')}",
+                f"    {target}[{first} + thread] = {glsl(scaled(self.graph, node, Name(name, 'vec4')))};",
                 "}",
             )
             self._sums_are_read = True
@@ -94,7 +96,7 @@ class SharedReductionEmitter(ReductionEmitter):
         rounds, left = divmod(whole, UNROLL)
 
         def several(count: int) -> str:
-            return fold.into(fold.name, *(f"READ({texels}, i + {k * chunks})" for k in range(count)))
+            return fold_into(fold, *(f"READ({texels}, i + {k * chunks})" for k in range(count)))
 
         lines = []
         if rounds:
@@ -108,7 +110,7 @@ class SharedReductionEmitter(ReductionEmitter):
             lines.append(several(left))
         if rest:
             one = f"READ({texels}, i + {left * chunks})"
-            lines.append(f"if (thread % {chunks} < {rest}) {fold.into(fold.name, one)}")
+            lines.append(f"if (thread % {chunks} < {rest}) {fold_into(fold, one)}")
         return lines
 
     def _channels(self, node: Node) -> None:
@@ -137,7 +139,7 @@ class SharedReductionEmitter(ReductionEmitter):
         at = f"min(k * {parts} + part, {slices - 1})" if turns * parts > slices else f"k * {parts} + part"
         place = f"(4 * k * {parts} + part) * {all_outputs} + {first}o"
         terms = " + ".join(
-            f"v.{lane} * WEIGHT({weights} + {place} + {n * parts * all_outputs})" for n, lane in enumerate(LANES)
+            f"v.{lane} * WEIGHT({weights} + {place} + {n * parts * all_outputs})" for n, lane in enumerate("xyzw")
         )
         products = [
             f"for (int k = 0; k < {turns}; ++k) {{",

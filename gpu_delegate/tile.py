@@ -17,8 +17,8 @@ class Tile:
     weights_fetch: Fetch = "texture"
     inputs_fetch: Fetch = "texture"
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
+    loads_at_use: bool = False  # right before what needs them; else all of a window first
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
-    sums: int = 0  # vec4s of one thread that parts add up
 
     @property
     def threads(self) -> int:
@@ -33,11 +33,6 @@ class Tile:
     def parts(self) -> int:
         """Threads that share the terms of a sum, see sum_parts.py."""
         return self.local[2]
-
-    @property
-    def shared_texels(self) -> int:
-        """Of shared memory that sums in parts take."""
-        return self.threads * self.sums
 
     @property
     def shares_pixels(self) -> bool:

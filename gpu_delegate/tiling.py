@@ -1,7 +1,8 @@
 """Tiles: bodies and a tuning go in, for each body a tile comes out: rows per thread, work-group, literals or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
 from .body import Accumulate, Body, thread_slices
@@ -16,24 +17,28 @@ from .nodes import (
     reads_window,
     record_of,
 )
-from .pixel_parts import can_share_pixels, summed_slices
+from .pixel_parts import can_share_pixels, texels_of_pixel
 from .source_size import source_size
 from .tile import Tile
 
+NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
 MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
 LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many read the same weights at once
 MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
-def choose_tiles(bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float) -> list[Tile]:
+def choose_tiles(
+    bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float, chosen: Mapping[int, Tile] = NONE_CHOSEN
+) -> list[Tile]:
     """A tile for each body: those of the tuning, or with as much shorter sources as it takes for the budget.
 
-    Bodies with the least work get shorter sources first: what that costs is paid for each run. Where no sources are
-    short enough, the shortest are taken.
+    Tiles that were `chosen` by measurement, by the number of the body, go before those of the tuning. Bodies with the
+    least work get shorter sources first: what that costs is paid for each run. Where no sources are short enough, the
+    shortest are taken.
     """
     *tunings, least = _tunings(tuning)
-    tiles = _tiles(bodies, tuning)
+    tiles = [chosen.get(number, tile) for number, tile in enumerate(_tiles(bodies, tuning))]
     groups = _same_sources(bodies, tiles)
     budget = compile_budget_s * 1e6 / tuning.operation_compile_us  # in operations
     needed = sum(_operations(bodies, tiles, group) for group in groups)
@@ -153,15 +158,14 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     No thread works past an edge, and none writes what another writes: rows divide a map's height.
     """
     z_slices, rows, parts = _share(body, baked, tuning)
-    domain, most, sums = body.domain, tuning.group_threads, 0
+    domain, most = body.domain, tuning.group_threads
     if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
-        sums = z_slices or summed_slices(body)
-        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS, MOST_SUMS // sums) // parts))
+        texels = z_slices * parts or texels_of_pixel(body, parts)
+        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS // parts, MOST_SUMS // texels)))
     shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
-    tile = _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
-    return replace(tile, sums=sums * tile.rows)
+    return _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
 
 
 def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
@@ -193,10 +197,15 @@ def _parts(body: Body, tuning: Tuning) -> list[int]:
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
     if can_share_pixels(body):
-        room = min(MOST_GROUP_THREADS, MOST_SUMS // summed_slices(body)) // LEAST_SHARED_PIXELS
-        return [1 << k for k in range(max(1, min(tuning.sum_parts, room).bit_length()))]
+        parts = [1 << k for k in range(tuning.sum_parts.bit_length())]
+        return [part for part in parts if part == 1 or _shared_pixels(body, part) >= LEAST_SHARED_PIXELS]
     most = min(tuning.sum_parts, first.slices // 2) if is_sum else 1
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
+
+
+def _shared_pixels(body: Body, parts: int) -> int:
+    """Pixels of a work-group whose threads share them."""
+    return min(MOST_GROUP_THREADS // parts, MOST_SUMS // texels_of_pixel(body, parts))
 
 
 def has_threads_enough(body: Body, tuning: Tuning) -> bool:
@@ -216,6 +225,7 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
         tuning.weights_fetch,
         tuning.inputs_fetch,
         area.flat,
+        loads_at_use=tuning.loads_at_use,
         leaves=tuning.simd_width == 1,
     )
 

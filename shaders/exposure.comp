@@ -25,7 +25,7 @@ const int samples = columns.length() * rows.length();
 shared int samples_by_code[256];
 
 int code_at(ivec2 at) {
-    vec4 first = texelFetch(frame_0, at, 0);
+    vec4 first = samples_at(frame_0, at);
 #if LAYOUT == 0
     ivec3 codes = ivec3(first.rgb * 255.0 + 0.5);
     return (77 * codes.r + 150 * codes.g + 29 * codes.b + 128) >> 8;

@@ -5,6 +5,8 @@
 // 0 RGBA; 1 grey; 2 luma and two planes of chroma; 3 luma and a plane of both chromas; 4 one plane of luma and, in turn,
 // the one and the other chroma of two pixels; 5 the same with chroma first.
 #define LAYOUT 0
+// Whether a sample of 16 bits comes as two of 8, the lower one in red: OpenGL ES need not have textures of 16.
+#define APART 0
 // From upright to stored pixels: columns and rows are swapped first, then stored ones are mirrored.
 #define TRANSPOSE 0
 #define MIRROR_X 0
@@ -56,17 +58,26 @@ Place place(ivec2 at, ivec2 step, ivec2 start, ivec2 den) {
     return p;
 }
 
+// All samples of a stored pixel.
+vec4 samples_at(sampler2D plane, ivec2 at) {
+    vec4 found = texelFetch(plane, at, 0);
+#if APART
+    found.r = dot(found.rg, vec2(255.0, 65280.0) / 65535.0);
+#endif
+    return found;
+}
+
 // All samples of a plane's pixels; edge pixels are repeated.
 vec4 between(sampler2D plane, ivec2 size, Place p) {
     ivec2 near = clamp(p.whole, ivec2(0), size - 1), far = clamp(p.whole + 1, ivec2(0), size - 1);
-    vec4 top = mix(texelFetch(plane, near, 0), texelFetch(plane, ivec2(far.x, near.y), 0), p.part.x);
-    vec4 bottom = mix(texelFetch(plane, ivec2(near.x, far.y), 0), texelFetch(plane, far, 0), p.part.x);
+    vec4 top = mix(samples_at(plane, near), samples_at(plane, ivec2(far.x, near.y)), p.part.x);
+    vec4 bottom = mix(samples_at(plane, ivec2(near.x, far.y)), samples_at(plane, far), p.part.x);
     return mix(top, bottom, p.part.y);
 }
 
 // The same for a plane with one sample per pixel; all four are fetched at once where possible.
 float single(sampler2D plane, ivec2 size, Place p) {
-#if __VERSION__ >= 400 || defined(GL_ES) || defined(GL_ARB_texture_gather)
+#if !APART && (__VERSION__ >= 400 || defined(GL_ES) || defined(GL_ARB_texture_gather))
     vec4 four = textureGather(plane, (vec2(p.whole) + 1.0) / vec2(size));  // from the corner that they share
     vec2 rows = mix(four.wx, four.zy, p.part.x);
     return mix(rows.x, rows.y, p.part.y);
@@ -131,12 +142,12 @@ ivec2 stored(ivec2 at) {
 // A pixel of the upright frame.
 vec3 frame_at(ivec2 at) {
     at = stored(at);
-    return color_of(texelFetch(frame_0, at, 0), at, ivec2(1), ivec2(0), ivec2(1));
+    return color_of(samples_at(frame_0, at), at, ivec2(1), ivec2(0), ivec2(1));
 }
 
 // The term that luma adds to red, green and blue of a pixel of the upright frame; BT.601's luma for RGB frames.
 float brightness(ivec2 at) {
-    vec4 first = texelFetch(frame_0, stored(at), 0);
+    vec4 first = samples_at(frame_0, stored(at));
 #if LAYOUT == 0
     return dot(first.rgb, vec3(0.299, 0.587, 0.114));
 #else

@@ -32,7 +32,7 @@ vec4 mean_of(sampler2D plane, ivec2 size, ivec2 at, Area area) {
         vec4 row = vec4(0.0);
         for (int i = 0; i < area.span.x; i++) {
             ivec2 pixel = clamp(p.whole + ivec2(i, j), ivec2(0), size - 1);
-            row += covered(ivec2(i), p, area).x * texelFetch(plane, pixel, 0);
+            row += covered(ivec2(i), p, area).x * samples_at(plane, pixel);
         }
         mean += covered(ivec2(j), p, area).y * row;
     }
@@ -46,7 +46,11 @@ float single_mean(sampler2D plane, ivec2 size, ivec2 at, Area area) {
     for (int j = 0; j < area.span.y; j += 2)
         for (int i = 0; i < area.span.x; i += 2) {
             ivec2 n = ivec2(i, j);
-            vec4 four = textureGather(plane, (vec2(p.whole + n) + 1.0) / vec2(size));  // from the corner they share
+            vec2 corner = (vec2(p.whole + n) + 1.0) / vec2(size);  // that they share
+            vec4 four = textureGather(plane, corner);
+#if APART
+            four = four * (255.0 / 65535.0) + textureGather(plane, corner, 1) * (65280.0 / 65535.0);
+#endif
             vec2 near = covered(n, p, area), far = covered(n + 1, p, area);
             mean += near.y * (near.x * four.w + far.x * four.z) + far.y * (near.x * four.x + far.x * four.y);
         }

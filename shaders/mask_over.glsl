@@ -14,6 +14,8 @@
 // texture covers the network's grid, padded to a multiple of so many pixels.
 #define REFINED 0
 #define CELL 2
+// Whether the device interpolates between coefficients by itself.
+#define FILTERED 1
 #include "sampling.glsl"
 #include "mask.glsl"
 
@@ -35,7 +37,17 @@ float mask_over(ivec2 at, vec3 pixel, bool softened) {
 #endif
 #if REFINED
     vec2 place = (vec2(at) * vec2(X_STEP, Y_STEP) + vec2(X_START, Y_START)) / vec2(X_DEN, Y_DEN);
+#if FILTERED
     vec4 coefficient = textureLod(coefficients, (place + 0.5) / vec2(GRID), 0.0);
+#else
+    ivec2 last = textureSize(coefficients, 0) - 1;
+    vec2 cell = (place + 0.5) / vec2(GRID) * vec2(last + 1) - 0.5, part = fract(cell);
+    ivec2 near = clamp(ivec2(floor(cell)), ivec2(0), last);
+    ivec2 far = clamp(ivec2(floor(cell)) + 1, ivec2(0), last);
+    vec4 above = mix(texelFetch(coefficients, near, 0), texelFetch(coefficients, ivec2(far.x, near.y), 0), part.x);
+    vec4 below = mix(texelFetch(coefficients, ivec2(near.x, far.y), 0), texelFetch(coefficients, far, 0), part.x);
+    vec4 coefficient = mix(above, below, part.y);
+#endif
     float told = dot(coefficient.rgb, pixel) + coefficient.a, sum = clamp(told, 0.0, 1.0);
     float slope = coefficient.r + coefficient.g + coefficient.b;  // per brightness
     bool same = abs(told - 0.5) >= 0.5 + MOST_APART * abs(slope);  // all are 0, or all are 1

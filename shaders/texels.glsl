@@ -1,13 +1,10 @@
 // The texels of a network's output tensor: the definition is in app/frame/tensor_view.py.
 // Floats of a texel: 4 (read as RGBA32F), or 1 (R32F), which come out as red.
 #define STRIDE 4
-// Whether they are read from a storage buffer, for want of a buffer texture.
+// Whether they are read from a storage buffer, for want of a buffer texture; OpenGL's buffer textures suffice.
 #define STORED 0
 
-#if STORED
-#ifndef GL_ES
-#extension GL_ARB_shader_storage_buffer_object : require
-#endif
+#if STORED && defined(GL_ES)
 #if STRIDE == 4
 layout(std430, binding = 3) readonly buffer Texels { vec4 texels[]; };
 vec4 texel_at(int i) {

@@ -56,5 +56,5 @@ class BoundlessProgram(Program):
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._arena)
         start = self._lengths[self._arena] - GUARD_BYTES
-        self._gl.glGetBufferSubData(opengl.COPY_READ_BUFFER, start, GUARD_BYTES, guard.ctypes.data_as(ctypes.c_void_p))
+        self._gl.read_buffer(opengl.COPY_READ_BUFFER, start, GUARD_BYTES, guard.ctypes.data)
         return not np.isnan(guard).all()

@@ -17,6 +17,7 @@ import pytest
 
 from tests import markers
 from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
+from tests.gpu_resets import gpu  # noqa: F401
 from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F401
 from tests.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
 from tests.runtimes import runtime  # noqa: F401  # fixture

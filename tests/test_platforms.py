@@ -84,7 +84,7 @@ for platform, (modules, functions, signals) in MISSING.items():
             pass
     assert demo.has_display({})
     assert doctor_findings.egl({}, {}) == doctor_findings.tools() == []
-    assert doctor_findings.display({"version": "4.3", "renderer": "some GPU"}, {})[-1].state == "ok"
+    assert doctor_findings.display({"gl_version": "OpenGL 4.3", "renderer": "some GPU"}, {})[-1].state == "ok"
     assert "apt-get" not in doctor_findings.opengl({"error": "none"})[0].advice
 
     sys.platform = "linux"

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu_compilers.platforms import RADV_ICD
+
 SETUP = Path(__file__).parents[1] / ".ci" / "setup"
 APT = '#!/bin/sh\necho "$@" >>"$(dirname "$0")/asked"\nexit %d\n'
-TOOLS = "glslang-tools xvfb xdotool cwm apitrace"
+VULKAN = "" if RADV_ICD else " mesa-vulkan-drivers libvulkan1"  # a file that the machine has or not
+TOOLS = f"glslang-tools xvfb xdotool cwm apitrace spirv-tools{VULKAN}"
 
 
 def run_setup(folder: Path, user: int, apt: int | None, tools: tuple[str, ...] = ()) -> tuple[str, list[str]]:
@@ -42,13 +45,14 @@ def test_root_installs_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_nothing_is_asked_for_where_all_is_there(tmp_path: Path) -> None:
-    assert run_setup(tmp_path, 0, 0, ("glslangValidator", "Xvfb", "xdotool", "cwm", "apitrace")) == ("", [])
+    there = ("glslangValidator", "Xvfb", "xdotool", "cwm", "apitrace", "spirv-val")
+    assert run_setup(tmp_path, 0, 0 if RADV_ICD else None, there)[1] == []
 
 
 @pytest.mark.parametrize(("user", "apt"), [(1000, 0), (0, None), (0, 100)])
 def test_others_are_told_in_one_line(user: int, apt: int | None, tmp_path: Path) -> None:
     complaint, asked = run_setup(tmp_path, user, apt, ("Xvfb",))
     assert complaint == (
-        "texelflow: some tests are skipped; to run them too: sudo apt-get install -y glslang-tools xdotool cwm apitrace"
+        f"texelflow: some tests are skipped; to run them too: sudo apt-get install -y {TOOLS.replace('xvfb ', '')}"
     )
     assert (asked != []) == (user == 0 and apt is not None)

@@ -12,7 +12,15 @@ MODERNGL = {"moderngl", "glcontext"}
 MAY_IMPORT_MODERNGL = {"context.py", "native.py", "runtime.py", "delegate.py", "worker.py", "gl_objects.py"}
 MAY_IMPORT_CONTEXT = {
     *("runtime.py", "delegate.py", "program_log.py", "worker.py", "engine.py", "interpreter_child.py"),
-    *("gl_buffers.py", "gpu_timer.py", "span_clock.py"),
+    *(
+        "gl_buffers.py",
+        "gpu_timer.py",
+        "span_clock.py",
+        "half_packing.py",
+        "store.py",
+        "kernel_timer.py",
+        "whole_network.py",
+    ),
     *("border.py", "repacking.py", "synchronisation.py", "tensor_border.py", "texture_passes.py", "gl_objects.py"),
 }
 MOST_LINES = 500

@@ -85,7 +85,7 @@ class Program:
         with contextlib.ExitStack() as stack, in_words_of_python():
             self._context = stack.enter_context(Context.from_moderngl(context) if context else open_context())
             try:
-                compiled = compile_graph(model.graph, device_of(self._context), precision=precision)
+                compiled = compile_graph(model.graph, device_of(self._context, precision), precision=precision)
             except UnsupportedError as error:
                 raise UnsupportedError(f"{error}; texelflow.GpuDelegate runs the rest of a model") from None
             with LibraryConsole(quiet).compilation() as progress:

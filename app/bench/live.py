@@ -55,6 +55,7 @@ def bench_live(options: LiveBench, console: Console) -> dict[str, Any]:
             "reached": all(side["own_reached"] and side["lock_reached"] for side in sides.values()),
             "overlay": sides,
             "renderer": window.context.renderer,
+            "gl_version": window.context.gl_version,
             **vars(options),
             "method": METHOD,
         }

@@ -132,9 +132,10 @@ def _of_the_gpu(runner: GlRunner, figures: _Figures, options: ModelBench, stop: 
     found: _Figures = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
     if stop:
         return found
-    found |= share_figures(macs, figures["mean_ms"], measure_peaks(runner.context))
+    peaks = measure_peaks(runner.context)
+    found |= share_figures(macs, figures["mean_ms"], peaks)
     if options.per_op:
-        found["per_op"] = per_op_figures(program.compiled, time_dispatches(program), figures["median_ms"])
+        found["per_op"] = per_op_figures(program.compiled, time_dispatches(program), figures["median_ms"], peaks)
     return found
 
 

@@ -72,6 +72,7 @@ class GlRunner:
         kernels = self.program.compiled.kernels
         return {
             "renderer": self.context.renderer,
+            "gl_version": self.context.gl_version,
             "dispatches": len(kernels),
             "mmac": round(sum(kernel.macs for kernel in kernels) / 1e6, 3),
         }
@@ -135,7 +136,7 @@ def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Consol
     with open_context() as context:
         clock.step("context")
         compiled = compile_graph(
-            graph, device_of(context), options.fuse, precision=options.precision,
+            graph, device_of(context, options.precision), options.fuse, precision=options.precision,
             compile_budget_s=options.compile_budget_s,
         )  # fmt: skip
         clock.step("planning")

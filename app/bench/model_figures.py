@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.dispatch_times import DispatchTimes
 from texelflow.gpu_delegate.program import CompiledGraph
-from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
 
 from ..frame.stats import summarize
 from ..process_usage import ProcessUsage
@@ -69,8 +69,10 @@ def share_figures(macs: int, mean_ms: float, peaks: Peaks | None) -> dict[str, f
     }
 
 
-def per_op_figures(compiled: CompiledGraph, times: DispatchTimes, whole_ms: float) -> dict[str, Any]:
-    """Each dispatch, and the sum of all beside a whole run; no rows where there are no times."""
+def per_op_figures(
+    compiled: CompiledGraph, times: DispatchTimes, whole_ms: float, peaks: Peaks | None
+) -> dict[str, Any]:
+    """Each dispatch with its roof, and the sum of all beside a whole run; no rows where there are no times."""
     kernels = compiled.kernels if times.repeats else ()
     rows = [
         {
@@ -79,6 +81,7 @@ def per_op_figures(compiled: CompiledGraph, times: DispatchTimes, whole_ms: floa
             "median_ms": round(middle, 4),
             "repeats": count,
             "mmac": round(kernel.macs / 1e6, 3),
+            **_roof_figures(cost_of(compiled, kernel), peaks),
         }
         for kernel, least, middle, count in zip(kernels, times.least_ms, times.median_ms, times.repeats, strict=True)
     ]
@@ -89,6 +92,13 @@ def per_op_figures(compiled: CompiledGraph, times: DispatchTimes, whole_ms: floa
         "whole_ms": whole_ms,
         "rows": rows,
     }
+
+
+def _roof_figures(cost: Cost, peaks: Peaks | None) -> dict[str, Any]:
+    """Bytes that a dispatch moves at least, and the least time that the peaks allow it."""
+    if peaks is None:
+        return {"moved_bytes": cost.moved_bytes}
+    return {"moved_bytes": cost.moved_bytes, "least_ms": round(peaks.least_ms(cost), 4), "roof": peaks.roof(cost)}
 
 
 def series_figures(runs: Runs, most: int = MOST_POINTS) -> dict[str, Any]:

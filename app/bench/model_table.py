@@ -4,28 +4,23 @@ and 5 of "On-Device Neural Net Inference with Mobile GPUs" (arXiv 1907.01989).
 Every measurement is `bench model` in a process of its own: what fails, crashes or hangs there is a row that says so.
 """
 
-import json
-import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from texelflow.gpu_delegate.errors import CatalogueError, UsageError
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
 
-from ..console import Console, counted, one_line
+from ..console import Console, counted
 from ..models.catalogue import CATALOGUE, resolve
 from ..models.networks import NETWORKS
-from ..signals import StopFlag, exit_code, stop_flag
+from ..signals import exit_code, stop_flag
+from .measuring_process import MeasuringProcess
 from .model_options import MOST_THREADS, check_counts
 
 Row = dict[str, Any]
 
 MOST_RUN_S = 30.0  # of the warm-up, and of the runs that count, for one model in one way
 PATIENCE_S = 300.0  # for all of that
-_PROGRAM = "import sys; from texelflow.app.cli import main; sys.exit(main(sys.argv[1:]))"
-_OURS = "texelflow: "  # in front of what the program complains of
-_ENDED = "ended with exit code {}"
 
 
 @dataclass(frozen=True)
@@ -36,18 +31,6 @@ class ModelTable:
     warmup: int = 10
     runs: int = 100
     threads: tuple[int, ...] = (1, 2)
-
-
-@dataclass
-class _Child:
-    """The process that measures just now, so that a signal can end it."""
-
-    process: "subprocess.Popen[str] | None" = None
-    stop: StopFlag = field(default_factory=StopFlag)
-
-    def end(self) -> None:
-        if self.process is not None:
-            self.process.terminate()
 
 
 def parse_threads(text: str) -> tuple[int, ...]:
@@ -66,7 +49,7 @@ def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]
     """A row for each model, and the exit code: a signal's if one ended it. Raises UsageError if no model ran."""
     check_counts(options.runs, options.warmup)
     names, rows = options.names or (*CATALOGUE, *NETWORKS), list[Row]()
-    child = _Child()
+    child = MeasuringProcess()
     with stop_flag(child.end) as child.stop:
         for number, name in enumerate(names, 1):
             console.note(f"{number} of {len(names)}: {name}")
@@ -79,7 +62,7 @@ def bench_models(options: ModelTable, console: Console) -> tuple[list[Row], int]
     return rows, exit_code(child.stop.number)
 
 
-def _row(name: str, options: ModelTable, child: _Child, console: Console) -> Row:
+def _row(name: str, options: ModelTable, child: MeasuringProcess, console: Console) -> Row:
     """The figures of one model on the GPU and, by the number of threads, on the CPU; reasons where there are none."""
     row: Row = {"model": name, "gpu": None, "cpu": {}, "reasons": []}
     if name not in NETWORKS:
@@ -106,22 +89,10 @@ def _row(name: str, options: ModelTable, child: _Child, console: Console) -> Row
     return row
 
 
-def _measured(child: _Child, arguments: Sequence[str]) -> Row | str:
+def _measured(child: MeasuringProcess, arguments: Sequence[str]) -> Row | str:
     """The figures that a process of its own prints, or in one line why it printed none."""
-    pipe = subprocess.PIPE
-    command = python_command(_PROGRAM, *arguments, trusted=OURS)
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as child.process:
-        try:
-            out, complaints = child.process.communicate(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            child.process.kill()
-            return f"took longer than {PATIENCE_S:g} s"
-        code = child.process.returncode
-    if code == 0 and out.strip():
-        figures: Row = json.loads(out.splitlines()[-1])
-        return figures
-    said = [line for line in complaints.splitlines() if line.startswith(_OURS)]
-    return one_line(said[-1].removeprefix(_OURS) if said else _ENDED.format(code))
+    measured = child.verb(arguments, PATIENCE_S)
+    return measured.why if measured.figures is None or measured.why else measured.figures
 
 
 def table_rows(rows: Sequence[Row], threads: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -66,6 +66,7 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         return {
             "model": model.name,
             "renderer": compute.renderer,
+            "gl_version": compute.gl_version,
             "precision": options.precision,
             "preprocessing": options.preprocessing,
             "clip": source.info.path,

@@ -50,7 +50,8 @@ def bench_waits(name_or_path: str, runs: int, console: Console) -> dict[str, Any
             program = Program(context, compiled, progress)
         with program:
             rows = [asdict(row) for row in measure_waits(program, runs)]
-        return {"model": graph.name, "renderer": context.renderer, "runs": runs, "waits": rows}
+        where = {"renderer": context.renderer, "gl_version": context.gl_version}
+        return {"model": graph.name, **where, "runs": runs, "waits": rows}
 
 
 def measure_waits(program: Program, runs: int) -> tuple[WaitFigures, ...]:

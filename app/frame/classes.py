@@ -20,7 +20,7 @@ from .network_output import ClassScores
 from .render import Look
 from .resample import all_inside, axis_defines
 from .targets import OffscreenTarget
-from .tensor_view import TensorView
+from .tensor_view import TensorTexels
 from .upload import FrameTextures
 
 _SHARE = 0.6
@@ -36,7 +36,7 @@ class ClassesCompositor:
         self._context, self._frame, self._scores, self._fit = context, frame, scores, fit
         self._frame_size = frame.format.upright_size
         self._drawings: dict[LegendSide, Drawing] = {}
-        self._tensor = TensorView(context, scores.size[0] * scores.size[1] * ceil_div(scores.classes, 4), stride=4)
+        self._tensor = TensorTexels(context, scores.size[0] * scores.size[1] * ceil_div(scores.classes, 4), stride=4)
         self._legend: Any = None
 
     def draw(self, target: OffscreenTarget, look: Look, age: int = 0, size: ImageSize | None = None) -> None:

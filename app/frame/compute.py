@@ -28,6 +28,11 @@ class ComputeBackend:
         drawn = self.context.renderer if self.context else "nothing is drawn"
         return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
 
+    @property
+    def gl_version(self) -> str | None:
+        """The API with its version that draws, and perhaps computes."""
+        return self.context.gl_version if self.context else None
+
 
 def delegate_options(precision: Precision, compile_budget_s: float) -> Mapping[str, Any]:
     """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""

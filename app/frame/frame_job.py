@@ -32,6 +32,7 @@ class FrameJob(Protocol):
 
     backend: Backend
     renderer: str
+    gl_version: str | None  # as of Context; None where TensorFlow Lite runs
     dispatches: int
     note: str  # what of the network runs on the GPU, if only a part was to; else ""
 
@@ -70,6 +71,7 @@ class CpuFrameJob:
         self.dispatches = found.dispatches if found else 0
         self.note = f"{model.name}: {found.line}" if found else ""
         self.backend: Backend = "gl" if self.dispatches else "cpu"
+        self.gl_version: str | None = None
         on_cpu = "TensorFlow Lite on the CPU"
         self.renderer = f"{found.renderer} and {on_cpu}, {found.line}" if found and self.dispatches else on_cpu
 
@@ -102,6 +104,7 @@ class GlFrameJob:
             self._size, self._to_frame, self._mask = self._way_out(frame, stack)
             stack.pop_all()
         self.renderer = context.renderer
+        self.gl_version: str | None = context.gl_version
         self.dispatches = self._path.dispatches
 
     def _way_out(self, frame: PictureFormat, stack: contextlib.ExitStack) -> tuple[ImageSize, MaskToFrame, BufferRange]:

@@ -81,7 +81,7 @@ class GlPath:
         self.model, self.fit, self.precision = model, fit, precision
         self._preprocessing = preprocessing_for(model, preprocessing)
         compiled = compile_graph(  # may refuse, so it comes first
-            model.graph, device_of(context), precision=precision, compile_budget_s=compile_budget_s
+            model.graph, device_of(context, precision), precision=precision, compile_budget_s=compile_budget_s
         )
         with contextlib.ExitStack() as stack:
             self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)

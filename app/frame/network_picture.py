@@ -23,7 +23,7 @@ from .network_output import PictureLayout
 from .render import Look
 from .resample import all_inside, axis_defines
 from .targets import OffscreenTarget
-from .tensor_view import TensorView
+from .tensor_view import TensorTexels
 from .upload import FrameTextures
 
 _OUTPUT_UNIT, _BACKGROUND_UNIT = 3, 4
@@ -47,7 +47,7 @@ class PictureCompositor:
         self._context, self._frame, self._backdrop = context, frame, backdrop
         self._frame_size = frame.format.upright_size
         back = sampling(self._frame_size, layout.size, fit).inverse()
-        self._tensor = TensorView(context, layout.size[0] * layout.size[1], stride=4)
+        self._tensor = TensorTexels(context, layout.size[0] * layout.size[1], stride=4)
         self._defines: dict[str, ParameterValue] = {
             **dict(zip(("FRAME_W", "FRAME_H"), self._frame_size, strict=True)),
             **axis_defines(back),

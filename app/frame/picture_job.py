@@ -28,6 +28,7 @@ class GlPictureJob:
         self._context, self._path, self._model = context, path, model
         self.begin_anew = path.begin_anew
         self.renderer, self.dispatches = context.renderer, path.dispatches
+        self.gl_version: str | None = context.gl_version
         with contextlib.ExitStack() as stack:
             self._target, self._compositor = self._way_out(path.frame.format, stack)
             stack.pop_all()

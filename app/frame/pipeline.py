@@ -159,6 +159,11 @@ class Pipeline:
                 yield _with_gpu_times(self._records.popleft(), borders, self._clock)
         yield from self.completed()
 
+    def abandon(self) -> Iterator[FrameRecord]:
+        """All records that are left, without what a device that is lost has measured."""
+        while self._records:
+            yield self._records.popleft()
+
     def release(self) -> None:
         """Free what measures; records that were not taken are lost. Harmless when repeated."""
         if self._timer:

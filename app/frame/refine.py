@@ -110,7 +110,7 @@ class Refiner:
 
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask_over.glsl."""
-        return {"REFINED": 1, "CELL": CELL}
+        return {"REFINED": 1, "CELL": CELL, "FILTERED": int(self._gl.float_linear)}
 
     def bind(self, unit: int) -> None:
         """Bind the coefficients to a texture unit."""

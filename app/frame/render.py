@@ -17,7 +17,7 @@ from .mask_edge import MaskEdge
 from .refine import Refiner
 from .resample import MaskLayout, all_inside, axis_defines
 from .targets import OffscreenTarget
-from .tensor_view import TensorView
+from .tensor_view import TensorTexels
 from .upload import FrameTextures
 
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
@@ -116,7 +116,7 @@ class Compositor:
         back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
-        self._mask = TensorView(context, layout.texels, layout.stride)
+        self._mask = TensorTexels(context, layout.texels, layout.stride)
         self._defines: dict[str, ParameterValue] = {
             **sizes,
             **seen,

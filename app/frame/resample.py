@@ -19,7 +19,7 @@ from texelflow.gpu_delegate.shader import ParameterValue, load
 
 from ..picture.preprocess import Fit, ImageSize, Preprocessing, SampledAxis, Sampling, sampling
 from .exposure import ExposurePass
-from .tensor_view import TensorView
+from .tensor_view import TensorTexels
 from .upload import FrameTextures
 
 _MOST_SPAN = 8  # a window of more than 8 x 8 values for 4 x 4 pixels costs more than reading each pixel's own four
@@ -149,7 +149,7 @@ class MaskToFrame:
         self.size_bytes = self.pitch * self.rows * 4
         self._gl = context.gl
         self._groups = _groups((self.pitch // 4, self.rows // 4), self._group)
-        self._view = TensorView(context, layout.texels, layout.stride)
+        self._view = TensorTexels(context, layout.texels, layout.stride)
         source = load("mask_to_frame.comp", {**defines, **self._view.defines()})
         self._program = compile_compute(context, source, "mask_to_frame")
 

@@ -39,6 +39,8 @@ class OffscreenTarget:
         try:
             self._texture = context.mgl.texture(size, 1 if kind in _SINGLE else 4, dtype=_SAMPLES[kind])
             self._texture.repeat_x = self._texture.repeat_y = False
+            if kind == "floats" and not context.gl.float_linear:  # a filter would make it unreadable
+                self._texture.filter = moderngl.NEAREST, moderngl.NEAREST
             self._framebuffer = context.mgl.framebuffer([self._texture])
         except moderngl.Error as error:
             raise DeviceError(f"{context.renderer} cannot draw {size[0]}x{size[1]} pixels: {error}") from None

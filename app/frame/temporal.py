@@ -28,7 +28,7 @@ from texelflow.gpu_delegate.opengl import BufferSpan
 from .drawing import Drawing
 from .resample import MaskLayout
 from .targets import OffscreenTarget
-from .tensor_view import TensorView
+from .tensor_view import TensorTexels
 
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
 
@@ -45,7 +45,7 @@ class TemporalBlend:
     def __init__(self, context: Context, layout: MaskLayout) -> None:
         """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""
         self._gl = context.gl
-        self._tensor = TensorView(context, layout.texels, layout.stride)
+        self._tensor = TensorTexels(context, layout.texels, layout.stride)
         width, height = (-(-side // CELL) * CELL for side in layout.size)
         self.steady, self._before, self._hindsight = (
             OffscreenTarget(context, (width, height), "floats") for _ in range(3)

@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.shader import ParameterValue
 _BINDING = 3  # of texels.glsl: OpenGL ES 3.1 promises 0 to 3
 
 
-class TensorView:
+class TensorTexels:
     """Shows a range of a buffer to shaders: texels of `stride` floats, 4 or 1."""
 
     def __init__(self, context: Context, texels: int, stride: int) -> None:
@@ -23,7 +23,8 @@ class TensorView:
         self._format, self._texel_bytes = (opengl.RGBA32F, 16) if stride == 4 else (opengl.R32F, 4)
         self._is_stored = texels > limits.texture_buffer_texels
         self._shown: tuple[int, int, int] | None = None
-        stored = limits.storage_block_bytes // self._texel_bytes if limits.fragment_storage_bindings else 0
+        can_store = self._gl.is_es and limits.fragment_storage_bindings > 0
+        stored = limits.storage_block_bytes // self._texel_bytes if can_store else 0
         if texels > (most := max(limits.texture_buffer_texels, stored)):
             raise DeviceError(f"an output of {texels} pixels is too large for {context.renderer}: at most {most}")
         self._texture = 0 if self._is_stored else self._gl.generate("Textures")

@@ -27,6 +27,7 @@ _PIXELS = {  # by samples, and bytes of each: as they are stored, and OpenGL's w
     (2, 1): (opengl.RG8, opengl.RG, opengl.UNSIGNED_BYTE),
     (4, 1): (opengl.RGBA8, opengl.RGBA, opengl.UNSIGNED_BYTE),
 }
+_APART = opengl.RG8, opengl.RG, opengl.UNSIGNED_BYTE  # samples of two bytes, for want of textures of such
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class FrameTextures:
             **dict(zip(("CHROMA_MUL", "CHROMA_ADD", "CHROMA_DIV"), places, strict=True)),
             **dict(zip(("MIRROR_X", "MIRROR_Y"), map(int, form.mirrored), strict=True)),
             "LAYOUT": _LAYOUTS[form.layout],
+            "APART": int(form.sample_bytes == 2 and not self._context.gl.texture_norm16),
             "TRANSPOSE": int(form.orientation.transpose),
             "TO_RGB": f"mat3({', '.join(map(repr, matrix.T.ravel().tolist()))})",
             "OFFSET": f"vec3({', '.join(map(repr, offset.tolist()))})",
@@ -138,7 +140,8 @@ class _PlaneTexture:
         self._gl, self._shape, self._orphaned = context.gl, shape, path.orphaned
         channels = shape[2] if len(shape) == 3 else 1
         self._pixel_bytes = channels * sample_bytes
-        stored, self._order, self._type = _PIXELS[channels, sample_bytes]
+        is_apart = sample_bytes == 2 and not context.gl.texture_norm16
+        stored, self._order, self._type = _APART if is_apart else _PIXELS[channels, sample_bytes]
         self.texture = self._gl.generate("Textures")
         self._buffers = [self._gl.generate("Buffers") for _ in range(path.buffers)]
         self._sizes = dict.fromkeys(self._buffers, 0)

@@ -28,17 +28,27 @@ def choose_path(context: Context, format: PictureFormat) -> UploadPath:
     Software OpenGL uploads by copying within RAM, so there a buffer can only be one copy more, and nothing is tried;
     nor is it for pictures so large that users would notice.
     """
-    pixels = [np.zeros(shape, np.uint8 if format.sample_bytes == 1 else np.uint16) for shape in format.plane_shapes]
-    if context.is_software or sum(plane.nbytes for plane in pixels) > _MOST_BYTES:
+    picture = _blank(format)
+    if context.is_software or sum(plane.nbytes for plane in picture.planes) > _MOST_BYTES:
         debug.tell(debug.RUN, "debug: frames go up directly, nothing else was tried")
         return DIRECT
-    picture = Picture(format, tuple(pixels))
-    times_ms = {path: _measure(context, picture, path) for path in (DIRECT, RING, ORPHANED)}
+    times_ms = upload_times_ms(context, format)
     named = tuple((path.name, ms) for path, ms in times_ms.items())
     chosen = replace(fastest(times_ms), times_ms=named)
     tried = ", ".join(f"{name} {ms:.3f} ms" for name, ms in named)
     debug.tell(debug.RUN, f"debug: frames go up by the way {chosen.name} ({tried})")
     return chosen
+
+
+def upload_times_ms(context: Context, format: PictureFormat) -> dict[UploadPath, float]:
+    """Milliseconds of a frame by each way. Raises DeviceError as FrameTextures does."""
+    picture = _blank(format)
+    return {path: _measure(context, picture, path) for path in (DIRECT, RING, ORPHANED)}
+
+
+def _blank(format: PictureFormat) -> Picture:
+    kind = np.uint8 if format.sample_bytes == 1 else np.uint16
+    return Picture(format, tuple(np.zeros(shape, kind) for shape in format.plane_shapes))
 
 
 def fastest(times_ms: Mapping[UploadPath, float]) -> UploadPath:

@@ -56,6 +56,8 @@ class OutputWorker:
         self._reader, self._keeps_all = reader, keeps_all
         self._begun_s = perf_counter()
         self._taken = self._dropped = 0
+        self._last: int | None = None  # the number of the frame that was handed to the sink last
+        self._repeats_to: int | None = None  # frames up to this number come once more, and were written before
         self._most = most_waiting(reader.frame_bytes)
         self._ending = self._complete = False
         self._device_error: DeviceError | None = None  # for which frames are missing at the end
@@ -84,12 +86,29 @@ class OutputWorker:
 
     def take(self, frame: VideoFrame) -> None:
         """Have the picture of this frame written, or drop it. Raises DeviceError for an error of the device."""
+        if self._repeats_to is not None and frame.index <= self._repeats_to:
+            return
+        self._repeats_to = None
         if not self._keeps_all and not self.sink.newest_wins and self._worker.waiting >= self._most:
             self._dropped += 1
         else:
             self._reader.request(FrameStamp(frame.index, frame.pts))
         for item in self._reader.collect():
             self._put(item)
+
+    def deliver(self) -> None:
+        """Hand all that was read to the thread, waiting for the device. Raises DeviceError."""
+        for item in self._reader.drain():
+            self._put(item)
+
+    def lose_reader(self) -> int | None:
+        """Let go of what the device has not handed out; the number of the last frame that it has, if there is one."""
+        self._reader.release()
+        return self._last
+
+    def renew_reader(self, reader: FrameReader) -> None:
+        """Go on with another device's, and the frames that come again are those that were not handed out."""
+        self._reader, self._repeats_to = reader, self._last
 
     def end(self, complete: bool = False) -> None:
         """Take no more, and let the thread write what is under way. Waits for the device, but not for the thread.
@@ -100,8 +119,7 @@ class OutputWorker:
             return
         self._ending, self._complete = True, complete
         try:
-            for item in self._reader.drain():
-                self._put(item)
+            self.deliver()
         except DeviceError as error:
             self._device_error = error
         finally:
@@ -131,6 +149,7 @@ class OutputWorker:
         if self.failure():
             return
         self._taken += 1
+        self._last = item[0].index
         if self.sink.newest_wins:
             replaced = self._worker.put_newest(item)
             self._taken, self._dropped = self._taken - replaced, self._dropped + replaced

@@ -66,6 +66,7 @@ class Outputs:
         self._readers = _readers(context, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder
         self._active: dict[OutputKind, OutputWorker] = {}
+        self._read_as: dict[OutputKind, tuple[Effect | None, PictureFormat | None]] = {}
         self._ending: list[tuple[OutputKind, OutputWorker]] = []
         self._alpha = False
         self._given: set[Path] = set()  # names, which may not be seen on the disk before a frame comes
@@ -186,6 +187,23 @@ class Outputs:
         if self._failures:
             raise self._failures[0]
 
+    def deliver(self) -> None:
+        """Hand all frames that were read to the threads, waiting for the device. Raises DeviceError."""
+        for worker in self._active.values():
+            worker.deliver()
+
+    def lose_device(self) -> int | None:
+        """Let go of the device, whose context is lost; the number of the last frame that all outputs have, if any."""
+        last = [worker.lose_reader() for worker in self._active.values()]
+        self._readers.release()
+        return min((number for number in last if number is not None), default=None) if None not in last else None
+
+    def renew_device(self, context: Context, pictures: Pictures) -> None:
+        """Go on with another context, after lose_device. Raises DeviceError."""
+        self._readers = _readers(context, pictures, self._keeps_all)
+        for kind, worker in self._active.items():
+            worker.renew_reader(self._readers.open(*self._read_as[kind]))
+
     def release(self) -> None:
         """Free what is on the device, after finishing; where every frame counts, what finish left is given up."""
         if self._keeps_all:
@@ -245,6 +263,7 @@ class Outputs:
         self.end(kind)
         try:
             reader = self._readers.open(effect, format)
+            self._read_as[kind] = effect, format
             self._active[kind] = OutputWorker(reader, sink, self._keeps_all, self._observer(kind))
         except BaseException:
             sink.close(complete=False)

@@ -28,7 +28,7 @@ _EMPTY, _STRIP = 0xFF3A322C, 0xB0000000  # alpha, blue, green, red
 
 
 @dataclass(frozen=True)
-class Choice:
+class Offer:
     """One thing to choose: how it looks, whether it is chosen now, and the settings that choose it."""
 
     key: str
@@ -46,9 +46,13 @@ class Gallery:
 
     def __init__(self, context: Context) -> None:
         """No file is looked for before it is drawn; `textures` has the thumbnails."""
+        self._color: Color = Look.color
+        self.renew(context)
+
+    def renew(self, context: Context) -> None:
+        """Have the textures in this context; what was in another one has been released."""
         self.textures = ThumbnailTextures(context)
         self._folder: Path | None = None
-        self._color: Color = Look.color
 
     def draw(self, settings: Settings, frame_height: int, effects: Sequence[Effect]) -> Settings:
         """Draw it within Gui.draw, as wide as there is room; frames have that height, in pixels.
@@ -83,26 +87,26 @@ class Gallery:
             self.textures.add(settings.background, folder)
         self.textures.advance()
 
-    def _tiles(self, settings: Settings, frame_height: int) -> Iterator[Choice]:
+    def _tiles(self, settings: Settings, frame_height: int) -> Iterator[Offer]:
         effect, textures = settings.effect, self.textures
         light_px = max(LEAST_RADIUS, round(_LIGHT_RADIUS * frame_height, 1))
-        yield Choice("none", effect == "none", replace(settings, effect="none"), "None", "As it came.", mark="nothing")
+        yield Offer("none", effect == "none", replace(settings, effect="none"), "None", "As it came.", mark="nothing")
         for label, radius, sample in (("Light blur", light_px, LIGHT_SAMPLE), ("Strong blur", 0.0, STRONG_SAMPLE)):
             chosen, blurred = (effect, settings.blur) == ("blur", radius), replace(settings, effect="blur", blur=radius)
             hint = f"A radius of {radius:g} pixels." if radius else "A radius by the height of the picture."
-            yield Choice(label, chosen, blurred, label, hint, textures.texture_of(sample))
+            yield Offer(label, chosen, blurred, label, hint, textures.texture_of(sample))
         written, has_color = _written(self._color), parse_color(settings.background) is not None
         chosen = effect == "color" or (effect == "replace" and has_color)
-        yield Choice("colour", chosen, with_background(settings, written), "Colour", written, fill=_packed(self._color))
+        yield Offer("colour", chosen, with_background(settings, written), "Colour", written, fill=_packed(self._color))
         for shown in textures.shown:
             name = shown.candidate.name
             chosen = effect == "replace" and name == (settings.background or DEFAULT_BACKGROUND)
             replaced, hint = with_background(settings, name), as_text(Path(name).name)
             is_video = name.lower().endswith(VIDEO_ENDINGS)
-            yield Choice(name, chosen, replaced, "", hint, shown.texture, mark="video" if is_video else "")
+            yield Offer(name, chosen, replaced, "", hint, shown.texture, mark="video" if is_video else "")
 
 
-def _grid(imgui: Any, tiles: Sequence[Choice]) -> Choice | None:
+def _grid(imgui: Any, tiles: Sequence[Offer]) -> Offer | None:
     """Tiles in rows, as many in each as there is room for; the one that was clicked."""
     em, room, clicked = imgui.get_font_size(), imgui.get_content_region_avail().x, None
     gap = _GAP * em
@@ -121,7 +125,7 @@ def _grid(imgui: Any, tiles: Sequence[Choice]) -> Choice | None:
     return clicked
 
 
-def _draw(imgui: Any, tile: Choice, em: float) -> None:
+def _draw(imgui: Any, tile: Offer, em: float) -> None:
     """What the button that came last looks like."""
     low, high, draw = imgui.get_item_rect_min(), imgui.get_item_rect_max(), imgui.get_window_draw_list()
     vector, rounding = imgui.ImVec2, _ROUND * em

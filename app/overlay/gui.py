@@ -47,12 +47,17 @@ class Gui:
 
     def __init__(self, context: Context) -> None:
         """Raises DeviceError if imgui-bundle cannot be loaded or cannot draw here."""
-        self._imgui, self._gl, self._renderer = load_imgui(), context.gl, context.renderer
+        self._imgui = load_imgui()
+        self.renew(context)
         self.takes_mouse = self.takes_keys = False
         self._gui: Any = None
         self._font_px = 0
         self._inputs: list[Input] = []
         self._drawn_s = perf_counter()
+
+    def renew(self, context: Context) -> None:
+        """Draw in this context from now on; what was in another one has been released."""
+        self._gl, self._renderer = context.gl, context.renderer
 
     def feed(self, inputs: Sequence[Input]) -> None:
         """Input of the user, for the next drawing."""

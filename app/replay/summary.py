@@ -32,6 +32,7 @@ def summarize_replay(
         "backend": compute.backend,
         "precision": segmenter.precision,
         "renderer": compute.renderer,
+        "gl_version": compute.gl_version,
         "delegate": segmenter.note or None,
         **stats.summary(),
         "dispatches": segmenter.dispatches,

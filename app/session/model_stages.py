@@ -115,6 +115,7 @@ class SwitchableStages:
         self.fresh, self.age, self.catches_up, self.refines = True, 0, False, True
         self._coming: tuple[Steps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
+        self._is_lost = False
         mask = [Stage(stage.name, self._runner(place, stage.name)) for place, stage in enumerate(first.stages)]
         drawing = [Stage("refine", self._refine), Stage("composite", self.composite)]
         self.stages = tuple(mask + drawing if first.canvas else mask)
@@ -222,10 +223,21 @@ class SwitchableStages:
             raise
         return None
 
+    def lose(self) -> None:
+        """Free what a context holds that is lost; restore() comes next."""
+        self.give_up()
+        if not self._is_lost:
+            self._is_lost = True
+            self._uploaded_bytes += self.current.segmenter.uploaded_bytes
+            self.current.release()
+
+    def restore(self, stages: ModelStages) -> None:
+        """Go on with those of another context, of the same model."""
+        self.current, self._is_lost = stages, False
+
     def release(self) -> None:
         """Free all of them."""
-        self.give_up()
-        self.current.release()
+        self.lose()
 
     def _refine(self, frame: VideoFrame) -> None:
         refiner = self.current.refiner

@@ -1,10 +1,17 @@
 """A source, settings and a window or none go in; a session comes out, with everything compiled."""
 
 import contextlib
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from time import sleep
+
+from texelflow.gpu_delegate.context import DRAWING, REQUIRED, open_context
+from texelflow.gpu_delegate.errors import ContextLostError, DeviceError
+from texelflow.gpu_delegate.native import chosen_device
 
 from ..console import Console
 from ..frame.backdrop import Backdrop
@@ -15,7 +22,7 @@ from ..frame.render import Look
 from ..frame.run_stats import RunStats
 from ..frame.segmenter import CpuSegmenter
 from ..frame.targets import OffscreenTarget
-from ..models.loading import FrameModel
+from ..models.loading import FrameModel, load_frame_model
 from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.outputs import Outputs
 from ..outputs.readers import RamMasks, look_at_mask
@@ -28,18 +35,21 @@ from ..picture.preprocess import Floats
 from ..picture.video_frame import VideoFrame
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, Verb
+from ..window.gpus import news_of_gpu, on_device, system_gpus
 from ..window.loading_screen import LoadingScreen
 from ..window.opening import open_window
 from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, figure_look_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of, work_of, writing_of
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
 from .parts import SessionParts, facts_of
 from .session import Session
 from .view import NoView, View, WindowView
 from .workload import Workload
+
+_RESET_WAITS_S = (0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -65,9 +75,12 @@ class SessionSource:
         return Fraction(*self.format.upright_size) * self.timing.sample_aspect_ratio
 
 
-@dataclass(frozen=True)
+@dataclass
 class SessionHost:
-    """What is there before any session, and after it. Without a window there is no Dear ImGui, but `no_view`."""
+    """What is there before any session, and after it. Without a window there is no Dear ImGui, but `no_view`.
+
+    `compute` is another one after its context was lost.
+    """
 
     verb: Verb
     compute: ComputeBackend
@@ -86,6 +99,22 @@ class SessionHost:
         for observer in self.observers:
             observer(record)
 
+    def renew(self) -> None:
+        """Another context in place of one that is lost, and in a window all that it is made of. Raises DeviceError."""
+        backend, lost = self.compute.backend, self.compute.context
+        if self.window and self.gui and self.gallery:
+            self.gui.release()
+            self.gallery.release()
+            self.window.reopen()
+            context = self.window.context
+            self.gui.renew(context)
+            self.gallery.renew(context)
+        else:
+            if lost:
+                lost.release()
+            context = open_context(REQUIRED if backend == "gl" else DRAWING)
+        self.compute = ComputeBackend(backend, context)
+
     def wake(self) -> None:
         """Have the session look what has happened, from any thread."""
         (self.window or self.no_view).wake()
@@ -102,7 +131,13 @@ def open_host_with_window(
 ) -> Iterator[SessionHost]:
     """A window for the source's pictures. Raises DeviceError."""
     size, aspect, backend = source.format.upright_size, source.timing.sample_aspect_ratio, watch.settings.backend
-    with open_window(size, source.title, backend, aspect) as window, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        chosen = chosen_device()
+        stack.enter_context(on_device(chosen))
+        window = stack.enter_context(open_window(size, source.title, backend, aspect))
+        drawn_by = window.context.vendor, window.context.renderer
+        if line := news_of_gpu(*drawn_by, chosen, system_gpus(), os.environ, sys.platform):
+            console.note_once(line)
         gui = Gui(window.context)
         stack.callback(gui.release)
         gallery = Gallery(window.context)
@@ -117,7 +152,12 @@ def open_host_without_window(
 ) -> Iterator[SessionHost]:
     """A context without a window, or none where nothing is drawn. Raises UsageError, DeviceError."""
     with open_compute(watch.settings.backend, needs_picture, console) as compute:
-        yield SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console))
+        host = SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console))
+        try:
+            yield host
+        finally:
+            if host.compute.context:
+                host.compute.context.release()
 
 
 @contextlib.contextmanager
@@ -134,14 +174,53 @@ def open_session(
     before that is done, TexelflowError.
     """
     with contextlib.ExitStack() as stack:
-        shared = _shared_parts(host, source, settings, stack)
-        stages = _first_stages(host, source, shared, model, settings)
+        device = stack.enter_context(contextlib.ExitStack())  # frees what a context holds
+        shared = _shared_parts(host, source, settings, device)
+        stages = SwitchableStages(_compiled_stages(host, source, shared, model, settings), settings.model)
         stack.callback(stages.release)
         parts = _parts(host, source, shared, stages, settings, stack)
+        _open_device_parts(parts, host, source, settings, device)
         controller = Controller(settings, host.watch, parts, check_files)
-        session = Session(parts, controller, host.stats, host.observe, host.note)
+
+        def rebuild(lost: ContextLostError) -> int | None:
+            host.console.note(f"{lost}; all is built anew")
+            return _rebuild(parts, host, source, controller.settings, device)
+
+        session = Session(parts, controller, host.stats, host.observe, host.note, rebuild)
         yield session
         session.finish()
+
+
+def _rebuild(
+    parts: SessionParts, host: SessionHost, source: SessionSource, settings: Settings, device: contextlib.ExitStack
+) -> int | None:
+    """All that was in a context that is lost, in another one; the last frame that all outputs have. Raises DeviceError.
+
+    Freeing what is lost may fail in many ways, of which none matters.
+    """
+    delivered = parts.outputs.lose_device()
+    for free in (parts.stages.lose, device.close):
+        with contextlib.suppress(DeviceError):
+            free()
+    _renew_patiently(host)
+    parts.shared = _shared_parts(host, source, settings, device)
+    name = parts.stages.name
+    model = load_frame_model(name, spec_of(settings, name))
+    parts.stages.restore(_compiled_stages(host, source, parts.shared, model, settings))
+    if host.compute.context:
+        parts.outputs.renew_device(host.compute.context, parts.stages)
+    _open_device_parts(parts, host, source, settings, device)
+    return delivered
+
+
+def _renew_patiently(host: SessionHost) -> None:
+    """A driver takes some seconds to reset a GPU. Raises DeviceError if it is not back by then."""
+    for wait_s in _RESET_WAITS_S:
+        with contextlib.suppress(DeviceError):
+            host.renew()
+            return
+        sleep(wait_s)
+    host.renew()
 
 
 def _shared_parts(
@@ -160,9 +239,9 @@ def _shared_parts(
     )  # fmt: skip
 
 
-def _first_stages(
+def _compiled_stages(
     host: SessionHost, source: SessionSource, shared: SharedParts, model: FrameModel, settings: Settings
-) -> SwitchableStages:
+) -> ModelStages:
     """Compiled while a window, or a terminal, shows how far that is."""
     steps = stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))
     if host.window and host.gui:
@@ -172,7 +251,7 @@ def _first_stages(
         stages = _compiled(steps, host.console)
     if stages.segmenter.note:
         host.console.note_once(stages.segmenter.note)
-    return SwitchableStages(stages, settings.model)
+    return stages
 
 
 def _compiled(steps: Steps, console: Console) -> ModelStages:
@@ -202,24 +281,31 @@ def _parts(
     outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound)
     stack.callback(outputs.release)
     view: View = host.no_view
-    overlay, drawing = None, tuple[Stage, ...]()
     if host.window and host.gui:
         view = WindowView(host.window, Screen(host.window, host.gui, stages, source.aspect))
-    elif settings.overlay and context and shared.drawn:
+    pipeline = Pipeline(())  # until all are there that it runs
+    return SessionParts(
+        host.verb, view, clock, shared, stages, outputs, pipeline, None, workload, figures, None, host.gallery
+    )
+
+
+def _open_device_parts(
+    parts: SessionParts, host: SessionHost, source: SessionSource, settings: Settings, device: contextlib.ExitStack
+) -> None:
+    """What runs frames, and what is drawn and taken besides, in the context that there is now. Raises DeviceError."""
+    context, drawn, stages = host.compute.context, parts.shared.drawn, parts.stages
+    drawing = tuple[Stage, ...]()
+    if settings.overlay and context and drawn and not host.window:
         look = figure_look_of(settings)
-        overlay = Overlay(context, shared.drawn.target, figures, lambda: facts_of(parts), look)
-        stack.callback(overlay.release)
-        drawing = (overlay.stage,)
-    pipeline = Pipeline([*stages.stages, *drawing, outputs.stage, *view.stages], context, lambda: stages.uploaded_bytes)
-    stack.callback(pipeline.release)
-    screenshots = None
-    if host.window and shared.drawn:
-        shots = Screenshots(host.window.context, shared.drawn.target, source.stem, Path())
-        screenshots = stack.enter_context(contextlib.closing(shots))
-    parts = SessionParts(
-        host.verb, view, clock, shared, stages, outputs, pipeline, screenshots, workload, figures, overlay, host.gallery
-    )  # fmt: skip
-    return parts
+        parts.overlay = Overlay(context, drawn.target, parts.figures, lambda: facts_of(parts), look)
+        device.callback(parts.overlay.release)
+        drawing = (parts.overlay.stage,)
+    run = [*stages.stages, *drawing, parts.outputs.stage, *parts.view.stages]
+    parts.pipeline = Pipeline(run, context, lambda: stages.uploaded_bytes)
+    device.callback(parts.pipeline.release)
+    if host.window and drawn:
+        shots = Screenshots(host.window.context, drawn.target, source.stem, Path())
+        parts.screenshots = device.enter_context(contextlib.closing(shots))
 
 
 def _masks_in_ram(stages: SwitchableStages, source: SessionSource, settings: Settings) -> RamMasks:

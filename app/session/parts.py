@@ -18,9 +18,9 @@ from .view import View
 from .workload import Workload
 
 
-@dataclass(frozen=True)
+@dataclass
 class SessionParts:
-    """What a session is made of; whoever opened it frees it."""
+    """What a session is made of; whoever opened it frees it, and replaces what belongs to a context that is lost."""
 
     verb: Verb
     view: View

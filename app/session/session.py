@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
 
-from texelflow.gpu_delegate.errors import MediaError, TexelflowError
+from texelflow.gpu_delegate.errors import ContextLostError, MediaError, TexelflowError
 
 from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.effects import nearest_effect
@@ -29,6 +29,7 @@ from .model_stages import Steps, stages_in_steps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
 from .parts import SessionParts, facts_of
+from .recovery import Rebuild, Recovery
 from .seek_bar import SeekBar
 from .workload import busy_ms
 
@@ -42,9 +43,11 @@ class Session:
 
     def __init__(
         self, parts: SessionParts, controller: Controller, stats: RunStats, observe: Callable[[FrameRecord], None],
-        note: Callable[[str], None],
+        note: Callable[[str], None], rebuild: Rebuild,
     ) -> None:  # fmt: skip
         """`observe` gets the record of each frame, as `stats` do; `note` what is to be read outside of a window.
+
+        `rebuild` makes all anew that belongs to a context.
 
         Raises TexelflowError for outputs that cannot be had.
         """
@@ -53,9 +56,10 @@ class Session:
         self.written: list[str] = []  # a line for each output that has ended
         seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
         self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks)
-        spec = spec_of(controller.settings, parts.stages.name)
-        self._switch = ModelSwitch(parts.stages, spec, load_frame_model, self._steps_of)
+        self._recovery = Recovery(rebuild)
+        self._switch = self._new_switch()
         self._drawn: VideoFrame | None = None  # what the view shows
+        self._recorded = -1  # the number of the frame whose record was taken last
         self._seen: int | None = None  # the number of the frame that the network saw last
         self._laid_out_ns = 0  # when the view was drawn last
         self._masked = True  # whether the last frame needed a mask
@@ -74,10 +78,22 @@ class Session:
 
         Raises TexelflowError for what cannot go on.
         """
-        while not (self._over or stopped()):
-            self.step()
+        while not self._run_to_end(stopped):
+            pass
         for record in self.parts.pipeline.drain():
             self._take_record(record)
+
+    def _run_to_end(self, stopped: Callable[[], bool]) -> bool:
+        """The same; False if the GPU was reset in between, and all is ready to go on."""
+        try:
+            while not stopped() and (self._recovery.again or not self._over):
+                self.step()
+            if self.parts.clock.keeps_all:
+                self.parts.outputs.deliver()
+            return True
+        except ContextLostError as lost:
+            self._recover(lost)
+            return False
 
     def step(self) -> None:
         """Wait for something to happen, and do what is due."""
@@ -92,7 +108,8 @@ class Session:
         self._watch_source()
         self._take_dropped()
         was_paused = playback is not None and playback.paused
-        if due := parts.clock.due(perf_counter_ns()):
+        again = self._recovery.again
+        if due := again.popleft() if again else parts.clock.due(perf_counter_ns()):
             self._take(due)
         elif self._to_be_redrawn:
             self._redraw()
@@ -158,7 +175,7 @@ class Session:
     def _patience_s(self) -> float:
         """How long nothing but events can happen; a picture that comes is one."""
         parts = self.parts
-        if self._to_be_redrawn or parts.stages.changing:
+        if self._to_be_redrawn or parts.stages.changing or self._recovery.again:
             return 0.0
         busy = self._switch.busy or self._dropped.busy or (parts.screenshots is not None and parts.screenshots.pending)
         clock_s = parts.clock.wait_s(perf_counter_ns())
@@ -184,6 +201,8 @@ class Session:
             return
         if due.cut:
             self._begin_anew()
+        if parts.clock.keeps_all:
+            self._recovery.keep(due)
         self._follow_need_of_mask()
         ahead = self._prepare(due)
         if due.lead:
@@ -289,6 +308,20 @@ class Session:
             self._draw_again(self._drawn)
             self.parts.screenshots.take(self._drawn.index, alpha)
 
+    def _recover(self, lost: ContextLostError) -> None:
+        """Go on with another context; frames that were not written yet come once more. Raises DeviceError."""
+        for record in self.parts.pipeline.abandon():
+            self._take_record(record)
+        self._recovery.recover(lost)
+        self._switch = self._new_switch()
+        self._begin_model()
+        self.say(str(lost))
+
+    def _new_switch(self) -> ModelSwitch:
+        stages = self.parts.stages
+        spec = spec_of(self.controller.settings, stages.name)
+        return ModelSwitch(stages, spec, load_frame_model, self._steps_of)
+
     # What goes on beside --------------------------------------------------------------------------------------------
 
     def _switch_models(self) -> None:
@@ -303,6 +336,8 @@ class Session:
             if stages := self._switch.advance():
                 self._begin_model()
                 self.say(f"model {stages.segmenter.note or parts.stages.name}")
+        except ContextLostError:
+            raise
         except TexelflowError as error:
             self.controller.reject_setting(wanted, str(error))
 
@@ -371,6 +406,9 @@ class Session:
 
     def _take_record(self, record: FrameRecord) -> None:
         parts = self.parts
+        if parts.clock.keeps_all and record.index <= self._recorded:
+            return  # it is drawn once more
+        self._recorded = record.index
         if parts.workload.work.auto:
             parts.workload.observe(record.index, busy_ms(record), parts.clock.budget_ms, record.dropped)
         parts.figures.add(record)

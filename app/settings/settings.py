@@ -161,6 +161,10 @@ class Settings:
         "", "Number of a GPU in doctor's list, or part of its name; else the first working.", "text",
         changes=_once, placeholder="N|NAME", label="GPU",
     )  # fmt: skip
+    gl_api: str = _model(
+        "auto", "OpenGL, or OpenGL ES, which auto takes without OpenGL 4.3.", choices=("auto", "gl", "gles"),
+        changes=_once, label="OpenGL or ES",
+    )  # fmt: skip
     precision: "Precision" = _model(
         "fp32", "Of what the GPU keeps between kernels; it computes in fp32.", choices=("fp32", "fp16"), changes=_once
     )

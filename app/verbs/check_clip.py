@@ -154,6 +154,7 @@ def _figures(
     return {
         "model": model.name,
         "renderer": context.renderer,
+        "gl_version": context.gl_version,
         "delegate": found.note or None,
         "precision": precision,
         "preprocessing": preprocessing,

@@ -75,7 +75,7 @@ class TensorCheck:
         """Every sample's differences, of one compiled program and one reference. Raises as they do."""
         compiled = compile_graph(  # may refuse, so it comes first
             self.subject.graph,
-            device_of(self.context),
+            device_of(self.context, self.precision),
             fuse,
             keep_all=True,
             precision=self.precision,
@@ -128,10 +128,10 @@ def check_model(
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)
         console.say(verdict)
-        renderer = context.renderer
+        where = {"renderer": context.renderer, "gl_version": context.gl_version}
     figures = {
         "model": subject.name,
-        "renderer": renderer,
+        **where,
         "fused": not unfused,
         "precision": precision,
         "inputs": [sample.what for sample in samples],

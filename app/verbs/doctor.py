@@ -50,7 +50,7 @@ def all_findings(developer: bool) -> list[Finding]:
     sections: tuple[tuple[str, Callable[[], Sequence[Finding]]], ...] = (
         ("Python", findings.python),
         ("OpenGL", lambda: findings.opengl(gl)),
-        ("EGL", lambda: findings.egl(_devices(gl), os.environ)),
+        ("EGL", lambda: findings.egl(egl_devices(gl), os.environ)),
         ("Display", lambda: findings.display(probe("window"), os.environ)),
         ("CPU", lambda: findings.cpu(probe("cpu"), bool(gl.get("can_compute")))),
         ("Video", findings.video),
@@ -62,7 +62,7 @@ def all_findings(developer: bool) -> list[Finding]:
     return [finding for topic, look in sections for finding in _look(topic, look)]
 
 
-def _devices(gl: Mapping[str, Any]) -> dict[str, Any]:
+def egl_devices(gl: Mapping[str, Any]) -> dict[str, Any]:
     """EGL's devices and what came of each; those that OpenGL was opened without are tried now, one by one."""
     listed = probe("egl")
     tried = {each["number"]: {**each, "said": gl["said"]} for each in gl.get("tried", ())}

@@ -28,6 +28,7 @@ _SETTINGS = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE",
              "MESA_GL_VERSION_OVERRIDE", "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES",
              "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
 _MOST_FILES = 10_000
+PI_CAMERA = "tcp://127.0.0.1:8888"
 _INSTALL_GL = (
     "install the GPU's driver" if sys.platform in ("win32", "darwin")
     else "apt-get install libegl1 libgl1 libgl1-mesa-dri, or the GPU's driver"
@@ -64,22 +65,22 @@ def python() -> list[Finding]:
 
 def opengl(found: Mapping[str, Any]) -> list[Finding]:
     """Who renders, whether it suffices, its limits and what helps."""
-    if "version" not in found:
+    if "gl_version" not in found:
         why = str(found.get("error") or "none").partition(";")[0].removeprefix("no OpenGL: ")
         return [Finding("OpenGL", "OpenGL", "missing", why, f"{_INSTALL_GL}; masks and logs need none", stops=True)]
     who = Finding("OpenGL", "renderer", "ok", f"{found['renderer']}, {found['vendor']}")
     if found["software"]:
         advice = "install the GPU's driver; until then networks run on the CPU unless --backend gl"
         who = Finding("OpenGL", "renderer", "warn", f"{found['renderer']}: software renderer, no GPU", advice)
-    version = found["version"] if found["can_compute"] else f"{found['version']}: it can draw but not compute"
-    advice = "update the driver: networks need 4.3, and run on the CPU here"
+    version = found["gl_version"] if found["can_compute"] else f"{found['gl_version']}: it can draw but not compute"
+    advice = "update the driver: networks need OpenGL 4.3 or ES 3.1, and run on the CPU here"
     lines = [who, _judged(found["can_compute"], "OpenGL", "version", version, advice)]
     if found["can_compute"]:
-        lines += _limits(found["limits"], str(found["version"]).startswith("OpenGL ES"))
+        lines += _limits(found["limits"], found["api"])
     return lines + _health(found)
 
 
-def _limits(limits: Mapping[str, Any], is_es: bool) -> list[Finding]:
+def _limits(limits: Mapping[str, Any], api: str) -> list[Finding]:
     from texelflow.gpu_delegate.limits import needed_limits
 
     return [
@@ -87,15 +88,19 @@ def _limits(limits: Mapping[str, Any], is_es: bool) -> list[Finding]:
             limits[name] >= needed, "OpenGL", name.replace("_", " "), f"{limits[name]:,}, needed {needed:,}",
             "use --backend cpu",
         )
-        for name, needed in needed_limits(is_es).items()
+        for name, needed in needed_limits(api == "gles").items()
+        if needed
     ]  # fmt: skip
 
 
 def _health(found: Mapping[str, Any]) -> list[Finding]:
     fence_ms, timer = found["fence_ms"], found["timer"]
     fence = "never signalled" if fence_ms is None else f"signalled after {fence_ms:.2f} ms"
+    binding = _judged(
+        found["multi_bind"], "OpenGL", "ARB_multi_bind", _yes(found["multi_bind"]), "more calls a dispatch"
+    )
     return [
-        _judged(found["multi_bind"], "OpenGL", "ARB_multi_bind", _yes(found["multi_bind"]), "more calls a dispatch"),
+        *([binding] if found["api"] == "gl" else _of_es(found)),
         _judged(found["khr_debug"], "OpenGL", "KHR_debug", _yes(found["khr_debug"]), "drivers keep their warnings"),
         _judged(
             timer is None,
@@ -106,6 +111,13 @@ def _health(found: Mapping[str, Any]) -> list[Finding]:
         ),
         _judged(fence_ms is not None, "OpenGL", "fence", fence, "update the driver: replay waits on fences"),
     ]
+
+
+def _of_es(found: Mapping[str, Any]) -> list[Finding]:
+    """What of OpenGL ES 3.1 is optional, and what is done without it."""
+    texels = found["limits"]["texture_buffer_texels"]
+    shown = f"up to {texels:,} texels" if texels else "none: tensors are read from storage buffers"
+    return [Finding("OpenGL", "buffer textures", "ok", shown)]
 
 
 def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:
@@ -148,7 +160,7 @@ def display(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Fi
     lines = [Finding("Display", "display", "ok", ", ".join(places))]
     if found.get("error"):
         return [*lines, Finding("Display", "window", "missing", found["error"], "replay without --window")]
-    return [*lines, Finding("Display", "window", "ok", f"opens: OpenGL {found['version']} on {found['renderer']}")]
+    return [*lines, Finding("Display", "window", "ok", f"opens: {found['gl_version']} on {found['renderer']}")]
 
 
 def cpu(found: Mapping[str, Any], can_compute: bool) -> list[Finding]:
@@ -187,7 +199,7 @@ def video() -> list[Finding]:
     ]  # fmt: skip
 
 
-def cameras() -> list[Finding]:
+def cameras(device_tree: Path = Path("/proc/device-tree")) -> list[Finding]:
     """What is plugged in, where that can be told without opening it."""
     if sys.platform != "linux":
         return [Finding("Cameras", "cameras", "ok", "not looked for: texelflow live --list opens each")]
@@ -198,7 +210,20 @@ def cameras() -> list[Finding]:
         Finding("Cameras", camera.camera, "warn" if camera.trouble else "ok", camera.name or "no name", camera.trouble)
         for camera in list_cameras()
     ]
-    return found or [Finding("Cameras", "cameras", "warn", "none is plugged in", advice)]
+    found = found or [Finding("Cameras", "cameras", "warn", "none is plugged in", advice)]
+    return found + _ribbon_camera(device_tree / "model")
+
+
+def _ribbon_camera(model: Path) -> list[Finding]:
+    """The way of a Raspberry Pi's own camera, whose pictures libcamera's programs alone make."""
+    try:
+        name = model.read_text(encoding="utf-8", errors="replace").strip("\0\n")
+    except OSError:
+        return []
+    if not name.startswith("Raspberry Pi"):
+        return []
+    sends = f"rpicam-vid -t 0 -n --inline --listen -o {PI_CAMERA} sends it to live --camera {PI_CAMERA}"
+    return [Finding("Cameras", "ribbon camera", "ok", f"libcamera's, of this {name}", sends)]
 
 
 def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:

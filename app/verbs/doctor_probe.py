@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_cont
 from texelflow.gpu_delegate.egl import Egl
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.gpu_timer import timer_health
-from texelflow.gpu_delegate.native import TriedDevice, try_device
+from texelflow.gpu_delegate.native import TriedDevice, try_device, wanted_apis
 
 Found = dict[str, Any]
 
@@ -41,7 +41,8 @@ def describe_context(context: Context) -> Found:
     return {
         "vendor": context.vendor,
         "renderer": context.renderer,
-        "version": context.version,
+        "gl_version": context.gl_version,
+        "api": context.api,
         "software": context.is_software,
         "can_compute": context.can_compute,
         "limits": asdict(context.limits),
@@ -61,7 +62,7 @@ def probe_egl() -> Found:
 def probe_device(number: str) -> Found:
     """One of them: what renders there, or why nothing does."""
     egl = Egl()
-    found, context = try_device(egl, egl.devices()[int(number)], REQUIRED, "gl")
+    found, context = try_device(egl, egl.devices()[int(number)], REQUIRED, wanted_apis())
     if context:
         context.release()
     return {"tried": [_told_of(found)]}
@@ -76,6 +77,8 @@ def _told_of(tried: TriedDevice) -> Found:
 def probe_window() -> Found:
     """Whether a window opens, and which OpenGL it gets; the window is never shown."""
     from ..glfw_library import load_glfw
+    from ..window.opening import contexts_to_try
+    from ..window.window import context_hints
 
     glfw = load_glfw()
     reporting: Any = glfw
@@ -84,11 +87,11 @@ def probe_window() -> Found:
     if not glfw.init():
         return {"error": _glfw_error(glfw)}
     try:
-        glfw.window_hint(glfw.VISIBLE, False)
-        for version in ((4, 3), DRAWING):
-            glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, version[0])
-            glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, version[1])
-            glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
+        for version, api in contexts_to_try("auto"):
+            glfw.default_window_hints()
+            glfw.window_hint(glfw.VISIBLE, False)
+            for hint, value in context_hints(glfw, version, api).items():
+                glfw.window_hint(hint, value)
             if window := glfw.create_window(64, 64, "texelflow doctor", None, None):
                 glfw.make_context_current(window)
                 return {"error": "", **_window_gl(glfw)}
@@ -106,7 +109,8 @@ def probe_cpu() -> Found:
 
 def _window_gl(glfw: Any) -> Found:
     gl = opengl.GL(lambda name: ctypes.cast(glfw.get_proc_address(name), ctypes.c_void_p).value or 0)
-    return {"renderer": gl.string(opengl.RENDERER), "version": gl.string(opengl.VERSION)}
+    version = gl.string(opengl.VERSION)
+    return {"renderer": gl.string(opengl.RENDERER), "gl_version": version if gl.is_es else f"OpenGL {version}"}
 
 
 def _glfw_error(glfw: Any) -> str:

@@ -131,7 +131,7 @@ def _machine(options: InspectOptions) -> _Machine:
             line = f"{context.renderer}, tuned as {family.name}: {family.reason}"
             if options.peaks and peaks is None:
                 line += "; no peaks, since its driver executes no shaders"
-            return _Machine(device_of(context), peaks, line)
+            return _Machine(device_of(context, options.precision), peaks, line)
     except DeviceError as error:
         return _Machine(SOFTWARE, None, f"planned for a software renderer, without measured peaks: {error}")
 

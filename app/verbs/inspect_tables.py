@@ -135,13 +135,15 @@ def _dispatches(console: Console, found: Inspection) -> None:
     _title(
         console,
         f"{len(found.dispatches)} dispatches of {found.programs} shaders, {found.barriers} barriers (|), "
-        f"{sum(d.mmac for d in found.dispatches):.1f} MMAC",
+        f"{sum(d.mmac for d in found.dispatches):.1f} MMAC, {found.idle:.0%} of threads idle",
     )
     columns = [("#", "right"), ("kernel", "left"), ("shader", "right"), ("grid", "right"), ("group", "right")]
+    columns += [("idle", "right")]
     columns += [("MMAC", "right"), ("KiB", "right"), ("MAC/B", "right")]
     table = _table(*columns, *([("bound by", "left"), (">= ms", "right")] if found.peaks else []))
     for d in found.dispatches:
         cells = [f"{'|' if d.barrier else ' '}{d.number:3}", d.name, str(d.program), _size(d.grid), _size(d.work_group)]
+        cells.append(f"{d.idle_threads / d.threads:.0%}" if d.idle_threads else "")
         cells += [f"{d.mmac:.2f}", f"{d.moved_bytes / 1024:.0f}", f"{d.mac_per_byte:.2f}"]
         if d.roof is not None and d.least_ms is not None:
             cells += [d.roof, f"{d.least_ms:.3f}"]

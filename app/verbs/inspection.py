@@ -37,6 +37,8 @@ class Dispatch:
     program: int  # equal shaders are one program
     grid: tuple[int, int, int]
     work_group: tuple[int, int, int]
+    threads: int  # of all work-groups
+    idle_threads: int  # past the edges of the map
     operators: tuple[int, ...]  # of the file
     mmac: float
     moved_bytes: int
@@ -74,6 +76,11 @@ class Inspection:
     memory: Memory
     peaks: Peaks | None
     moves: tuple[MoveLine, ...]
+
+    @property
+    def idle(self) -> float:
+        """The part of all threads that are past the edges of maps."""
+        return sum(d.idle_threads for d in self.dispatches) / max(1, sum(d.threads for d in self.dispatches))
 
     @property
     def programs(self) -> int:
@@ -142,6 +149,8 @@ def _dispatch(number: int, kernel: Kernel, compiled: CompiledGraph, program: int
         program=program,
         grid=kernel.grid,
         work_group=kernel.local,
+        threads=kernel.threads,
+        idle_threads=kernel.idle_threads,
         operators=tuple(sorted({node.index for node in kernel.nodes if node.index >= 0})),
         mmac=cost.macs / 1e6,
         moved_bytes=cost.moved_bytes,

@@ -3,7 +3,9 @@
 from fractions import Fraction
 
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED
+from texelflow.gpu_delegate.egl import Api
 from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.native import wanted_apis
 
 from ..picture.preprocess import ImageSize
 from .window import Window
@@ -16,11 +18,20 @@ def open_window(size: ImageSize, title: str, backend: str, aspect: Fraction = Fr
     """
     width, height = size
     shown = (round(width * aspect), height) if aspect > 1 else (width, round(height / aspect))
-    if backend == "cpu":
-        return Window(shown, title, DRAWING)
+    first, *others = contexts_to_try(backend)
     try:
-        return Window(shown, title, REQUIRED)
-    except DeviceError:
-        if backend == "gl":
-            raise
-        return Window(shown, title, DRAWING)
+        return Window(shown, title, *first)
+    except DeviceError as error:
+        for version, api in others:
+            try:
+                return Window(shown, title, version, api)
+            except DeviceError:
+                continue
+        raise error
+
+
+def contexts_to_try(backend: str) -> list[tuple[tuple[int, int], Api]]:
+    """Versions of OpenGL with the API, best first: OpenGL ES, which computes, comes before OpenGL that only draws."""
+    apis = wanted_apis()
+    tries = [(DRAWING if backend == "cpu" else REQUIRED, api) for api in apis]
+    return [*tries, (DRAWING, "gl")] if backend == "auto" and "gl" in apis else tries

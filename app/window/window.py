@@ -9,6 +9,8 @@ from typing import Any
 
 from texelflow.gpu_delegate import debug, opengl
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context
+from texelflow.gpu_delegate.device_failures import version_text
+from texelflow.gpu_delegate.egl import LEAST_ES, Api
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.library import load_library
 
@@ -42,21 +44,29 @@ class Window:
 
     framebuffer = 0
 
-    def __init__(self, size: ImageSize, title: str, version: tuple[int, int] = REQUIRED) -> None:
-        """Opens it, as large as `size` if the screen is. Raises DeviceError: no display, no glfw, OpenGL too old."""
-        self._glfw = glfw = _library()
+    def __init__(self, size: ImageSize, title: str, version: tuple[int, int] = REQUIRED, api: Api = "gl") -> None:
+        """Opens it, as large as `size` if the screen is. Raises DeviceError: no display, no glfw, OpenGL too old.
+
+        `version` is that of OpenGL; of OpenGL ES it is LEAST_ES.
+        """
+        self._glfw = _library()
         self._keys: list[Key] = []
         self._pressed: tuple[str, bool, bool] = ("", False, False)  # place, shift, repeated of the last key
         self._place: tuple[int, int, int, int] | None = None  # where it was before it filled the screen
         self._swaps_due = _SWAPS_AFTER_DAMAGE
         self._iconified = self._points = False
         self._closing = threading.Lock()
-        self._handle = _create(glfw, size, _fitting(title), version)
+        self._title, self._version, self._api = _fitting(title), version, api
+        self._open(size)
+
+    def _open(self, size: ImageSize) -> None:
+        glfw = self._glfw
+        self._handle = _create(glfw, size, self._title, self._version, self._api)
         try:
             glfw.make_context_current(self._handle)
             self._pace()
             self.size: ImageSize = glfw.get_framebuffer_size(self._handle)  # in pixels, as far as events were handled
-            self.context = Context.from_current(_loader(glfw), version)
+            self.context = Context.from_current(_loader(glfw), self._version)
             self.multisampled = self.context.gl.integer(opengl.SAMPLE_BUFFERS) > 0
             self._listener = Listener(glfw, self._handle)
             self._drops = Drops(glfw, self._handle)
@@ -64,6 +74,26 @@ class Window:
         except BaseException:
             glfw.terminate()
             raise
+
+    def reopen(self) -> None:
+        """Another window in its place, with another context, since that of this one is lost. Raises DeviceError."""
+        glfw, listening, fills_screen = self._glfw, self.listening, self.fullscreen
+        if self._handle is not None:
+            here = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
+            self._reopens_at = self._place or here
+            with self._closing:
+                handle, self._handle = self._handle, None
+            self.context.release()
+            glfw.destroy_window(handle)
+        self._glfw = glfw = _library()
+        self._open(self._reopens_at[2:])
+        glfw.set_window_pos(self._handle, *self._reopens_at[:2])
+        self._place, self._iconified = None, False
+        self._on_damage()
+        self.listening = listening
+        self._show_mouse()
+        if fills_screen:
+            self.toggle_fullscreen()
 
     @property
     def scale(self) -> float:
@@ -129,7 +159,8 @@ class Window:
 
     def rename(self, title: str) -> None:
         """Give it another title."""
-        self._glfw.set_window_title(self._handle, _fitting(title))
+        self._title = _fitting(title)
+        self._glfw.set_window_title(self._handle, self._title)
 
     def wake(self) -> None:
         """End the wait for events, or the next one; from any thread, also after the window was closed."""
@@ -162,7 +193,7 @@ class Window:
         self._on_damage()
 
     def close(self) -> None:
-        """Close it and free its context; harmless when repeated."""
+        """Close it and free its context; harmless when repeated, and where it could not be opened again."""
         with self._closing:  # glfw must not end while another thread wakes it
             handle, self._handle = self._handle, None
         if handle is not None:
@@ -273,14 +304,20 @@ def _hold_opengl() -> None:
             load_library(name)
 
 
-def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) -> Any:
-    """A window with a context of at least that version; on failure glfw is terminated. Raises DeviceError."""
+def context_hints(glfw: Any, version: tuple[int, int], api: Api) -> dict[int, int]:
+    """What glfw is told of a context of at least that version of OpenGL, or of OpenGL ES."""
+    if api == "gles":  # GLX need not have it
+        kind = {glfw.CLIENT_API: glfw.OPENGL_ES_API, glfw.CONTEXT_CREATION_API: glfw.EGL_CONTEXT_API}
+        return {**kind, glfw.CONTEXT_VERSION_MAJOR: LEAST_ES[0], glfw.CONTEXT_VERSION_MINOR: LEAST_ES[1]}
+    kind = {glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE, glfw.OPENGL_FORWARD_COMPAT: True}
+    return {**kind, glfw.CONTEXT_VERSION_MAJOR: version[0], glfw.CONTEXT_VERSION_MINOR: version[1]}
+
+
+def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int], api: Api) -> Any:
+    """A window with such a context; on failure glfw is terminated. Raises DeviceError."""
     complaints = _complaints(glfw)
     hints = {
-        glfw.CONTEXT_VERSION_MAJOR: version[0],
-        glfw.CONTEXT_VERSION_MINOR: version[1],
-        glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
-        glfw.OPENGL_FORWARD_COMPAT: True,
+        **context_hints(glfw, version, api),
         glfw.OPENGL_DEBUG_CONTEXT: debug.level() >= debug.RUN,  # debug contexts give more messages, and are slower
         glfw.DEPTH_BITS: 0,
         glfw.STENCIL_BITS: 0,
@@ -295,11 +332,14 @@ def _create(glfw: Any, size: ImageSize, title: str, version: tuple[int, int]) ->
     room = glfw.get_monitor_workarea(monitor)[2:] if monitor else size
     wanted = fitted(size, room)
     width, height = (max(pair) for pair in zip(wanted, _SMALLEST, strict=True))
-    handle = glfw.create_window(width, height, title, None, None)
+    handle = None
+    for robustness in (glfw.LOSE_CONTEXT_ON_RESET, glfw.NO_ROBUSTNESS):  # some drivers do not tell of resets
+        glfw.window_hint(glfw.CONTEXT_ROBUSTNESS, robustness)
+        handle = handle or glfw.create_window(width, height, title, None, None)
     if not handle:
         glfw.terminate()
         why = one_line(complaints[0]) if complaints else "the display has no OpenGL"
-        needed = f"OpenGL {version[0]}.{version[1]} is needed"
+        needed = f"{version_text(api, LEAST_ES if api == 'gles' else version)} is needed"
         otherwise = "use --backend cpu" if version > DRAWING else "see texelflow doctor"
         raise DeviceError(f"no window: {why}; {needed}, update the GPU's driver or {otherwise}")
     return handle

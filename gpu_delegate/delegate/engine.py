@@ -66,7 +66,9 @@ class DelegateEngine:
         self._wait_type = wait_type
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-        opened = worker.call(lambda gl: _Opened(device_of(gl), RepackingPrograms(gl), gl.renderer, gl.is_software))
+        opened = worker.call(
+            lambda gl: _Opened(device_of(gl, precision), RepackingPrograms(gl), gl.renderer, gl.is_software)
+        )
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software = opened.is_software
 

@@ -1,7 +1,7 @@
 """The name of a runtime's module goes in; the call returns if its structs are laid out as ours, and else it raises.
 
 A child process tries them once (runtime_probe.py): a wrong layout ends there in a crash, a hang or a difference. What
-has passed is kept in the cache folder, by the runtime's library and by our structs.
+has passed is kept in the cache on disk, by the runtime's library and by our structs.
 """
 
 import contextlib
@@ -9,24 +9,24 @@ import ctypes
 import hashlib
 import importlib.metadata
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from ..cache_folder import cache_folder
+from ..disk_cache import DiskCache
 from ..errors import UnsupportedError
 from ..isolated_python import OURS, python_command
 from . import structs
 
 _PROGRAM = f"from {__package__}.runtime_probe import main; main()"
 _SECONDS = 60.0
+_KIND = "runtimes"  # of entries in the cache
+_PASSED = b"works"
 # By module: the package, the oldest version that has what is needed, and how to get another.
 _RUNTIMES = MappingProxyType(
     {
@@ -55,14 +55,14 @@ def _check_once(module: str) -> None:
     if version and _numbers(version) < oldest:
         wanted = ".".join(map(str, oldest))
         raise UnsupportedError(f"{package} {version} is too old for GpuDelegate, which needs {wanted} or later")
-    passed = _place(module, version)
-    if passed is not None and _has_passed(passed, module):
+    cache, key = DiskCache(), _key(module, version)
+    if key is not None and cache.get(_KIND, key) == _PASSED:
         return
     found = _differences(module)
     if found:
         raise UnsupportedError(f"GpuDelegate does not work with this {package} {version}: {found}; {_ADVICE}")
-    if passed is not None:
-        _keep(passed, module)
+    if key is not None:
+        cache.put(_KIND, key, _PASSED)
 
 
 def _differences(module: str) -> str:
@@ -90,13 +90,13 @@ def _ending(code: int) -> str:
 # The cache ------------------------------------------------------------------------------------------------------------
 
 
-def _place(module: str, version: str) -> Path | None:
-    """The file that says that it has passed; None where its library cannot be told."""
+def _key(module: str, version: str) -> str | None:
+    """What the cache knows the runtime by; None where its library cannot be told."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         library = Path(sys.modules[module]._interpreter_wrapper.__file__)
         found = library.stat()
-        key = repr((str(library), version, found.st_size, found.st_mtime_ns, list(_layouts())))
-        return cache_folder() / "runtimes" / f"{module}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+        layouts = hashlib.sha256(repr([*_layouts()]).encode()).hexdigest()[:16]
+        return json.dumps([module, version, str(library)[-1000:], found.st_size, found.st_mtime_ns, layouts])
     return None
 
 
@@ -106,25 +106,6 @@ def _layouts() -> Iterator[tuple[str, tuple[int, list[tuple[str, int]]]]]:
         if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
             fields = [(field, getattr(kind, field).offset) for field, *_ in kind._fields_]
             yield name, (ctypes.sizeof(kind), fields)
-
-
-def _has_passed(place: Path, module: str) -> bool:
-    """Whether the file is there and whole."""
-    try:
-        found: object = json.loads(place.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return found == {"works": module}
-
-
-def _keep(place: Path, module: str) -> None:
-    """Write the file, whole or not at all; without it the next process tries again."""
-    with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, work = tempfile.mkstemp(dir=place.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"works": module}, file)
-        os.replace(work, place)
 
 
 def _version(package: str) -> str:

@@ -50,11 +50,11 @@ def _joined(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
     for operand, tensor in enumerate(node.inputs):
         size = graph.tensors[tensor].shape[axis]
         when = at[axis].below(start + size)
-        if when is not None and at[axis].high >= start:
+        if when and at[axis].high >= start:
             inside = at[axis].plus(-start).clamped(0, size - 1)
             b, y, x, c = (inside if k == axis else index for k, index in enumerate(at))
             found.append(Origin(operand, (b, y, x, c), when))
-            if not when:
+            if when is True:
                 break
         start += size
     return tuple(found)

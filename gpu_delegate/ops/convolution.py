@@ -2,11 +2,13 @@
 or gathers over held ones."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import tflite
 
+from ..code import X0, AddTo, Declare, Lane, Name, Value, combined
 from ..expressions import Slice
 from ..graph import ABSENT, Attributes, Conv2D, Graph, Node, Padding, Size2, TransposeConv2D
 from ..layout import aligned_channels, shape_of
@@ -137,9 +139,9 @@ def start(emitter: "Emitter", node: Node) -> None:
     bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
     for index in emitter.held_slices(out):
         first = emitter.held(out, 0, index)
-        emitter.line(f"vec4 {first} = {bias.texel(emitter.output_slice(index))};")
+        emitter.add(Declare(first, bias.texel(emitter.output_slice(index))))
         for row in list(emitter.rows)[1:]:
-            emitter.line(f"vec4 {emitter.held(out, row, index)} = {first};")
+            emitter.add(Declare(emitter.held(out, row, index), first))
 
 
 def accumulate(emitter: "Emitter", node: Node, at: Slice) -> None:
@@ -158,7 +160,7 @@ def accumulate(emitter: "Emitter", node: Node, at: Slice) -> None:
             _multiply(emitter, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
 
 
-def gather(emitter: "Emitter", node: Node, at: Slice) -> list[str]:
+def gather(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One output slice of a 1x1 convolution over held input."""
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
     bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
@@ -172,16 +174,16 @@ def gather(emitter: "Emitter", node: Node, at: Slice) -> list[str]:
     return sums
 
 
-def _multiply(emitter: "Emitter", sums: list[str], values: list[str], weights: list[str]) -> None:
+def _multiply(emitter: "Emitter", sums: Sequence[Name], values: Sequence[Value], weights: Sequence[Value]) -> None:
     """sums[row] += values[row].x * weights[0] + ...; the weights are named first where several rows share them."""
     if len(sums) > 1:
         weights = emitter.declare(weights, "w")
     for total, value in zip(sums, values, strict=True):
-        terms = " + ".join([f"{value}.{lane} * {weight}" for lane, weight in zip("xyzw", weights, strict=False)])
-        emitter.line(f"{total} += {terms};")
+        terms = [Lane(value, lane) * weight for lane, weight in enumerate(weights)]
+        emitter.add(AddTo(total, combined("add", terms)))
 
 
-def _taps(emitter: "Emitter", node: Node, at: Slice, tap: int) -> list[str]:
+def _taps(emitter: "Emitter", node: Node, at: Slice, tap: int) -> Sequence[Value]:
     """The input under one tap of the window, for each of the thread's pixels."""
     if is_pointwise_convolution(emitter.graph, node):
         return emitter.value(node.inputs[0], at)
@@ -191,13 +193,13 @@ def _taps(emitter: "Emitter", node: Node, at: Slice, tap: int) -> list[str]:
     rows = []
     if isinstance(attributes, TransposeConv2D):
         stride, padding = attributes.stride, attributes.padding
-        column = emitter.strided_axis("x0", stride[1], padding.left - kx, source.width)
+        column = emitter.strided_axis(X0, stride[1], padding.left - kx, source.width)
         base = emitter.map_row()
         rows = [emitter.strided_axis(base, stride[0], row + padding.top - ky, source.height) for row in emitter.rows]
     else:
         assert isinstance(attributes, Conv2D)
         stride, dilation, padding = attributes.stride, attributes.dilation, attributes.padding
-        column = emitter.axis("x0", stride[1], kx * dilation[1] - padding.left, source.width, domain.width - 1)
+        column = emitter.axis(X0, stride[1], kx * dilation[1] - padding.left, source.width, domain.width - 1)
         for row in emitter.rows:
             offset = row * stride[0] + ky * dilation[0] - padding.top
             rows.append(

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ..code import X0, Y0, Lane, Operand, StoreTo, Vector
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node
 from ..layout import shape_of
@@ -46,14 +47,14 @@ def store(emitter: "Emitter", node: Node) -> None:
         for i in range(block):
             for j in range(block):
                 first = (i * block + j) * shape.channels
-                pixel = f"((y0 + {row}) * {block} + {i}) * {shape.width} + x0 * {block} + {j}"
+                pixel = ((Y0 + row) * block + i) * shape.width + X0 * block + j
                 for k in range(shape.slices):
                     lanes = [
                         _lane(emitter, node.inputs[0], row, first + c, c < shape.channels)
                         for c in range(4 * k, 4 * k + 4)
                     ]
-                    target = emitter.texel(shape, Slice(str(k), k), pixel)
-                    emitter.line(f"WRITE({emitter.outputs[node.outputs[0]]}, {target}, vec4({', '.join(lanes)}));")
+                    target = emitter.texel(shape, Slice(k), pixel)
+                    emitter.add(StoreTo(emitter.outputs[node.outputs[0]], target, Vector(tuple(lanes))))
 
 
 def _store_plain(emitter: "Emitter", node: Node, block: int) -> None:
@@ -63,14 +64,14 @@ def _store_plain(emitter: "Emitter", node: Node, block: int) -> None:
         for i in range(block):
             for j in range(0, block, together):
                 lanes = [_lane(emitter, node.inputs[0], row, i * block + j + k, True) for k in range(together)]
-                value = lanes[0] if together == 1 else f"vec{together}({', '.join(lanes)})"
-                start = f"(((y0 + {row}) * {block} + {i}) * {emitter.body.domain.width} + x0) * {block // together}"
-                target = f"{start} + {j // together}"
-                emitter.line(f"WRITE({emitter.outputs[node.outputs[0]]}, {target}, {value});")
+                value = lanes[0] if together == 1 else Vector(tuple(lanes))
+                start = ((Y0 + row) * block + i) * emitter.body.domain.width + X0
+                target = start * (block // together) + j // together
+                emitter.add(StoreTo(emitter.outputs[node.outputs[0]], target, value))
 
 
-def _lane(emitter: "Emitter", tensor: int, row: int, channel: int, exists: bool) -> str:
-    return f"{emitter.held(tensor, row, channel // 4)}.{'xyzw'[channel % 4]}" if exists else "0.0"
+def _lane(emitter: "Emitter", tensor: int, row: int, channel: int, exists: bool) -> Operand:
+    return Lane(emitter.held(tensor, row, channel // 4), channel % 4) if exists else 0.0
 
 
 RECORDS = (

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..code import Value
 from ..expressions import Slice
 from ..graph import Graph, Node, Shape
-from ..indices import Index
+from ..indices import Index, both
 from .record import Coordinates, Emission, FileForm, Origin
 
 if TYPE_CHECKING:
     from ..emit import Emitter
 
 
-def move(emitter: "Emitter", node: Node, at: Slice) -> list[str]:
+def move(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a node that moves data, for each of the thread's pixels."""
     return emitter.declare([emitter.moved(node, row, at) for row in emitter.rows])
 
@@ -52,10 +53,11 @@ def shape_out(graph: Graph, node: Node) -> Shape:
 def within(position: Sequence[Index], shape: Shape, operand: int = 0) -> tuple[Origin, ...]:
     """The source at a position that may lie outside of the input; none if it always does."""
     conditions = [index.inside(0, size - 1) for index, size in zip(position, shape, strict=True)]
-    if None in conditions:
+    when = both(conditions)
+    if not when:
         return ()
     b, y, x, c = (index.clamped(0, size - 1) for index, size in zip(position, shape, strict=True))
-    return (Origin(operand, (b, y, x, c), " && ".join(filter(None, conditions))),)
+    return (Origin(operand, (b, y, x, c), when),)
 
 
 def flattened(position: Coordinates, shape: Shape) -> Index:

@@ -5,13 +5,14 @@ is listed nowhere else: nodes.py, support.py, bounds.py and `texelflow inspect -
 ops that they are about.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ..code import Value
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Shape
-from ..indices import Index
+from ..indices import Index, Validity
 from ..operators import EncodedOperator, Operator
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ class FileForm:
 class Emission:
     """The functions that emit an op's arithmetic in a pixel kernel; which of them an op has depends on its role."""
 
-    stream: "Callable[[Emitter, Node, Slice], list[str]] | None" = None  # one slice for each of the thread's pixels
+    stream: "Callable[[Emitter, Node, Slice], Sequence[Value]] | None" = (
+        None  # one slice for each of the thread's pixels
+    )
     start: "Callable[[Emitter, Node], None] | None" = None  # declares the sums of a contraction or reduction
     accumulate: "Callable[[Emitter, Node, Slice], None] | None" = None  # adds one input slice to them
     finish: "Callable[[Emitter, Node], None] | None" = None  # makes the results of the sums, if they are not these
@@ -88,7 +91,7 @@ class Origin:
 
     operand: int  # position in the node's inputs
     at: Coordinates
-    when: str = ""  # GLSL; "" for always
+    when: Validity = True
 
 
 @dataclass(frozen=True)

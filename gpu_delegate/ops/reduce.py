@@ -5,13 +5,25 @@ same kernel. One over rows, columns or a batch is a loop over pixels in memory; 
 squeeze and excite, gpu_delegate/reduction.py has a work-group share the loop.
 """
 
-import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ..code import (
+    AcrossLanes,
+    AddTo,
+    Arithmetic,
+    Assign,
+    Declare,
+    Name,
+    Splat,
+    Statement,
+    Value,
+    Vector,
+    combined,
+)
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Reduce
 from ..indices import Index
@@ -22,7 +34,6 @@ if TYPE_CHECKING:
     from ..emit import Emitter
 
 CHANNELS = 3  # the dimension of BHWC tensors
-LANES = "xyzw"
 
 
 @dataclass(frozen=True)
@@ -30,32 +41,28 @@ class Reducer:
     """How two values become one."""
 
     name: str  # of the variable that values are folded into
-    neutral: str  # the value that changes nothing, a GLSL float
-    joined: str  # GLSL of {0} and {1}
+    neutral: float  # the value that changes nothing
+    operation: Arithmetic
 
-    def join(self, *values: str) -> str:
-        """GLSL of all values as one."""
-        return functools.reduce(self.joined.format, values)
-
-    def into(self, total: str, *values: str) -> str:
+    def into(self, total: Name, *values: Value) -> Statement:
         """The statement that folds values into a variable."""
-        if self.name == "sum":
-            return f"{total} += {' + '.join(values)};"
-        return f"{total} = {self.join(total, *values)};"
+        if self.operation == "add":
+            return AddTo(total, combined("add", values))
+        return Assign(total, combined(self.operation, (total, *values)))
 
 
-_SUM = Reducer("sum", "0.0", "{0} + {1}")
-_GREATEST = Reducer("greatest", "uintBitsToFloat(0xff800000u)", "max({0}, {1})")  # minus infinity
-_LEAST = Reducer("least", "uintBitsToFloat(0x7f800000u)", "min({0}, {1})")
+_SUM = Reducer("sum", 0.0, "add")
+_GREATEST = Reducer("greatest", -math.inf, "maximum")
+_LEAST = Reducer("least", math.inf, "minimum")
 _FOLDS: Mapping[str, Reducer] = MappingProxyType(
     {
         "MEAN": _SUM,
         "SUM": _SUM,
-        "REDUCE_PROD": Reducer("product", "1.0", "{0} * {1}"),
+        "REDUCE_PROD": Reducer("product", 1.0, "multiply"),
         "REDUCE_MAX": _GREATEST,
         "REDUCE_MIN": _LEAST,
-        "REDUCE_ANY": replace(_GREATEST, neutral="0.0"),  # of truth values, 0.0 and 1.0
-        "REDUCE_ALL": replace(_LEAST, neutral="1.0"),
+        "REDUCE_ANY": replace(_GREATEST, neutral=0.0),  # of truth values, 0.0 and 1.0
+        "REDUCE_ALL": replace(_LEAST, neutral=1.0),
     }
 )
 
@@ -65,12 +72,12 @@ def fold_of(node: Node) -> Reducer:
     return _FOLDS[node.op]
 
 
-def scaled(graph: Graph, node: Node, total: str) -> str:
+def scaled(graph: Graph, node: Node, total: Value) -> Value:
     """What a reduction makes of its fold in the end: a mean divides by the number of values."""
     if node.op != "MEAN":
         return total
     sizes = [math.prod(graph.tensors[i].shape) for i in (node.inputs[0], node.outputs[0])]
-    return f"{total} * {1.0 / (sizes[0] // sizes[1])!r}"
+    return total * (1.0 / (sizes[0] // sizes[1]))
 
 
 def is_spatial_mean(graph: Graph, node: Node) -> bool:
@@ -129,26 +136,25 @@ def write_reduction(graph: Graph, node: Node) -> EncodedOperator:
 # GLSL ---------------------------------------------------------------------------------------------------------------
 
 
-def fold_pixels(emitter: "Emitter", node: Node, at: Slice) -> list[str]:
+def fold_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a reduction over pixels: loops over those that each of the thread's pixels stands for."""
     fold, (source, *_) = fold_of(node), node.inputs
     axes, sizes = attributes_of(node, Reduce).axes, emitter.graph.tensors[source].shape
-    totals = emitter.declare([f"vec4({fold.neutral})" for _ in emitter.rows], "m")
-    loops = [
-        f"for (int {name} = 0; {name} < {sizes[axis]}; ++{name})" for axis, name in enumerate("nij") if axis in axes
-    ]
+    totals = emitter.declare([Splat(fold.neutral) for _ in emitter.rows], "m")
+    names = [Name(name, "int") for name in "nij"]
+    loops = [(name, sizes[axis]) for axis, name in enumerate(names) if axis in axes]
     for row, total in zip(emitter.rows, totals, strict=True):
         place = emitter.place(emitter.shape(node.outputs[0]), row)
-        inner = [Index.variable("nij"[k], 0, sizes[k] - 1) if k in axes else at for k, at in enumerate(place)]
-        with emitter.block(" ".join(loops)):
-            emitter.line(fold.into(total, emitter.texel_at(source, at, (inner[0], inner[1], inner[2]))))
+        inner = [Index.variable(names[k], 0, sizes[k] - 1) if k in axes else at for k, at in enumerate(place)]
+        with emitter.loop(*loops):
+            emitter.add(fold.into(total, emitter.texel_at(source, at, (inner[0], inner[1], inner[2]))))
     return emitter.declare([scaled(emitter.graph, node, total) for total in totals])
 
 
 def start_fold(emitter: "Emitter", node: Node) -> None:
     """Declare the values that lanes of channels are folded into."""
     for row in emitter.rows:
-        emitter.line(f"vec4 {emitter.held(node.outputs[0], row, 0)} = vec4({fold_of(node).neutral});")
+        emitter.add(Declare(emitter.held(node.outputs[0], row, 0), Splat(fold_of(node).neutral)))
 
 
 def fold_slice(emitter: "Emitter", node: Node, at: Slice) -> None:
@@ -156,15 +162,15 @@ def fold_slice(emitter: "Emitter", node: Node, at: Slice) -> None:
     fold, channels = fold_of(node), emitter.shape(node.inputs[0]).channels
     for row, value in zip(emitter.rows, emitter.value(node.inputs[0], at), strict=True):
         lanes = emitter.lanes_or(value, channels, at, fold.neutral)
-        emitter.line(fold.into(emitter.held(node.outputs[0], row, 0), lanes))
+        emitter.add(fold.into(emitter.held(node.outputs[0], row, 0), lanes))
 
 
 def fold_lanes(emitter: "Emitter", node: Node) -> None:
     """Fold the four lanes into one."""
     for row in emitter.rows:
         total = emitter.held(node.outputs[0], row, 0)
-        one = fold_of(node).join(*(f"{total}.{lane}" for lane in LANES))
-        emitter.line(f"{total} = vec4({scaled(emitter.graph, node, f'({one})')}, 0.0, 0.0, 0.0);")
+        one = scaled(emitter.graph, node, AcrossLanes(fold_of(node).operation, total))
+        emitter.add(Assign(total, Vector((one, 0.0, 0.0, 0.0))))
 
 
 _EMISSION = Emission(stream=fold_pixels, start=start_fold, accumulate=fold_slice, finish=fold_lanes)

@@ -1,8 +1,24 @@
 """DEPTHWISE_CONV_2D and pooling, windows over each channel separately: how files say them, and their GLSL."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..code import (
+    X0,
+    ZEROS,
+    AddTo,
+    Arithmetic,
+    Assign,
+    Name,
+    Operand,
+    Operation,
+    SourceIndex,
+    Splat,
+    Value,
+    combined,
+    to_float,
+)
 from ..expressions import Slice
 from ..graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Pool2D, Size2
 from ..layout import aligned_channels
@@ -16,8 +32,7 @@ from .sliding import dilated_options, positive, read_dilation, read_stride, slid
 if TYPE_CHECKING:
     from ..emit import Emitter
 
-LOWEST = "vec4(-3.402823466e38)"
-SourceIndex = tuple[str, str]  # a source coordinate and its validity, see Emitter.axis
+LOWEST = Splat(-3.402823466e38)
 
 
 @dataclass(frozen=True)
@@ -82,7 +97,7 @@ def _pool_taps(graph: Graph, node: Node) -> int:
     return kernel[0] * kernel[1]
 
 
-def depthwise(emitter: "Emitter", node: Node, at: Slice) -> list[str]:
+def depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a depthwise convolution: bias + sum over taps of x * w, lane by lane."""
     conv = node.attributes
     assert isinstance(conv, DepthwiseConv2D)
@@ -96,35 +111,35 @@ def depthwise(emitter: "Emitter", node: Node, at: Slice) -> list[str]:
     for row, tap, value in _taps(emitter, node, window, at):
         weight = taps.texel(at, tap)
         if several:
-            weight = emitter.once(f"weight {node.outputs[0]} {at.text} {tap}", "w", f"vec4 {{}} = {weight};")
-        emitter.line(f"{sums[row]} += {value} * {weight};")
+            weight = emitter.once("w", weight)
+        emitter.add(AddTo(sums[row], value * weight))
     return sums
 
 
-def pool(emitter: "Emitter", node: Node, at: Slice) -> list[str]:
+def pool(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One slice of average or maximum pooling; padding does not count in either."""
     attributes = node.attributes
     assert isinstance(attributes, Pool2D)
     average = node.op == "AVERAGE_POOL_2D"
     window = SlidingWindow(attributes.kernel, attributes.stride, attributes.padding)
-    outside = "vec4(0.0)" if average else LOWEST
+    outside = ZEROS if average else LOWEST
     results = emitter.declare([outside for _ in emitter.rows], "m")
     for row, _, value in _taps(emitter, node, window, at, outside):
-        text = f"{results[row]} + {value}" if average else f"max({results[row]}, {value})"
-        emitter.line(f"{results[row]} = {text};")
+        operation: Arithmetic = "add" if average else "maximum"
+        emitter.add(Assign(results[row], Operation(operation, (results[row], value))))
     if not average:
         return results
-    return emitter.declare([f"{result} / {_count(emitter, node, window, row)}" for row, result in enumerate(results)])
+    return emitter.declare([result / _count(emitter, node, window, row) for row, result in enumerate(results)])
 
 
-def _count(emitter: "Emitter", node: Node, window: SlidingWindow, row: int) -> str:
+def _count(emitter: "Emitter", node: Node, window: SlidingWindow, row: int) -> Value:
     """How many taps of a pixel's window lie inside the map."""
     rows, columns = _axes(emitter, node, window, row)
 
-    def inside(axes: list[SourceIndex]) -> str:
-        return " + ".join(f"float({valid})" if valid else "1.0" for _, valid in axes)
+    def inside(axes: list[SourceIndex]) -> Operand:
+        return combined("add", [1.0 if valid is None else to_float(valid) for _, valid in axes])
 
-    return f"(({inside(rows)}) * ({inside(columns)}))"
+    return Operation("multiply", (inside(rows), inside(columns)))
 
 
 def _axes(
@@ -144,15 +159,15 @@ def _axes(
         for ky in range(window.kernel[0])
     ]
     columns = [
-        emitter.axis("x0", step_x, kx * spread_x - padding.left, source.width, domain.width - 1)
+        emitter.axis(X0, step_x, kx * spread_x - padding.left, source.width, domain.width - 1)
         for kx in range(window.kernel[1])
     ]
     return rows, columns
 
 
 def _taps(
-    emitter: "Emitter", node: Node, window: SlidingWindow, at: Slice, outside: str = "vec4(0.0)"
-) -> list[tuple[int, int, str]]:
+    emitter: "Emitter", node: Node, window: SlidingWindow, at: Slice, outside: Value = ZEROS
+) -> list[tuple[int, int, Name]]:
     """(row of the thread, tap, value): source row by source row, so that pixels share their loads."""
     uses: dict[int, list[tuple[int, int]]] = {}
     for row in emitter.rows:

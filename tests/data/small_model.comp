@@ -83,27 +83,27 @@ void main() {
     int i21 = (y0 + 0) * 8 + x0;
     {
         vec4 d1 = WEIGHT(27 + z0);
-        vec4 v2 = k11 ? READ(in0, (z0) * 48 + r10 + p5) : vec4(0.0);
-        vec4 v3 = k12 ? READ(in0, (z0) * 48 + r10 + p7) : vec4(0.0);
-        vec4 v4 = k13 ? READ(in0, (z0) * 48 + r10 + p8) : vec4(0.0);
-        vec4 v5 = k15 ? READ(in0, (z0) * 48 + r14 + p5) : vec4(0.0);
-        vec4 v6 = READ(in0, (z0) * 48 + r14 + p7);
-        vec4 v7 = k16 ? READ(in0, (z0) * 48 + r14 + p8) : vec4(0.0);
-        vec4 v8 = k18 ? READ(in0, (z0) * 48 + r17 + p5) : vec4(0.0);
-        vec4 v9 = k19 ? READ(in0, (z0) * 48 + r17 + p7) : vec4(0.0);
-        vec4 v10 = k20 ? READ(in0, (z0) * 48 + r17 + p8) : vec4(0.0);
+        vec4 v2 = mix(vec4(0.0), READ(in0, (z0) * 48 + r10 + p5), bvec4(k11));
         d1 += v2 * WEIGHT(0 + (z0) * 9 + 0);
+        vec4 v3 = mix(vec4(0.0), READ(in0, (z0) * 48 + r10 + p7), bvec4(k12));
         d1 += v3 * WEIGHT(0 + (z0) * 9 + 1);
+        vec4 v4 = mix(vec4(0.0), READ(in0, (z0) * 48 + r10 + p8), bvec4(k13));
         d1 += v4 * WEIGHT(0 + (z0) * 9 + 2);
+        vec4 v5 = mix(vec4(0.0), READ(in0, (z0) * 48 + r14 + p5), bvec4(k15));
         d1 += v5 * WEIGHT(0 + (z0) * 9 + 3);
+        vec4 v6 = READ(in0, (z0) * 48 + r14 + p7);
         d1 += v6 * WEIGHT(0 + (z0) * 9 + 4);
+        vec4 v7 = mix(vec4(0.0), READ(in0, (z0) * 48 + r14 + p8), bvec4(k16));
         d1 += v7 * WEIGHT(0 + (z0) * 9 + 5);
+        vec4 v8 = mix(vec4(0.0), READ(in0, (z0) * 48 + r17 + p5), bvec4(k18));
         d1 += v8 * WEIGHT(0 + (z0) * 9 + 6);
+        vec4 v9 = mix(vec4(0.0), READ(in0, (z0) * 48 + r17 + p7), bvec4(k19));
         d1 += v9 * WEIGHT(0 + (z0) * 9 + 7);
+        vec4 v10 = mix(vec4(0.0), READ(in0, (z0) * 48 + r17 + p8), bvec4(k20));
         d1 += v10 * WEIGHT(0 + (z0) * 9 + 8);
         vec4 t11 = max(d1, 0.0);
         WRITE(out0, (z0) * 48 + i21, keep(t11, 9 - 4 * (z0)));
-        sums0[(0) * 48 + thread] = (keep(t11, 9 - 4 * (z0)));
+        sums0[thread + 0] = keep(t11, 9 - 4 * (z0));
     }
     SYNC();
     if (thread < 4) {

@@ -9,17 +9,24 @@ TEXELFLOW_GPU_COMPILERS=DIR names the folder of Mesa's drivers over fake devices
 """
 
 import argparse
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from texelflow.gpu_delegate.families import TUNINGS
+
 from .compilers import PREFIX, Report, kernels_of, measure, prefix_of
 from .document import DOCUMENT, write_document
-from .kernels import MODELS
+from .glslang import VALIDATOR, validate
+from .kernels import MODELS, texts_for_es, texts_of
 from .platforms import PLATFORMS
 from .records import KEPT, TABLE, Table, merged, read_table, table_of, write_table
 from .tables import AGAINST_HEAD, HEAD, ROW_HEAD, against_cells, lines_of_table, row_cells, sum_cells, words_of
+
+MOST_COMPLAINTS = 10
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,7 +34,12 @@ def parser() -> argparse.ArgumentParser:
                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     found.add_argument("--platform", action="append", choices=PLATFORMS, metavar="NAME", help=", ".join(PLATFORMS))
     found.add_argument("--model", action="append", metavar="NAME", help=f"default: {', '.join(MODELS)}")
-    found.add_argument("--family", help="kernels with the tuning of this family instead of each platform's own")
+    found.add_argument(
+        "--family",
+        choices=TUNINGS,
+        metavar="NAME",
+        help="kernels with the tuning of this family instead of each platform's own",
+    )
     found.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
     found.add_argument("--brief", action="store_true", help="sums alone")
     found.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")
@@ -47,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make = kernels_of(models, options.precision, options.family)
     with ThreadPoolExecutor(options.jobs) as pool:
         reports = list(pool.map(lambda name: measure(name, prefix, make), names))
+    families = [options.family] if options.family else sorted({PLATFORMS[name].family for name in names})
+    print_complaints(models, families)
     if not options.brief:
         for report in reports:
             print_rows(report)
@@ -66,6 +80,19 @@ def write(reports: Sequence[Report], everywhere: bool) -> None:
     write_table(merged(read_table(TABLE) if TABLE.exists() else {}, table_of(kept)), TABLE)
     if everywhere:
         write_document(reports)
+
+
+def print_complaints(models: Sequence[str], families: Sequence[str]) -> None:
+    """What the reference compiler says of the kernels in both languages."""
+    if shutil.which(VALIDATOR) is None:
+        print(f"{VALIDATOR} is not installed")
+        return
+    for language, texts in (("OpenGL 4.30", texts_of), ("OpenGL ES 3.10", texts_for_es)):
+        sources = {("comp", text) for family in families for text in texts(models, family)}
+        with tempfile.TemporaryDirectory() as folder:
+            complaints = validate(sources, Path(folder))
+        print(f"{VALIDATOR}: {len(sources)} kernels in {language}, {len(complaints) or 'no'} complaints")
+        print("\n".join(complaints[:MOST_COMPLAINTS]), end="")
 
 
 def print_rows(report: Report) -> None:

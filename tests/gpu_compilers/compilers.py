@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.limits import Limits
 
 from .fake_device import MARK
 from .figures import Figures, parse
-from .kernels import Dispatch, device_of, dispatches, distinct
+from .kernels import Dispatch, device_of, dispatches, distinct, graph_of
 from .loops import Code, amd_code, executed, intel_code
 from .platforms import PLATFORMS, Platform, environment_of
 
@@ -32,7 +32,7 @@ class Row:
     """A dispatch and what its compiler says; no figures if it has failed, or was not asked."""
 
     dispatch: Dispatch
-    seconds: float
+    seconds: float  # of the CPU, to compile it
     figures: Figures | None
     problem: str | None = None
 
@@ -54,11 +54,16 @@ def prefix_of(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def kernels_of(models: Sequence[str], precision: Precision = "fp32", family: str | None = None) -> Make:
-    """What makes models' kernels for a platform, with the tuning of its family or of another."""
+    """What makes models' kernels for a platform, with the tuning of its family or of another.
+
+    Raises CatalogueError, OSError, UnsupportedError for a model that cannot be had.
+    """
+    for model in models:
+        graph_of(model)  # before threads ask for the same file
 
     def make(platform: Platform, limits: Limits) -> Dispatches:
         device = device_of(family or platform.family, limits)
-        return {model: dispatches(model, device, platform.api, precision) for model in models}
+        return {model: dispatches(model, device, precision) for model in models}
 
     return make
 

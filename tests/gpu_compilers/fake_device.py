@@ -1,6 +1,6 @@
 """Shaders go in as JSON on stdin; what this process's OpenGL driver says of each goes out, a line of JSON for each.
 
-The first line is the driver's limits. Run by compilers.py in the environment of a fake device: python -m ... gl|es
+The first line is the driver's limits. Run by compilers.py in the environment of a fake device: python -m ... gl|gles
 """
 
 import ctypes
@@ -8,15 +8,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.egl import Api, Egl, EglContext
+from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.limits import read_limits
 from texelflow.gpu_delegate.opengl import GL
+from texelflow.gpu_delegate.shader import for_es
 
-_DEVICE, _DRM, _EXTENSIONS = 0x313F, b"EGL_EXT_device_drm", 0x3055
 MARK = "shader "
 _BINDINGS = 8  # more than any kernel has of a kind
 _CALLBACK = ctypes.CFUNCTYPE(
@@ -24,34 +25,13 @@ _CALLBACK = ctypes.CFUNCTYPE(
 )
 
 
-def open_device(api: str) -> Callable[[str], int]:
-    """Make a context on the first device with a kernel driver current; gives the loader of its functions.
-
-    Raises RuntimeError.
-    """
-    egl, pointer = ctypes.CDLL("libEGL.so.1"), ctypes.c_void_p
-    egl.eglGetProcAddress.restype = egl.eglCreateContext.restype = pointer
-
-    def function(name: str, result: Any, *arguments: Any) -> Any:
-        return ctypes.CFUNCTYPE(result, *arguments)(egl.eglGetProcAddress(name.encode()))
-
-    devices, count = (pointer * 16)(), ctypes.c_int()
-    function("eglQueryDevicesEXT", ctypes.c_uint, ctypes.c_int, pointer, pointer)(16, devices, ctypes.byref(count))
-    extensions = function("eglQueryDeviceStringEXT", ctypes.c_char_p, pointer, ctypes.c_int)
-    found = [device for device in devices[: count.value] if _DRM in (extensions(device, _EXTENSIONS) or b"")]
+def open_device(api: Api) -> EglContext:
+    """A context on the first device that is no software renderer, current. Raises DeviceError."""
+    egl = Egl()
+    found = [device for device in egl.devices() if not device.is_software]
     if not found:
-        raise RuntimeError("EGL finds no device with a kernel driver")
-    open_display = function("eglGetPlatformDisplayEXT", pointer, ctypes.c_uint, pointer, pointer)
-    display = pointer(open_display(_DEVICE, found[0], None))
-    version = [0x3098, 4, 0x30FB, 3, 0x30FD, 1] if api == "gl" else [0x3098, 3, 0x30FB, 1]
-    if not egl.eglInitialize(display, None, None):
-        raise RuntimeError(f"eglInitialize failed: {egl.eglGetError():#x}")
-    egl.eglBindAPI(0x30A2 if api == "gl" else 0x30A0)
-    wanted = (ctypes.c_int * (len(version) + 1))(*version, 0x3038)
-    context = pointer(egl.eglCreateContext(display, None, None, wanted))
-    if not context.value or not egl.eglMakeCurrent(display, None, None, context):
-        raise RuntimeError(f"no context for {api}: {egl.eglGetError():#x}")
-    return lambda name: egl.eglGetProcAddress(name.encode()) or 0
+        raise DeviceError("EGL finds no device but a software renderer")
+    return EglContext(egl, egl.display(found[0]), api, (4, 3) if api == "gl" else (3, 1))
 
 
 class _Driver:
@@ -67,12 +47,12 @@ class _Driver:
         gl.glDebugMessageCallback(ctypes.cast(self._callback, ctypes.c_void_p), None)
 
     def compile(self, source: str) -> dict[str, Any]:
-        """What the driver says of a compute shader: `said`, `log` if it does not compile, `seconds`."""
+        """What the driver says of a compute shader: `said`, `log` if it does not compile, `seconds` of the CPU."""
         gl = self._gl
         self._said.clear()
-        start = time.perf_counter()
+        start = time.process_time()
         shader, program = gl.glCreateShader(opengl.COMPUTE_SHADER), gl.glCreateProgram()
-        text = ctypes.c_char_p(source.encode())
+        text = ctypes.c_char_p((for_es(source, gl.version, gl.extensions) if gl.is_es else source).encode())
         gl.glShaderSource(shader, 1, ctypes.byref(text), None)
         gl.glCompileShader(shader)
         log = self._log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shader, opengl.COMPILE_STATUS)
@@ -84,7 +64,7 @@ class _Driver:
             self._dispatch(program)
         gl.glDeleteShader(shader)
         gl.glDeleteProgram(program)
-        return {"said": self._said[:], "log": log, "seconds": round(time.perf_counter() - start, 3)}
+        return {"said": self._said[:], "log": log, "seconds": round(time.process_time() - start, 3)}
 
     def _dispatch(self, program: int) -> None:
         """One work-group, with a buffer wherever a kernel may expect one."""
@@ -116,7 +96,8 @@ class _Driver:
 
 
 def main() -> None:
-    gl = GL(open_device(sys.argv[1]))
+    context = open_device("gles" if sys.argv[1] == "gles" else "gl")
+    gl = GL(context.load_opengl_function)
     tell({"renderer": gl.string(opengl.RENDERER), "version": gl.string(opengl.VERSION),
           "limits": asdict(read_limits(gl))})  # fmt: skip
     driver = _Driver(gl)

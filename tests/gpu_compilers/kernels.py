@@ -1,8 +1,8 @@
-"""Names of models and a family of GPUs go in; their kernels come out, each with its text for an API."""
+"""Names of models and a family of GPUs go in; their kernels come out, with their text."""
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -16,15 +16,10 @@ from texelflow.gpu_delegate.layout import Precision, ceil_div
 from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
-
-from .platforms import Api
+from texelflow.gpu_delegate.shader import for_es
 
 MODELS = ("selfie", "selfie-landscape", "pose-landmark", "deeplab-v3")
 NETWORK_FOLDER = Path("build", "networks")
-_ES = (
-    "#version 310 es\n#extension GL_EXT_texture_buffer : require\n"
-    "precision highp float;\nprecision highp int;\nprecision highp samplerBuffer;\n"
-)
 
 
 @dataclass(frozen=True)
@@ -48,14 +43,14 @@ class Dispatch:
 
 
 def device_of(family: str, limits: Limits) -> Device:
-    """What kernels for a family of GPUs are made for."""
-    return Device(limits, TUNINGS[family])
+    """What kernels for a family of GPUs are made for, where drivers round as they should. Raises KeyError."""
+    return Device(replace(limits, packs_halves=TUNINGS[family].packs_halves), TUNINGS[family])
 
 
-def dispatches(model: str, device: Device, api: Api, precision: Precision = "fp32") -> tuple[Dispatch, ...]:
+def dispatches(model: str, device: Device, precision: Precision = "fp32") -> tuple[Dispatch, ...]:
     """A model's kernels. Raises CatalogueError, UnsupportedError, DeviceError."""
-    kernels = compile_graph(_graph(model), device, precision=precision).kernels
-    return tuple(_dispatch(number, kernel, api) for number, kernel in enumerate(kernels))
+    kernels = compile_graph(graph_of(model), device, precision=precision).kernels
+    return tuple(_dispatch(number, kernel) for number, kernel in enumerate(kernels))
 
 
 def distinct(found: Iterable[Dispatch]) -> dict[str, str]:
@@ -63,17 +58,24 @@ def distinct(found: Iterable[Dispatch]) -> dict[str, str]:
     return {dispatch.key: dispatch.source for dispatch in found}
 
 
-def as_es(source: str) -> str:
-    """A kernel in OpenGL ES Shading Language 3.10 with buffer textures."""
-    return source.replace("#version 430\n", _ES, 1)
+def texts_of(models: Iterable[str], family: str) -> set[str]:
+    """The kernels of models in GLSL 4.30, with the tuning of a family and OpenGL's least limits."""
+    device = device_of(family, Limits())
+    return {dispatch.source for model in models for dispatch in dispatches(model, device)}
 
 
-def _dispatch(number: int, kernel: Kernel, api: Api) -> Dispatch:
+def texts_for_es(models: Iterable[str], family: str) -> set[str]:
+    """The same for OpenGL ES 3.1 with buffer textures."""
+    return {for_es(source, (3, 1), {"GL_EXT_texture_buffer"}) for source in texts_of(models, family)}
+
+
+def _dispatch(number: int, kernel: Kernel) -> Dispatch:
     (x, y, z), (u, v, w) = kernel.grid, kernel.local
-    return Dispatch(number, kernel.name, x * y * z, u * v * w, as_es(kernel.source) if api == "es" else kernel.source)
+    return Dispatch(number, kernel.name, x * y * z, u * v * w, kernel.source)
 
 
 @cache
-def _graph(model: str) -> Graph:
+def graph_of(model: str) -> Graph:
+    """A model of the catalogue, fetched if need be, or a published network. Raises CatalogueError, OSError."""
     path = write_network(model, NETWORK_FOLDER) if model in NETWORKS else fetch(model)
     return load_model(str(path))

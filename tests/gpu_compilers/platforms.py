@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-Api = Literal["gl", "es", "vulkan"]
+Interface = Literal["gl", "gles", "vulkan"]
 
 # What makes drivers report figures for each shader, synchronously, as messages of KHR_debug.
 _SPEAK = {
@@ -26,7 +26,8 @@ _FORCED = {
     "MESA_EXTENSION_OVERRIDE": "+GL_ARB_compute_shader +GL_ARB_shader_storage_buffer_object"
     " +GL_ARB_texture_buffer_range +GL_ARB_shading_language_420pack +GL_ARB_shader_image_load_store",
 }
-RADV_ICD = "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json"
+# The file that announces RADV, AMD's Vulkan driver, to Vulkan's loader; none where it is not installed.
+RADV_ICD = next((str(path) for path in Path("/usr/share/vulkan/icd.d").glob("radeon_icd*.json")), "")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Platform:
     family: str  # of tunings
     shim: str  # the library that fakes its device, "" for a driver that fakes one itself
     environment: Mapping[str, str] = field(default_factory=dict)
-    api: Api = "gl"
+    api: Interface = "gl"
     full_width: int = 0  # threads of a SIMD thread, where a shader with too many registers gets fewer
     listed: bool = False  # it prints machine code, too, which takes it longer than to compile
 
@@ -58,7 +59,7 @@ def _adreno(name: str) -> Platform:
 
 
 def _mali(words: str, name: str) -> Platform:
-    return Platform(f"Arm Mali {words}", "mali", "panfrost_noop", {"PAN_GPU_ID": name}, "es")
+    return Platform(f"Arm Mali {words}", "mali", "panfrost_noop", {"PAN_GPU_ID": name}, "gles")
 
 
 PLATFORMS: Mapping[str, Platform] = MappingProxyType(

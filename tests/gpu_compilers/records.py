@@ -95,7 +95,7 @@ def total(costs: Sequence[Cost], full_width: int) -> Total:
 
 
 def losses(platform: str, model: str, before: Sequence[Cost], now: Sequence[Cost]) -> list[str]:
-    """What is worse than before, a line for each: spills, narrow SIMD, over a tenth more cost."""
+    """What is worse than before, a line for each: spills, narrow SIMD, over a tenth more cost, a thread's and all's."""
     full_width = PLATFORMS[platform].full_width
     old, new, what = total(before, full_width), total(now, full_width), f"{platform}: {model}"
     found = []
@@ -104,15 +104,20 @@ def losses(platform: str, model: str, before: Sequence[Cost], now: Sequence[Cost
         found.append(f"{what}: {new.spilling} kernels spill, {old.spilling} did: {names}")
     if new.narrow > old.narrow:
         found.append(f"{what}: {new.narrow} kernels have not the full SIMD width, {old.narrow} had not")
-    if new.cost > MOST_GROWTH * old.cost:
+    if _is_dearer(old, new):
         found.append(f"{what}: cost {new.cost:.0f}, was {old.cost:.0f}")
     if [each.name for each in before] == [each.name for each in now]:
         found += [
             f"{what}: dispatch {number} {b.name}: cost {b.cost:.0f}, was {a.cost:.0f}"
             for number, (a, b) in enumerate(zip(before, now, strict=True))
-            if b.cost > MOST_GROWTH * a.cost
+            if _is_dearer(a, b)
         ]
     return found
+
+
+def _is_dearer(before: Cost | Total, now: Cost | Total) -> bool:
+    """Not where fewer threads do more each, nor where more do less."""
+    return now.cost > MOST_GROWTH * before.cost and now.issued > MOST_GROWTH * before.issued
 
 
 def read_table(path: Path) -> dict[str, dict[str, dict[str, list[Cost]]]]:

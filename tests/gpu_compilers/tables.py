@@ -61,9 +61,9 @@ def sum_cells(platform: str, model: str, rows: Sequence[Row]) -> tuple[str, ...]
         value = found.numbers.get(name)
         return "" if value is None else f"{value / unit:.0f}"
 
+    issued = f"{found.issued_m:.1f}" if found.issued_m else ""
     return (
-        platform, model, str(found.dispatches), number("instructions"), number("executed"), f"{found.issued_m:.1f}",
-        str(found.narrow),
+        platform, model, str(found.dispatches), number("instructions"), number("executed"), issued, str(found.narrow),
         str(found.most_registers or ""), str(found.one_wave), f"{number('spills')}:{number('fills')}",
         number("code_bytes", 1e3), number("branches"), number("latency", 1e3), number("inverse_throughput", 1e3),
         *(("", "") if PLATFORMS[platform].listed else (f"{found.seconds:.2f}", f"{found.slowest_s:.2f}")),

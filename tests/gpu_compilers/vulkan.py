@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_float, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-from .spirv import SETS, BindingKind, Module
+from .glslang import SETS, BindingKind, Module
 
 _KINDS: dict[BindingKind, int] = {"texels": 4, "uniform": 6, "storage": 7}  # VkDescriptorType
 _COMPUTE_STAGE, _CAPTURE_STATISTICS, _CAPTURE_LISTINGS = 0x20, 0x40, 0x80

@@ -1,11 +1,12 @@
 """Halves between kernels: bytes by count, values within what halves allow, and what no half can hold."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tests.app.verbs.test_check import compile_instead
@@ -27,12 +28,13 @@ from texelflow.gpu_delegate.compare import compare, first_divergence, times_roun
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.half_packing import are_nearest, packs_halves, trial_values
 from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
 from texelflow.gpu_delegate.packing import from_memory, to_memory
 from texelflow.gpu_delegate.program import CompiledGraph, accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.roofline import cost_of
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.runtime import Program, device_of
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24
@@ -160,8 +162,11 @@ def through_halves(context: Context, values: Floats, device: Device) -> Floats:
         return program.read(compiled.graph.outputs[0]).reshape(-1)
 
 
+PACKED = SOFTWARE.with_limits(packs_halves=True)
+
+
 @pytest.mark.parametrize(
-    "device", [SOFTWARE, SOFTWARE.with_limits(texture_buffer_texels=0)], ids=["texture", "storage"]
+    "device", [SOFTWARE, SOFTWARE.with_limits(texture_buffer_texels=0), PACKED], ids=["texture", "storage", "packed"]
 )
 class TestValues:
     """What becomes of single values between two kernels."""
@@ -188,6 +193,51 @@ class TestValues:
         found = through_halves(context, values, device)
         assert np.all(np.abs(found - values) <= np.maximum(2.0**-11 * np.abs(values), LEAST_HALF / 2))
         assert np.any(found != values)
+
+
+class TestPacking:
+    """Which drivers' own conversion kernels use."""
+
+    def test_mesas_renderer_rounds_as_kernels_need_it(self, context: Context) -> None:
+        """Values of PACKED above show that it does; a family that does not want it is not asked."""
+        assert packs_halves(context)
+        assert not device_of(context, "fp16").limits.packs_halves
+        assert device_of(context).limits == context.limits
+
+    def test_kernels_use_it_where_it_was_found_right(self) -> None:
+        graph = read_model(GATED.model())
+        for packs, function in ((True, "pack_halves(v)"), (False, "to_halves(v)")):
+            kernels = compile_graph(graph, HARDWARE.with_limits(packs_halves=packs), precision="fp16").kernels
+            assert any(f"= {function}" in kernel.source for kernel in kernels)
+
+    @pytest.mark.parametrize(
+        ("convert", "right"),
+        [
+            (lambda v: np.clip(v, -LARGEST_HALF, LARGEST_HALF).astype(np.float16), True),
+            (lambda v: v.astype(np.float16), False),  # infinities
+            (lambda v: np.nan_to_num(np.clip(v, -LARGEST_HALF, LARGEST_HALF)).astype(np.float16), False),
+            (
+                lambda v: np.where(np.abs(v) < 2.0**-14, 0 * v, np.clip(v, -LARGEST_HALF, LARGEST_HALF)).astype(
+                    np.float16
+                ),
+                False,
+            ),
+            (lambda v: np.clip(v * (1 + 2.0**-23), -LARGEST_HALF, LARGEST_HALF).astype(np.float16), False),  # ties
+            (lambda v: _towards_zero(np.clip(v, -LARGEST_HALF, LARGEST_HALF)), False),
+        ],
+        ids=["right", "overflows", "loses NaN", "flushes", "ties away from zero", "truncates"],
+    )
+    def test_other_conversions_are_found_out(
+        self, convert: Callable[[Floats], npt.NDArray[np.float16]], right: bool
+    ) -> None:
+        values = trial_values()
+        with np.errstate(over="ignore", invalid="ignore"):
+            assert are_nearest(values, convert(values)) == right
+
+
+def _towards_zero(values: Floats) -> npt.NDArray[np.float16]:
+    halves = values.astype(np.float16)
+    return np.where(np.abs(halves.astype(np.float32)) > np.abs(values), np.nextafter(halves, np.float16(0)), halves)
 
 
 @pytest.mark.parametrize("storage", [PHWC4, PHWC4_HALVES, PLAIN], ids=["PHWC4", "halves", "plain"])

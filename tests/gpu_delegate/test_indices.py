@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texelflow.gpu_delegate.indices import Index
+from texelflow.gpu_delegate.code import Name, Operand, Operation, Value
+from texelflow.gpu_delegate.indices import Index, Validity
+from texelflow.gpu_delegate.print_glsl import glsl
 
 Places = npt.NDArray[np.int64]
 Values = Mapping[str, Places]
 Known = tuple[Index, Callable[[Values], Places]]  # an index, and what it is for values of the variables
 
 COMPARISONS: Mapping[str, Callable[..., npt.NDArray[np.bool_]]] = {
-    "<": np.less,
-    ">=": np.greater_equal,
-    "<=": np.less_equal,
+    "less": np.less,
+    "at least": np.greater_equal,
+    "at most": np.less_equal,
 }
 VARIABLES = {"x": (0, 6), "y": (2, 5), "z0": (-3, 4)}
 
@@ -59,8 +61,9 @@ FUNCTIONS: Mapping[str, Callable[..., Int]] = {
 }
 
 
-def evaluate(text: str, values: Values) -> Places:
-    """An expression of GLSL ints."""
+def evaluate(code: Operand, values: Values) -> Places:
+    """An expression of ints, as GLSL says it."""
+    text = glsl(code)
     names = {name: Int(numbers) for name, numbers in values.items()}
     found = eval(re.sub(r"(?<![\w.])(\d+)", r"Int(\1)", text), {**FUNCTIONS, **names})
     return np.asarray(found.values)
@@ -104,7 +107,7 @@ def reflected(place: Places, size: int, symmetric: bool) -> Places:
 
 
 def start(name: str) -> Known:
-    return Index.variable(name, *VARIABLES[name]), lambda values: values[name]
+    return Index.variable(Name(name, "int"), *VARIABLES[name]), lambda values: values[name]
 
 
 OPS = ("plus", "times", "clamped", "over", "modulo", "mirrored")
@@ -142,14 +145,14 @@ ALL: Values = dict(zip(VARIABLES, map(np.ravel, np.meshgrid(*RANGES)), strict=Tr
 
 
 def check(index: Index, wanted: Places) -> None:
-    names = dict[str, str]()
+    names = dict[Value, Name]()
     assert index.low <= wanted.min()
     assert wanted.max() <= index.high
-    assert np.all(evaluate(index.text, ALL) == wanted)
+    assert np.all(evaluate(index.code, ALL) == wanted)
     assert index.value is None or np.all(wanted == index.value)
-    short = index.with_names(lambda text: names.setdefault(text, f"j{len(names)}"))
-    named = {name: evaluate(text, ALL) for text, name in names.items()}
-    assert np.all(evaluate(short.text, {**ALL, **named}) == wanted)
+    short = index.with_names(lambda code: names.setdefault(code, Name(f"j{len(names)}", "int")))
+    named = {name.name: evaluate(code, ALL) for code, name in names.items()}
+    assert np.all(evaluate(short.code, {**ALL, **named}) == wanted)
 
 
 @settings(max_examples=300, deadline=None)
@@ -180,6 +183,16 @@ def test_mirrors(symmetric: bool) -> None:
             check(x.plus(offset).mirrored(size, symmetric), reflected(ALL["x"] + offset, size, symmetric))
 
 
+def parts_of(condition: Validity) -> list[Operation]:
+    """The comparisons that a condition consists of."""
+    if isinstance(condition, bool):
+        return []
+    assert isinstance(condition, Operation)
+    if condition.operation != "both":
+        return [condition]
+    return [part for operand in condition.operands if isinstance(operand, Value) for part in parts_of(operand)]
+
+
 @settings(max_examples=200, deadline=None)
 @given(indices(), st.integers(-2, 2), st.integers(0, 9), st.booleans())
 def test_conditions_are_what_they_say(known: Known, offset: int, length: int, ends: bool) -> None:
@@ -187,8 +200,8 @@ def test_conditions_are_what_they_say(known: Known, offset: int, length: int, en
     low, wanted = (index.high if ends else index.low) + offset, value(ALL)
     inside = (low <= wanted) & (wanted <= low + length)
     for condition, holds in ((index.below(low), wanted < low), (index.inside(low, low + length), inside)):
-        found = np.full(1, condition is not None)
-        for part in filter(None, (condition or "").split(" && ")):
-            text, sign, limit = part.rsplit(" ", 2)
-            found = found & COMPARISONS[sign](evaluate(text, ALL), int(limit))
+        found = np.full(1, condition is not False)
+        for part in parts_of(condition):
+            left, right = part.operands
+            found = found & COMPARISONS[part.operation](evaluate(left, ALL), right)
         assert np.all(found == holds)

@@ -5,14 +5,13 @@ import json
 import random
 import re
 import shutil
-import subprocess
-from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from tests.engine import DEVICES
+from tests.gpu_compilers.glslang import VALIDATOR, validate
 from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES, UNFUSED, devices_for
 from tests.sketch import Sketch
@@ -24,7 +23,6 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.shader import explain_log, fill, load
 
 DATA = Path(__file__).parents[1] / "data"
-VALIDATOR = "glslangValidator"
 ENDINGS = (".comp", ".frag", ".vert")
 MIXED_VARIANTS = 40  # of one shader
 SEED = 430
@@ -166,18 +164,6 @@ def test_generated_kernels_are_what_they_were(pytestconfig: pytest.Config) -> No
         example.write_text(text, encoding="utf-8")
     assert text == example.read_text(encoding="utf-8")
     assert found == json.loads(stored.read_text(encoding="utf-8"))
-
-
-def validate(sources: Iterable[tuple[str, str]], folder: Path) -> list[str]:
-    """Complaints of the reference compiler about (ending, source) pairs, all given at once."""
-    texts = sorted(set(sources))
-    files = [folder / f"{number}.{ending}" for number, (ending, _) in enumerate(texts)]
-    for file, (_, source) in zip(files, texts, strict=True):
-        file.write_text(source, encoding="utf-8")
-    done = subprocess.run([VALIDATOR, *map(str, files)], capture_output=True, text=True, timeout=300, check=False)
-    complaints = [line for line in done.stdout.splitlines() if "ERROR" in line or "WARNING" in line]
-    assert (done.returncode == 0) == (not complaints), done.stderr
-    return complaints
 
 
 def variants(name: str) -> list[str]:

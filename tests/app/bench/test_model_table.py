@@ -9,7 +9,7 @@ import pytest
 
 from tests.commands import Command
 from tests.sketch import Sketch
-from texelflow.app.bench import model_table
+from texelflow.app.bench import measuring_process, model_table
 from texelflow.app.bench.model_table import ModelTable, bench_models, markdown_lines, parse_threads, table_columns
 from texelflow.app.console import Console
 from texelflow.gpu_delegate.errors import UsageError
@@ -54,7 +54,7 @@ def test_a_model_that_fails_is_a_row_that_says_why(small: Path, texelflow: Comma
 
 
 def test_ctrl_c_keeps_the_rows_that_are_done(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_table, "_PROGRAM", "print('{\"count\": 1}')")
+    monkeypatch.setattr(measuring_process, "VERB", "print('{\"count\": 1}')")
 
     class Interrupting(Console):
         def note(self, line: str) -> None:
@@ -71,7 +71,7 @@ def test_what_the_delegate_leaves_to_the_cpu_is_no_figure_of_the_gpu(
     small: Path, monkeypatch: pytest.MonkeyPatch, texelflow: Command
 ) -> None:
     figures = {"partitions": [], "delegation": "none of 8", "operators": 8, "mean_ms": 1.5, "count": 1}
-    monkeypatch.setattr(model_table, "_PROGRAM", f"import json; print(json.dumps({figures}))")
+    monkeypatch.setattr(measuring_process, "VERB", f"import json; print(json.dumps({figures}))")
     (row,) = json.loads(texelflow("bench", "models", small, "--json").out)["models"]
     assert row["gpu"] is None
     assert row["reasons"] == ["none of 8"]
@@ -80,14 +80,14 @@ def test_what_the_delegate_leaves_to_the_cpu_is_no_figure_of_the_gpu(
 
 def test_what_hangs_is_ended(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_table, "PATIENCE_S", 0.05)
-    monkeypatch.setattr(model_table, "_PROGRAM", "import time; time.sleep(60)")
+    monkeypatch.setattr(measuring_process, "VERB", "import time; time.sleep(60)")
     with pytest.raises(UsageError, match=r"longer than 0\.05 s"):
         bench_models(ModelTable((str(small),)), Console(quiet=True))
 
 
 def test_what_crashes_says_so(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_table, "_PROGRAM", "import os; print('noise'); os.abort()")
-    with pytest.raises(UsageError, match="exit code -6"):
+    monkeypatch.setattr(measuring_process, "VERB", "import os; print('noise'); os.abort()")
+    with pytest.raises(UsageError, match="ended by signal 6"):
         bench_models(ModelTable((str(small),)), Console(quiet=True))
 
 

@@ -37,7 +37,7 @@ def test_what_was_asked_for_is_done_afterwards(context: Context, wait_type: Wait
         assert gl.glClientWaitSync(fence, 0, 0) == opengl.ALREADY_SIGNALED
     gl.glDeleteSync(fence)
     gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-    gl.glGetBufferSubData(opengl.SHADER_STORAGE_BUFFER, 0, 4, found.ctypes.data)
+    gl.read_buffer(opengl.SHADER_STORAGE_BUFFER, 0, 4, found.ctypes.data)
     assert found[0] == 50000
     gl.delete("Buffers", buffer)
     gl.glDeleteProgram(program)

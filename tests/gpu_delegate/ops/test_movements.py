@@ -1,4 +1,4 @@
-"""The map of each move, evaluated in NumPy as GLSL says it: value by value, and in slices where they stay together."""
+"""The map of each move, evaluated in NumPy: value by value, and in slices where they stay together."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import GraphBuilder
+from tests.numpy_kernels import Threads
+from texelflow.gpu_delegate.code import Name
 from texelflow.gpu_delegate.graph import (
     Attributes,
     Axes,
@@ -25,14 +27,13 @@ from texelflow.gpu_delegate.graph import (
     StridedSlice,
     Transpose,
 )
-from texelflow.gpu_delegate.indices import Index
+from texelflow.gpu_delegate.indices import Index, Validity
 from texelflow.gpu_delegate.moves import movement_of
 from texelflow.gpu_delegate.packing import pad_lanes
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 
-FUNCTIONS = {"min": np.minimum, "max": np.maximum, "clamp": np.clip}
 SIDES = ("b", "y", "x", "c")
 
 
@@ -54,30 +55,26 @@ def numbered(shape: Shape, start: int = 1) -> Floats:
 
 def evaluate(index: Index, values: Mapping[str, Places]) -> Places:
     """Quotients are of numbers that are not negative, as tests/gpu_delegate/test_indices.py makes sure."""
-    found = eval(index.text.replace("/", "//"), {**FUNCTIONS, **values})
+    found = Threads(values, {}, np.zeros((0, 4))).value(index.code)
     return np.broadcast_to(np.asarray(found, np.int64), next(iter(values.values())).shape)
 
 
-def holds(condition: str, values: Mapping[str, Places]) -> npt.NDArray[np.bool_]:
-    shape = next(iter(values.values())).shape
-    parts = [eval(part.replace("/", "//"), {**FUNCTIONS, **values}) for part in condition.split(" && ") if part]
-    found = np.ones(shape, np.bool_)
-    for part in parts:
-        found &= part
-    return found
+def holds(condition: Validity, values: Mapping[str, Places]) -> npt.NDArray[np.bool_]:
+    found = Threads(values, {}, np.zeros((0, 4))).value(condition)
+    return np.broadcast_to(np.asarray(found, np.bool_), next(iter(values.values())).shape)
 
 
 def moved(case: Case, looked_up: Floats | None, whole: bool) -> Floats:
-    """What the map's GLSL reads: each value of the output, or each slice of it as (b, y, x, slice, lane)."""
+    """What the map's code reads: each value of the output, or each slice of it as (b, y, x, slice, lane)."""
     movement, shape = movement_of(case.node), case.wanted.shape
     sizes = (*shape[:3], -(-shape[3] // 4) if whole else shape[3])
     grid = dict(zip(SIDES, np.meshgrid(*map(np.arange, sizes), indexing="ij"), strict=True))
-    b, y, x, c = (Index.variable(name, 0, size - 1) for name, size in zip(SIDES, sizes, strict=True))
+    b, y, x, c = (Index.variable(Name(name, "int"), 0, size - 1) for name, size in zip(SIDES, sizes, strict=True))
     at = [b, y, x, c.times(4) if whole else c]
     if (axis := movement.lookup(case.node)) is not None:
         assert looked_up is not None
         grid["found"] = looked_up.astype(np.int64)[evaluate(at[axis], grid)]
-        at[axis] = Index.variable("found", 0, case.inputs[0].shape[axis] - 1)
+        at[axis] = Index.variable(Name("found", "int"), 0, case.inputs[0].shape[axis] - 1)
     found = np.full((*sizes, 4) if whole else sizes, movement.fill(case.node), np.float32)
     open_places = np.ones(sizes, np.bool_)
     for source in movement.sources(case.graph, case.node, (at[0], at[1], at[2], at[3])):

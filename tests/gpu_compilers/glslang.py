@@ -1,14 +1,16 @@
-"""A kernel in OpenGL's GLSL goes in; the same as SPIR-V for Vulkan comes out, with the kinds of its bindings."""
+"""Shaders go in; what the reference compiler complains of comes out, or, of a kernel, SPIR-V for Vulkan."""
 
 import re
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+VALIDATOR = "glslangValidator"
 BindingKind = Literal["texels", "uniform", "storage"]
 SETS: Mapping[BindingKind, int] = MappingProxyType({"storage": 0, "texels": 1, "uniform": 2})
 
@@ -36,16 +38,34 @@ def to_vulkan(source: str) -> tuple[str, tuple[tuple[BindingKind, int], ...]]:
     return _LAYOUT.sub(placed, text), tuple(dict.fromkeys(bindings))
 
 
-def compile_spirv(source: str, validator: str = "glslangValidator") -> Module:
-    """Compile for Vulkan 1.1. Raises ValueError with glslang's errors, OSError without glslang."""
+def validate(sources: Iterable[tuple[str, str]], folder: Path) -> list[str]:
+    """Complaints of the reference compiler about (ending, source) pairs, all given at once."""
+    texts = sorted(set(sources))
+    files = [folder / f"{number}.{ending}" for number, (ending, _) in enumerate(texts)]
+    for file, (_, source) in zip(files, texts, strict=True):
+        file.write_text(source, encoding="utf-8")
+    done = subprocess.run([VALIDATOR, *map(str, files)], capture_output=True, text=True, timeout=300, check=False)
+    complaints = [line for line in done.stdout.splitlines() if "ERROR" in line or "WARNING" in line]
+    assert (done.returncode == 0) == (not complaints), done.stderr
+    return complaints
+
+
+def compile_spirv(source: str) -> Module:
+    """Compile for Vulkan 1.1, and have spirv-val check it where that is installed.
+
+    Raises ValueError with their errors, OSError without glslang.
+    """
     text, bindings = to_vulkan(source)
     with tempfile.TemporaryDirectory() as folder:
         read, out = Path(folder, "shader.comp"), Path(folder, "shader.spv")
         read.write_text(text)
-        command = [validator, "--target-env", "vulkan1.1", str(read), "-o", str(out)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ValueError(done.stdout.strip())
+        commands = [[VALIDATOR, "--target-env", "vulkan1.1", str(read), "-o", str(out)]]
+        if shutil.which("spirv-val"):
+            commands.append(["spirv-val", "--target-env", "vulkan1.1", str(out)])
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ValueError(f"{done.stdout}{done.stderr}".strip())
         return Module(out.read_bytes(), bindings)
 
 

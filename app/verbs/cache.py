@@ -1,0 +1,86 @@
+"""`texelflow cache`: what the program keeps on disk is listed or removed; fetched models and photographs stay."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from texelflow.gpu_delegate.cache_folder import cache_folder
+from texelflow.gpu_delegate.disk_cache import KINDS, DiskCache
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.wording import meant, sized
+
+from ..console import Console, counted
+
+_LONGEST_KEY = 80  # characters of a key in the table
+_FETCHED = ("models", "scenes")  # folders of what was fetched
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """A folder of files that came over the network."""
+
+    folder: Path
+    files: int
+    size_bytes: int
+
+
+def list_cache(console: Console, as_json: bool) -> int:
+    """Every entry, the last used one first, and what was fetched besides; the exit code is 0."""
+    cache = DiskCache()
+    entries, fetched = cache.entries(), list(_fetched())
+    total_bytes = sum(entry.size_bytes for entry in entries)
+    if as_json:
+        kept = [
+            {"kind": entry.kind, "key": entry.key, "size_bytes": entry.size_bytes, "used_s": entry.used_s}
+            for entry in entries
+        ]
+        files = [{"folder": str(f.folder), "files": f.files, "size_bytes": f.size_bytes} for f in fetched]
+        console.json(
+            {
+                "folder": str(cache.folder), "entries": kept, "size_bytes": total_bytes,
+                "most_bytes": cache.most_bytes, "fetched": files,
+            }
+        )  # fmt: skip
+        return 0
+    if entries:
+        rows = [(e.kind, _shortened(e.key), sized(e.size_bytes), _time(e.used_s)) for e in entries]
+        console.table("Kept, the last used first", ("kind", "what", "size", "last used"), rows)
+    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    console.say(f"{count}, {sized(total_bytes)} of {sized(cache.most_bytes)}, in {cache.folder}")
+    for each in fetched:
+        console.say(f"fetched, never removed by this program: {counted(each.files, 'file')} in {each.folder}")
+    return 0
+
+
+def clear_cache(kind: str | None, console: Console, as_json: bool) -> int:
+    """Remove all entries, or those of a kind; the exit code is 0. Raises UsageError."""
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"{kind}: {' or '.join(KINDS)} is needed, or nothing for all{meant(kind, KINDS)}")
+    cache = DiskCache()
+    try:
+        removed = cache.clear(kind)
+    except OSError as error:
+        raise UsageError(f"{cache.folder} cannot be cleared ({error.strerror or error}); remove it by hand") from None
+    console.say(f"{removed} {'entry' if removed == 1 else 'entries'} removed from {cache.folder}")
+    if as_json:
+        console.json({"removed": removed, "folder": str(cache.folder)})
+    return 0
+
+
+def _fetched() -> Iterator[_Fetched]:
+    for name in _FETCHED:
+        folder = cache_folder() / name
+        try:
+            sizes = [path.stat().st_size for path in folder.iterdir() if path.is_file()]
+        except OSError:
+            continue
+        yield _Fetched(folder, len(sizes), sum(sizes))
+
+
+def _shortened(key: str) -> str:
+    return key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "..."
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, tz=timezone.utc).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,174 @@
+"""`texelflow tune MODEL`: a model goes in; its kernels are measured on this GPU, and the fastest are kept.
+
+Whatever ends it, what was found until then is kept; results count whenever a model with the same kernels is compiled.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter, sleep
+from typing import Any
+
+from texelflow.gpu_delegate.choices import UNMEASURED, Choice, Choices
+from texelflow.gpu_delegate.compiled_partitions import compile_partitions
+from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.device import Device
+from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.tile import Tile
+from texelflow.gpu_delegate.tuning.halving import Budget
+from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
+from texelflow.gpu_delegate.tuning.store import device_key, keep_choices, load_choices
+from texelflow.gpu_delegate.tuning.tuner import Tuner
+from texelflow.gpu_delegate.tuning.whole_network import WholeComparison, compare_whole
+
+from ..console import Console, Report, counted
+from ..models.catalogue import resolve
+from ..signals import exit_code, stop_flag
+
+_SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(ms|s|m|min)?")
+_UNITS = {"ms": 0.001, None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0}
+_MOST_BUDGET_S = 86400.0
+_REST = 4.0  # times as long as each step, where frames are drawn meanwhile
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """The options of the verb."""
+
+    budget_s: float = 10.0
+    precision: Precision = "fp32"
+    json: bool = False
+    gentle: bool = False  # rest most of the time: another process needs the GPU
+    only_on: str = ""  # a device_key: do nothing on any other device
+
+
+def parse_budget(text: str) -> float:
+    """10, 10s, 1.5m, 500ms as seconds. Raises UsageError."""
+    found = _SECONDS.fullmatch(text.strip())
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if not 0 < seconds <= _MOST_BUDGET_S:
+        raise UsageError(f"--budget {text[:40]}: a time such as 10s or 2m is needed, a day at most")
+    return seconds
+
+
+def run_tune(model: str, options: TuneOptions, console: Console) -> int:
+    """Tune, keep, show; the exit code is 0, or 130 or 143 if it was interrupted.
+
+    Raises as models.resolve and load_model; UnsupportedError where nothing runs on the GPU, DeviceError without OpenGL.
+    """
+    with console.download() as progress:
+        path = resolve(model, progress).path
+    graph = load_model(path)
+    with open_context() as context:
+        if options.only_on and options.only_on != device_key(context):
+            return 0
+        device = device_of(context)
+        parts = _parts(graph, device, options.precision)
+        known = load_choices(context)
+        with console.tuning() as report, stop_flag() as stopped:
+            found = tune(context, parts, known, options, lambda: bool(stopped), report)
+        if stopped:
+            console.note(f"interrupted; {counted(len(found.kernels), 'kernel')} measured so far are kept")
+            return exit_code(stopped.number)
+        tuned = Device(device.limits, device.tuning, known.updated(found))
+        whole = [compare_whole(context, part, device, tuned, options.precision) for part in parts]
+        renderer = context.renderer
+    _show(graph.name, renderer, found, whole, console)
+    if options.json:
+        console.json(_as_json(graph.name, renderer, found, whole))
+    return 0
+
+
+def tune(
+    context: Context,
+    parts: Sequence[Graph],
+    known: Choices,
+    options: TuneOptions,
+    is_over: Callable[[], bool],
+    report: Report,
+) -> Choices:
+    """What is found out on a context about graphs that run there, in addition to what is known; it is kept, too."""
+    budget, found = Budget(options.budget_s, perf_counter), UNMEASURED
+    device, timer = device_of(context), KernelTimer(context)
+    for part in parts:
+        here = Device(device.limits, device.tuning, known.updated(found))
+        tuner = Tuner(timer, part, here, budget, options.precision)
+        steps = tuner.steps()
+        try:
+            start = perf_counter()
+            for step in steps:
+                if is_over():
+                    break
+                report(round(100 * (1 - budget.left_s / options.budget_s)), 100, f"tuning: {step.what}")
+                if options.gentle:
+                    sleep(_REST * (perf_counter() - start))
+                start = perf_counter()
+        finally:
+            steps.close()
+            found = found.updated(tuner.choices)
+            keep_choices(context, found)
+    return found
+
+
+def _parts(graph: Graph, device: Device, precision: Precision) -> list[Graph]:
+    """What of a model runs on the GPU. Raises UnsupportedError where nothing does."""
+    found = compile_partitions(graph, device, precision=precision)
+    if not found.compiled:
+        reason = next(iter(found.reasons.values()), "it has no operators")
+        raise UnsupportedError(f"{graph.name}: nothing of it runs on the GPU: {reason}; texelflow inspect says more")
+    return [compiled.source for compiled in found.compiled]
+
+
+def describe_tile(tile: Tile) -> str:
+    """A tile in a few words: 2 rows, 4 slices, 16x4 threads, literals."""
+    rows = counted(tile.rows, "row")
+    slices = counted(tile.z_slices, "slice") if tile.z_slices else "all slices"
+    sides = "x".join(map(str, tile.local[:2]))
+    more = [word for word, said in (("literals", tile.baked), ("flat", tile.flat)) if said]
+    return ", ".join([rows, slices, f"{sides} threads", *more])
+
+
+def describe_choice(choice: Choice) -> str:
+    """What a tile was chosen by."""
+    if choice.ms >= choice.default_ms:
+        return f"tuned: the family's is fastest, {choice.ms:.3f} ms"
+    return f"tuned: {choice.ms:.3f} ms against {choice.default_ms:.3f} ms"
+
+
+def _show(name: str, renderer: str, found: Choices, whole: Sequence[WholeComparison], console: Console) -> None:
+    slowest_first = sorted(found.kernels.items(), key=lambda item: -item[1].default_ms)
+    rows = [
+        (signature, f"{c.default_ms:.3f}", f"{c.ms:.3f}", describe_tile(c.tile), "yes" if c.same_bits else "nearly")
+        for signature, c in slowest_first
+    ]
+    if rows:
+        console.table("Kernels measured", ("signature", "before, ms", "now, ms", "tile", "same results"), rows)
+    for each in whole:
+        console.say(_line(name, renderer, each))
+
+
+def _line(name: str, renderer: str, whole: WholeComparison) -> str:
+    results = "the same bits" if whole.same_bits else "results within the tolerance of check"
+    results = results if whole.agrees else "RESULTS DIFFER: run texelflow cache clear tuning, and report this"
+    before, after = whole.dispatches
+    return (
+        f"{name} on {renderer}: {whole.default_ms:.2f} ms in {counted(before, 'dispatch')} by default, "
+        f"{whole.ms:.2f} ms in {after} tuned; {results}"
+    )
+
+
+def _as_json(name: str, renderer: str, found: Choices, whole: Sequence[WholeComparison]) -> dict[str, Any]:
+    return {
+        "model": name,
+        "renderer": renderer,
+        "kernels": {signature: asdict(choice) for signature, choice in found.kernels.items()},
+        "fusion": {
+            signature: {"ms": each.ms, "default_ms": each.default_ms, **each.settings}
+            for signature, each in found.graphs.items()
+        },
+        "whole": [asdict(each) for each in whole],
+    }

@@ -1,0 +1,209 @@
+"""A kind, a key and bytes go in; the same bytes come out in later runs of any process, as long as there is room.
+
+All that the program finds out and keeps is here; models and photographs that were fetched are not, because they are
+what a person asked for, and need a network to come again. An entry is a file with a header that says what it is and a
+checksum: a damaged one counts as absent and is removed. Files are replaced whole. Who writes holds a lock, and removes
+what was used least recently until all entries together are within the bound. Where a cache cannot be written, nothing
+is kept, and nothing fails.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache_folder import cache_folder
+
+MOST_BYTES = 256 << 20
+KINDS = ("runtimes", "tuning")  # what is kept at present; each is a folder
+
+_FOLDER = "entries"
+_LOCK = "lock"
+_TEMPORARY = ".writing-"
+_MOST_HEADER_BYTES = 4096
+_MOST_KEY_BYTES = 3000  # as JSON in the header
+_PATIENCE_S = 5.0  # with another process that writes
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """What is known of a kept entry without its content."""
+
+    kind: str
+    key: str
+    size_bytes: int  # of its file
+    used_s: float  # when it was last read or written, in seconds since the epoch
+    path: Path
+
+
+class DiskCache:
+    """The entries under a folder, by default the user's, of at most so many bytes in all."""
+
+    def __init__(self, folder: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
+        self.folder = (cache_folder() if folder is None else folder) / _FOLDER
+        self.most_bytes = most_bytes
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """The content of an entry, None where there is none or it is damaged."""
+        path = self._path(kind, key)
+        data = _read(path, self.most_bytes)
+        if data is None:
+            return None
+        found = parse_entry(data)
+        if found is None or found[:2] != (kind, key):
+            _drop(path)
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return found[2]
+
+    def put(self, kind: str, key: str, content: bytes) -> bool:
+        """Keep an entry in place of the one before; whether it is kept. Raises ValueError for a key too long."""
+        return self.change(kind, key, lambda _: content)
+
+    def change(self, kind: str, key: str, changed: Callable[[bytes | None], bytes]) -> bool:
+        """Replace an entry by what a function makes of it, with no other process's change in between."""
+        if len(json.dumps(key)) > _MOST_KEY_BYTES:
+            raise ValueError(f"a key of {len(key)} characters")
+        with _locked(self.folder) as is_locked:
+            if not is_locked:
+                return False
+            try:
+                data = _as_bytes(kind, key, changed(self.get(kind, key)))
+                if len(data) > self.most_bytes:
+                    return False
+                _write_whole(self._path(kind, key), data)
+                self._bound()
+            except OSError:
+                return False
+            return True
+
+    def entries(self) -> tuple[CacheEntry, ...]:
+        """All entries that are whole, the last used one first; damaged ones are removed."""
+        found = list[CacheEntry]()
+        for path, status in _files(self.folder):
+            if path.name.startswith(_TEMPORARY):
+                continue
+            content = parse_entry(_read(path, self.most_bytes) or b"")
+            if content is None:
+                _drop(path)
+            else:
+                found.append(CacheEntry(*content[:2], status.st_size, status.st_mtime, path))
+        return tuple(sorted(found, key=lambda entry: entry.used_s, reverse=True))
+
+    def clear(self, kind: str | None = None) -> int:
+        """Remove all entries, or those of a kind; how many they were. Raises OSError where they cannot be removed."""
+        removed = 0
+        with _locked(self.folder) as is_locked:
+            if not is_locked and self.folder.exists():
+                raise PermissionError(f"{self.folder} cannot be changed")
+            for path, _ in _files(self.folder):
+                if kind is None or path.parent.name == kind:
+                    path.unlink(missing_ok=True)
+                    removed += 1
+        return removed
+
+    def _path(self, kind: str, key: str) -> Path:
+        return self.folder / kind / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:40]
+
+    def _bound(self) -> None:
+        """Remove what was used least recently until the rest fits. The caller holds the lock, so nobody else writes."""
+        files = sorted(_files(self.folder), key=lambda file: file[1].st_mtime)
+        total_bytes = sum(status.st_size for _, status in files)
+        for path, status in files:
+            if path.name.startswith(_TEMPORARY) or total_bytes > self.most_bytes:
+                _drop(path)
+                total_bytes -= status.st_size
+
+
+def parse_entry(data: bytes) -> tuple[str, str, bytes] | None:
+    """Kind, key and content of an entry's file, None for anything else. Whatever the bytes are, nothing is raised."""
+    head, newline, content = data.partition(b"\n")
+    if not newline or len(head) > _MOST_HEADER_BYTES:
+        return None
+    try:
+        header: object = json.loads(head)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(header, dict) or header.keys() != {"kind", "key", "sha256"}:
+        return None
+    kind, key = header["kind"], header["key"]
+    if not isinstance(kind, str) or not isinstance(key, str) or header["sha256"] != _checksum(kind, key, content):
+        return None
+    return kind, key, content
+
+
+def _as_bytes(kind: str, key: str, content: bytes) -> bytes:
+    header = {"kind": kind, "key": key, "sha256": _checksum(kind, key, content)}
+    return json.dumps(header).encode() + b"\n" + content
+
+
+def _checksum(kind: str, key: str, content: bytes) -> str:
+    names = json.dumps([kind, key]).encode()
+    return hashlib.sha256(names + b"\n" + content).hexdigest()
+
+
+def _read(path: Path, most_bytes: int) -> bytes | None:
+    """A file's bytes, of one that is too long only the start; None if it is not there."""
+    try:
+        with path.open("rb") as file:
+            return file.read(most_bytes + 1)
+    except OSError:
+        return None
+
+
+def _drop(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """A file under its name or none, whatever happens meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, work = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(work, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(work)
+        raise
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every file in the folders of the kinds, as long as it is there."""
+    for kind in _listed(folder):
+        for path in _listed(kind):
+            with contextlib.suppress(OSError):
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    yield path, status
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Holds the lock of a cache; yields False where it cannot be had: no rights, no room, another holds it for long."""
+    import filelock  # takes 40 ms; most runs only read
+
+    lock = filelock.FileLock(folder / _LOCK, timeout=_PATIENCE_S)
+    with contextlib.ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock)
+        except (OSError, NotImplementedError):  # filelock's own are TimeoutError, and this where there are no locks
+            yield False
+            return
+        yield True

@@ -1,0 +1,136 @@
+"""A body, a tile and a device's limits go in; other tiles that may be faster come out, the most promising first.
+
+The search goes in steps: each step varies one kind of choice and keeps what has won so far in the others, so that few
+kernels have to be compiled. What a static model says to take twice as long as the best is left out.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import get_args
+
+from ..body import Body
+from ..device import Device
+from ..layout import Fetch, ceil_div, shape_of
+from ..source_size import source_size
+from ..tile import Tile
+from ..tiling import is_pixelwise, weight_count
+from .static_model import estimate, held_texels
+
+GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
+FLAT_GROUPS = (32, 64, 128)
+
+_INPUT_FETCHES: tuple[Fetch, ...] = ("texture", "storage")
+_ROWS = (1, 2, 4, 8)
+_SLICES = (1, 2, 3, 4)
+_MOST_SLICES = 16  # that one thread computes
+_MOST_LITERALS = 4096  # weights in one source
+_MOST_COMPILE_S = 2.0
+_MOST_TIMES_BEST = 2.0  # of the static model
+_MOST_TRIED = 8  # in a step
+_OF_EACH_ROWS = 2
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What bounds a search, whatever settings it begins with."""
+
+    least_threads: int  # that fill the device
+    operation_compile_us: float  # of its driver
+    most_held: int  # vec4s of sums in a thread
+
+
+SOFTWARE_FACTS = DeviceFacts(16, 900.0, 64)
+HARDWARE_FACTS = DeviceFacts(16384, 150.0, 32)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What candidates are for."""
+
+    body: Body
+    device: Device
+    facts: DeviceFacts
+
+    KINDS = ("rows and slices", "rows or slices", "ways to read", "work-groups", "rows or slices")
+
+    def others(self, kind: int, best: Tile) -> list[Tile]:
+        """Tiles that differ from the best so far in one of KINDS, by its number."""
+        makers = self._layouts, self._neighbours, self._ways, self._groups, self._neighbours
+        found = self._promising(best, makers[kind](best))
+        if kind == 0:  # of each number of rows the best two, since slices are looked at once more
+            seen = Counter[int]()
+            found = [tile for tile in found if (seen.update([tile.rows]) or seen[tile.rows]) <= _OF_EACH_ROWS]
+        return found[:_MOST_TRIED]
+
+    def _layouts(self, best: Tile) -> Iterator[Tile]:
+        """Other rows and slices of a thread, literals, threads in the order of memory."""
+        flats = (False, True) if is_pixelwise(self.body) else (False,)
+        for rows, (slices, baked), flat in product(self._rows(), self._slices(), flats):
+            tile = replace(best, rows=rows, z_slices=slices, baked=baked, flat=flat)
+            if flat == best.flat:
+                yield tile
+            shapes = [replace(tile, local=local) for local in self._locals(flat)]
+            yield min(shapes, key=self._cost)
+
+    def _neighbours(self, best: Tile) -> Iterator[Tile]:
+        """Other rows of a thread, and other slices or literals."""
+        yield from (replace(best, rows=rows) for rows in self._rows())
+        yield from (replace(best, z_slices=slices, baked=baked) for slices, baked in self._slices())
+
+    def _ways(self, best: Tile) -> Iterator[Tile]:
+        """Other ways to read weights and inputs."""
+        weights = get_args(Fetch) if weight_count(self.body) and not best.baked else (best.weights_fetch,)
+        for weights_fetch, inputs_fetch in product(weights, _INPUT_FETCHES):
+            yield replace(best, weights_fetch=weights_fetch, inputs_fetch=inputs_fetch)
+
+    def _groups(self, best: Tile) -> Iterator[Tile]:
+        """Work-groups with other sides."""
+        return (replace(best, local=local) for local in self._locals(best.flat))
+
+    def _rows(self) -> list[int]:
+        """Rows of a thread, none of another map of the batch."""
+        domain = self.body.domain
+        return [rows for rows in _ROWS if rows <= domain.rows and (domain.batch == 1 or domain.height % rows == 0)]
+
+    def _slices(self) -> Iterator[tuple[int, bool]]:
+        """Slices of a thread, 0 for all, and whether its weights are literals."""
+        slices, weights = shape_of(self.body.graph.tensors[self.body.outputs[0]]).slices, weight_count(self.body)
+        yield 0, False
+        if 0 < weights <= _MOST_LITERALS:
+            yield 0, True
+        if self.body.split and slices > 1:
+            halves = {ceil_div(slices, parts) for parts in (2, 3)}
+            yield from ((count, False) for count in sorted({*_SLICES, *halves}) if count < slices)
+
+    def _locals(self, flat: bool) -> Iterator[tuple[int, int, int]]:
+        limits = self.device.limits
+        sides = [(threads, 1) for threads in FLAT_GROUPS] if flat else GROUPS
+        most_x, most_y, _ = limits.work_group_size
+        for x, y in sides:
+            if x <= most_x and y <= most_y and x * y <= limits.work_group_invocations:
+                yield x, y, 1
+
+    def _cost(self, tile: Tile) -> float:
+        return estimate(self.body, tile, self.facts.least_threads)
+
+    def _promising(self, best: Tile, tiles: Iterable[Tile]) -> list[Tile]:
+        """Those that fit and that the static model does not rule out, the best first."""
+        fitting = [tile for tile in dict.fromkeys(tiles) if tile != best and self._fits(tile)]
+        costs = {tile: self._cost(tile) for tile in (best, *fitting)}
+        most = _MOST_TIMES_BEST * min(costs.values())
+        return sorted((tile for tile in fitting if costs[tile] <= most), key=costs.__getitem__)
+
+    def _fits(self, tile: Tile) -> bool:
+        """Whether a thread's registers, the source and its compilation stay within bounds."""
+        if held_texels(self.body, tile) > self.facts.most_held and tile.rows > 1:
+            return False
+        if not tile.z_slices and self.body.split and self._all_slices() > _MOST_SLICES:
+            return False
+        size, tuning = source_size(self.body, tile), self.device.tuning
+        compile_s = size.operations * self.facts.operation_compile_us / 1e6
+        return size.characters <= tuning.source_characters and compile_s <= _MOST_COMPILE_S
+
+    def _all_slices(self) -> int:
+        return shape_of(self.body.graph.tensors[self.body.outputs[0]]).slices

@@ -1,0 +1,46 @@
+"""A compiled graph and one kernel go in; a graph of that kernel alone comes out, with memory for what it touches."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+
+import numpy as np
+import numpy.typing as npt
+
+from ..device import Device
+from ..graph import Graph, Tensor
+from ..kernel import Kernel
+from ..layout import shape_of
+from ..lower import Lowered
+from ..memory import UsageRecord, naive
+from ..program import CompiledGraph, constant_texels
+from ..views import NONE
+
+MakeAlone = Callable[[Kernel], CompiledGraph]  # a graph of this kernel alone
+
+
+def isolated(base: CompiledGraph, lowered: Lowered, kernel: Kernel, device: Device) -> CompiledGraph:
+    """`kernel` is one of `lowered`, which was made of the graph of `base`; it runs behind a barrier."""
+    graph, storages = lowered.graph, lowered.storages
+    constants = [tensor for tensor in kernel.inputs if graph.tensors[tensor].is_constant]
+    inputs = tuple(tensor for tensor in dict.fromkeys(kernel.inputs) if tensor not in constants)
+    records = tuple(
+        UsageRecord(tensor, storages[tensor].size_bytes(shape_of(graph.tensors[tensor])), 0, 0)
+        for tensor in (*inputs, *kernel.outputs)
+    )
+    alone = replace(graph, inputs=inputs, outputs=kernel.outputs)
+    return replace(
+        base, source=alone, graph=alone, kernels=(kernel,), barriers=(reduce(or_, base.barriers, 0),), records=records,
+        plan=naive(records, device.offset_alignment_bytes), storages=storages, views=NONE,
+        constants={tensor: constant_texels(graph, tensor) for tensor in constants},
+    )  # fmt: skip
+
+
+def sample(graph: Graph, number: int) -> npt.NDArray[np.generic]:
+    """Values for an input tensor, the same in each process: of a normal distribution, or small integers."""
+    tensor: Tensor = graph.tensors[number]
+    generator = np.random.default_rng(len(tensor.shape) + sum(tensor.shape))
+    if np.issubdtype(np.dtype(tensor.dtype), np.floating):
+        return generator.standard_normal(tensor.shape, np.float32).astype(tensor.dtype)
+    return generator.integers(0, 2, tensor.shape).astype(tensor.dtype)

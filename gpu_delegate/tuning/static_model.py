@@ -1,0 +1,135 @@
+"""A body, a tile and the threads that fill a device go in; about how long the kernel takes comes out, in no unit.
+
+It only tells candidates that cannot win from those worth compiling: reads and multiplications of all threads, those
+past the edges included, and how much of the device is left without a thread. Reads are weighted as GPUs and llvmpipe
+have them: about one texel of a buffer texture for eight multiplications of a vec4.
+"""
+
+import math
+from dataclasses import dataclass
+
+from ..body import Accumulate, Body, Phase, tensor_of
+from ..graph import Conv2D, Node, Pool2D
+from ..layout import ceil_div, shape_of
+from ..nodes import has_role, has_weights, is_contraction, is_pixelwise_contraction, reads_memory, record_of
+from ..tile import Tile
+
+_INPUT = 8.0  # multiplications that take as long as a read of an input
+_WEIGHT = 4.0  # the same of weights, which neighbours share
+_LITERAL = 0.4  # of such a read, for weights in the source
+_THREAD = 16.0  # and of what each thread does once
+_LANES = 4  # vec4s of weights for an input slice and an output slice
+
+
+@dataclass(frozen=True)
+class ThreadWork:
+    """What one thread does."""
+
+    inputs: float = 0.0  # texels read
+    weights: float = 0.0  # texels of weights read
+    products: float = 0.0  # of vec4s
+
+    def __add__(self, other: "ThreadWork") -> "ThreadWork":
+        return ThreadWork(self.inputs + other.inputs, self.weights + other.weights, self.products + other.products)
+
+    def __mul__(self, times: float) -> "ThreadWork":
+        return ThreadWork(self.inputs * times, self.weights * times, self.products * times)
+
+    @property
+    def cost(self) -> float:
+        """In multiplications."""
+        return _THREAD + _INPUT * self.inputs + _WEIGHT * self.weights + self.products
+
+
+def estimate(body: Body, tile: Tile, least_threads: int) -> float:
+    """The cost of a whole kernel where a device is filled by `least_threads` threads."""
+    threads = thread_count(body, tile)
+    return thread_work(body, tile).cost * max(threads, least_threads)
+
+
+def thread_count(body: Body, tile: Tile) -> int:
+    """All threads, also those past the edges."""
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    depth = ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1
+    return math.prod(tile.groups(body.domain)) * depth * math.prod(tile.local)
+
+
+def thread_work(body: Body, tile: Tile) -> ThreadWork:
+    """What one thread of a kernel does in all its loops."""
+    total = ThreadWork()
+    for phase in body.phases:
+        total += _slice_work(body, tile, phase) * _slices(tile, phase)
+    return total
+
+
+def held_texels(body: Body, tile: Tile) -> int:
+    """vec4s that a thread holds at most for its sums and other held values."""
+    slices = (tile.z_slices or shape_of(body.graph.tensors[tensor]).slices for tensor in body.held)
+    return tile.rows * max(slices, default=1)
+
+
+def _slices(tile: Tile, phase: Phase) -> int:
+    """How many slices of a loop a thread computes."""
+    accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
+    return tile.z_slices if tile.z_slices and not accumulates else phase.slices
+
+
+def _slice_work(body: Body, tile: Tile, phase: Phase) -> ThreadWork:
+    values = {*phase.evaluates, *(tensor_of(root) for root in phase.roots if not isinstance(root, Accumulate))}
+    nodes = [body.producers[value] for value in values if value in body.producers]
+    summed = [root.node for root in phase.roots if isinstance(root, Accumulate)]
+    read = {i for node in nodes if not reads_memory(body.graph, node) and not is_contraction(node) for i in node.inputs}
+    read |= {node.inputs[0] for node in summed if not _reads_window(body, node)}
+    loads = [i for i in read | values if i in body.inputs and i not in body.producers]
+    total = ThreadWork(inputs=tile.rows * len(loads))
+    for node in nodes:
+        if node.outputs[0] in phase.evaluates or node.outputs[0] not in body.held:
+            total += _streamed(body, tile, node)
+    for node in summed:
+        total += _summed(body, tile, node)
+    return total
+
+
+def _streamed(body: Body, tile: Tile, node: Node) -> ThreadWork:
+    """One slice of a node's result for all pixels of a thread."""
+    if is_contraction(node):  # over held values
+        texels = _LANES * shape_of(body.graph.tensors[node.inputs[0]]).slices
+        return ThreadWork(0, _weights(tile, texels), texels * tile.rows)
+    if reads_memory(body.graph, node):
+        taps = record_of(node).taps(body.graph, node)
+        own = taps if has_weights(node) else 0
+        return ThreadWork(_window_reads(tile, node, taps), _weights(tile, own), taps * tile.rows)
+    return ThreadWork(products=2 * tile.rows)
+
+
+def _summed(body: Body, tile: Tile, node: Node) -> ThreadWork:
+    """One input slice added to all sums of a thread."""
+    if not has_weights(node):
+        return ThreadWork(products=tile.rows)
+    taps = record_of(node).taps(body.graph, node)
+    slices = tile.z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
+    texels = _LANES * taps * slices
+    reads = _window_reads(tile, node, taps) if _reads_window(body, node) else 0
+    return ThreadWork(reads, _weights(tile, texels), texels * tile.rows)
+
+
+def _reads_window(body: Body, node: Node) -> bool:
+    return has_weights(node) and is_contraction(node) and not is_pixelwise_contraction(body.graph, node)
+
+
+def _weights(tile: Tile, texels: float) -> float:
+    """Reads of weights; literals are part of the instructions, which are read as well."""
+    return texels * _LITERAL if tile.baked and not tile.z_slices else texels
+
+
+def _window_reads(tile: Tile, node: Node, taps: int) -> float:
+    """Texels under the windows of a thread's column of pixels, which overlap."""
+    attributes = node.attributes
+    if has_role(node, "movement") or taps <= 1:
+        return float(tile.rows)
+    height = round(math.sqrt(taps))
+    if isinstance(attributes, Pool2D):
+        height = attributes.kernel[0]
+    stride, spread = (attributes.stride[0], attributes.dilation[0]) if isinstance(attributes, Conv2D) else (1, 1)
+    rows = len({row * stride + k * spread for row in range(tile.rows) for k in range(height)})
+    return rows * taps / height

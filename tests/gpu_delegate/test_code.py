@@ -35,6 +35,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.emit import Emitter
 from texelflow.gpu_delegate.fusion import group_nodes
+from texelflow.gpu_delegate.group_sums import GroupSums
 from texelflow.gpu_delegate.layout import PHWC4, ceil_div, shape_of
 from texelflow.gpu_delegate.packing import Blob, from_phwc4, phwc4
 from texelflow.gpu_delegate.passes.pipeline import run_passes
@@ -91,7 +92,7 @@ def emitted(model: bytes, device: Device) -> tuple[Emitter, Body, Tile]:
     (body,) = group_nodes(graph, device).bodies
     tile = choose_tile(body, False, device.tuning)
     names = {tensor: f"in{k}" for k, tensor in enumerate(body.inputs)}
-    emitter = Emitter(body, tile, names, {}, Blob(), dict.fromkeys(graph.tensors, PHWC4))
+    emitter = Emitter(body, tile, names, {}, Blob(), dict.fromkeys(graph.tensors, PHWC4), GroupSums(body, tile, (), 0))
     emitter.emit()
     return emitter, body, tile
 

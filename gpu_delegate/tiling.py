@@ -177,7 +177,7 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     def threads(z_slices: int, rows: int, part: int) -> int:
         return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
 
-    each_slices, parts = _even_slices(body, baked, tuning), _parts(body, tuning)
+    each_slices, parts = _even_slices(body, baked, tuning), possible_parts(body, tuning.sum_parts)
     shares = [
         (z_slices, rows, 1)
         for z_slices in each_slices
@@ -189,11 +189,11 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     return next(busy, max(shares, key=lambda share: threads(*share)))
 
 
-def _parts(body: Body, tuning: Tuning) -> list[int]:
+def possible_parts(body: Body, most: int) -> list[int]:
     """How many threads may share the terms of a body's sums: each has as many, and at least two."""
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
-    most = min(tuning.sum_parts, first.slices // 2) if is_sum else 1
+    most = min(most, first.slices // 2) if is_sum else 1
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 
 from .graph import Attributes
 
-ValueType = Literal["bool", "int", "float", "vec2", "vec4"]
+ValueType = Literal["bool", "int", "float", "vec2", "vec4", "half4"]
 _WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
 
 Comparison = Literal["less", "at least", "at most", "equal", "both"]
@@ -199,6 +199,22 @@ class Elementwise(Value):
     attributes: Attributes
     glsl: str  # with {0}, {1}, ... for the operands
     operands: tuple[Operand, ...]
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Halves(Value):
+    """Sums and products of vec4s and floats, computed in half precision."""
+
+    value: Operand
+    type: ValueType = "half4"
+
+
+@dataclass(frozen=True)
+class Widened(Value):
+    """Four halves as a vec4."""
+
+    value: Value
     type: ValueType = "vec4"
 
 

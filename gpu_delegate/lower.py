@@ -80,7 +80,7 @@ class _Builder:
     def __init__(self, graph: Graph, device: Device, groups: Groups, storages: Storages, inline: bool) -> None:
         self.graph = graph
         self.limits, self.tuning = device.limits, device.tuning
-        self.vector_tile = reduction_tile(device.tuning)
+        self.vector_tile = reduction_tile(device)
         self.vector_nodes = groups.vector_nodes
         self.order = {tensor: number for number, tensor in enumerate(groups.vector_nodes)}  # that of the graph
         self.storages = storages

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
 from .body import Accumulate, Body, thread_slices
-from .device import Tuning
+from .device import USUAL_GROUP_THREADS, Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
     has_role,
@@ -21,8 +21,8 @@ from .source_size import source_size
 from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
-REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel
-MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
+REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
+MOST_GROUP_THREADS = USUAL_GROUP_THREADS
 MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
@@ -128,10 +128,10 @@ def weight_count(body: Body) -> int:
     )
 
 
-def reduction_tile(tuning: Tuning) -> Tile:
+def reduction_tile(device: Device) -> Tile:
     """The one work-group of a kernel of vector nodes."""
-    fetches = tuning.weights_fetch, tuning.inputs_fetch
-    return Tile(1, 0, (REDUCTION_THREADS, 1, 1), False, *fetches)
+    fetches = device.tuning.weights_fetch, device.tuning.inputs_fetch
+    return Tile(1, 0, (min(REDUCTION_THREADS, device.limits.work_group_invocations), 1, 1), False, *fetches)
 
 
 def choose_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
@@ -177,7 +177,7 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     def threads(z_slices: int, rows: int, part: int) -> int:
         return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
 
-    each_slices, parts = _even_slices(body, baked, tuning), _parts(body, tuning)
+    each_slices, parts = _even_slices(body, baked, tuning), possible_parts(body, tuning.sum_parts)
     shares = [
         (z_slices, rows, 1)
         for z_slices in each_slices
@@ -189,11 +189,11 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     return next(busy, max(shares, key=lambda share: threads(*share)))
 
 
-def _parts(body: Body, tuning: Tuning) -> list[int]:
+def possible_parts(body: Body, most: int) -> list[int]:
     """How many threads may share the terms of a body's sums: each has as many, and at least two."""
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
-    most = min(tuning.sum_parts, first.slices // 2) if is_sum else 1
+    most = min(most, first.slices // 2) if is_sum else 1
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
 
 

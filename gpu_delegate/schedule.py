@@ -8,7 +8,7 @@ order makes no difference.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .code import Declare, ForEach, Lane, LoadFrom, Name, Shared, Statement, Tap, Weight, When, values_in
+from .code import Declare, ForEach, Lane, LoadFrom, Name, Statement, Tap, Weight, When, values_in
 from .tile import Tile
 
 
@@ -22,7 +22,7 @@ def scheduled(statements: tuple[Statement, ...], tile: Tile) -> tuple[Statement,
 def loads_at_use(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """Each load, and each position, right before the first statement of its block that needs it.
 
-    Nothing is read that the same kernel stores, so loads may pass stores; positions are never assigned to. Where a tap
+    Nothing in memory is read that the same kernel stores, so loads may pass stores; positions are never assigned to. Where a tap
     lies outside of its map, the nearest one is read and another value selected: 24 branches of a 5x5 window take more
     registers and instructions than it does itself. Only taps of matrices keep theirs, since compilers would load all of
     them and their weights first: 12 registers spill on an Adreno 618.
@@ -51,16 +51,19 @@ def _rolled(statement: Statement) -> Statement:
 
 def _may_move(statement: Declare) -> bool:
     """Whether it is a load, or no vector: then it is a position, or what one is made of."""
-    return statement.name.type != "vec4" or isinstance(statement.value, Tap | LoadFrom | Weight | Shared)
+    return statement.name.type != "vec4" or isinstance(statement.value, Tap | LoadFrom | Weight)
 
 
 def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Declare]:
     """The loads that a statement waits for, and first those that these wait for; they are taken from `waiting`."""
+    if not waiting:
+        return []
     found: list[Declare] = []
-    lanes = {value.value for value in values_in(statement) if isinstance(value, Lane)}
-    for name in values_in(statement):
+    values = list(values_in(statement))
+    for name in values:
         if isinstance(name, Name) and (load := waiting.pop(name, None)) is not None:
-            found += [*_needed(load, waiting), load if name in lanes else _without_branch(load)]
+            of_matrix = any(isinstance(value, Lane) and value.value == name for value in values)
+            found += [*_needed(load, waiting), load if of_matrix else _without_branch(load)]
     return found
 
 

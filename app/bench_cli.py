@@ -19,12 +19,14 @@ from .options import (
     refuse_given,
 )
 from .settings.flags import as_in_settings, with_options
+from .tuning_option import with_tuning
 
 scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
 bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
 
 
 @bench.command("frame")
+@with_tuning
 @with_opengl
 def bench_frame_verb(
     model: ModelOption = "selfie",
@@ -116,7 +118,7 @@ def bench_model_verb(
     return code
 
 
-bench.command("model")(with_opengl(with_options(bench_model_verb, alias_options())))
+bench.command("model")(with_tuning(with_opengl(with_options(bench_model_verb, alias_options()))))
 
 
 @bench.command("models")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from .opengl_options import with_opengl
 from .options import JsonOption, PrecisionOption
 
 cache = typer.Typer(no_args_is_help=True, help="List or clear what the program keeps on disk: tuning, checks passed.")
@@ -30,9 +31,10 @@ def cache_clear_verb(
     return clear_cache(kind, Console(quiet=json), json)
 
 
+@with_opengl
 def tune_verb(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
-    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 10s, 2m; more finds more.")] = "10s",
+    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 10s, 1:30.")] = "10s",
     precision: PrecisionOption = "fp32",
     gentle: Annotated[bool, typer.Option("--gentle", hidden=True)] = False,
     only_on: Annotated[str, typer.Option("--only-on", hidden=True)] = "",

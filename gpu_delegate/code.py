@@ -303,6 +303,7 @@ class ForEach:
 
     over: tuple[tuple[Name, int], ...]  # variables and how many numbers each takes
     body: "tuple[Statement, ...]"
+    may_unroll: bool = True  # else a compiler must not know how many numbers there are
 
 
 @dataclass(frozen=True)
@@ -349,21 +350,20 @@ SourceIndex = tuple[Operand, Value | None]  # a source coordinate, and whether i
 # Reading --------------------------------------------------------------------------------------------------------------
 
 
-def variables_in(node: Value | Statement) -> Iterator[Name]:
-    """The variables that a value or statement mentions, in order, inside other ones, too."""
-    if isinstance(node, Name):
+def values_in(node: Value | Statement) -> Iterator[Value]:
+    """All values that a value or statement consists of, in order, itself among them."""
+    if isinstance(node, Value):
         yield node
-    else:
-        for part in vars(node).values():
-            yield from _names_within(part)
+    for part in vars(node).values():
+        yield from _values_within(part)
 
 
-def _names_within(part: object) -> Iterator[Name]:
+def _values_within(part: object) -> Iterator[Value]:
     if isinstance(part, tuple):
         for each in part:
-            yield from _names_within(each)
+            yield from _values_within(each)
     elif isinstance(part, Value | Statement):
-        yield from variables_in(part)
+        yield from values_in(part)
 
 
 # Longer words ---------------------------------------------------------------------------------------------------------

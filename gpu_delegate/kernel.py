@@ -17,7 +17,7 @@ from .packing import Blob, Float32Array
 from .partial_sums import PartialSum
 from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
-from .schedule import loads_at_use
+from .schedule import scheduled
 from .shader import fill, load
 from .shared_reduction import SharedReductionEmitter
 from .tile import Tile
@@ -65,7 +65,7 @@ def pixel_kernel(
     sums = GroupSums(body, tile, left, first_output=len(body.outputs))
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
     emitter.emit()
-    statements = loads_at_use(emitter.statements) if tile.loads_at_use else emitter.statements
+    statements = scheduled(emitter.statements, tile)
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
     defines = {

@@ -94,9 +94,9 @@ def lines(statements: Iterable[Statement], depth: int = 1) -> Iterator[str]:
 def _head(statement: ForEach | When) -> str:
     if isinstance(statement, When):
         return f"if ({glsl(statement.condition)}) "
-    return "".join(
-        f"for (int {name.name} = 0; {name.name} < {count}; ++{name.name}) " for name, count in statement.over
-    )
+    rolled = "" if statement.may_unroll else " * int(gl_NumWorkGroups.x > 0u)"  # 1, which no compiler can know
+    loops = ((name.name, f"{count}{rolled}") for name, count in statement.over)
+    return "".join(f"for (int {name} = 0; {name} < {limit}; ++{name}) " for name, limit in loops)
 
 
 def shared_array(name: str, texels: int) -> str:

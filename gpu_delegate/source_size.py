@@ -57,7 +57,7 @@ def _times(body: Body, tile: Tile, phase: Phase) -> int:
     """How often the text of a loop is repeated, for one slice each; 1 for a loop."""
     if tile.z_slices and not any(isinstance(root, Accumulate) for root in phase.roots):
         return tile.z_slices
-    return phase.slices if phase.unrolled or (tile.baked and _has_weights(body, phase)) else 1
+    return phase.slices if phase.unrolled or (tile.has_literals and _has_weights(body, phase)) else 1
 
 
 def _has_weights(body: Body, phase: Phase) -> bool:
@@ -142,12 +142,8 @@ def _reads(body: Body, tensor: int, count: int) -> SourceSize:
     return SourceSize(length * count, count)
 
 
-def _are_literals(tile: Tile) -> bool:
-    return tile.baked and not tile.z_slices
-
-
 def _weight(tile: Tile) -> int:
-    return LITERAL if _are_literals(tile) else TEXEL
+    return LITERAL if tile.has_literals else TEXEL
 
 
 def _products(tile: Tile, places: int, lanes: float) -> SourceSize:
@@ -155,4 +151,4 @@ def _products(tile: Tile, places: int, lanes: float) -> SourceSize:
     characters = 14 + lanes * (14 + _weight(tile))
     if tile.rows > 1:  # then weights have names
         characters = lanes * (DECLARATION + _weight(tile)) + tile.rows * (14 + 18 * lanes)
-    return SourceSize(int(places * characters), int(places * lanes * (tile.rows + (not _are_literals(tile)))))
+    return SourceSize(int(places * characters), int(places * lanes * (tile.rows + (not tile.has_literals))))

@@ -2,8 +2,8 @@
 emitted.
 
 Where a map has few pixels and few output slices, threads would be few, too, and each would run through all input
-slices. Instead thread (x, y, part) of a group adds some of them, and the first part adds what the others have left in
-shared memory.
+slices. Instead thread (x, y, part) of a group adds some of them, leaves that in shared memory, and adds there what all
+parts have for some output slices, with which it goes on.
 """
 
 from typing import TYPE_CHECKING
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 from .code import (
     PART,
     PAST,
+    PIXEL,
     THREAD,
     ZEROS,
-    AddTo,
     Assign,
     Name,
     Operation,
     Shared,
     StoreShared,
     Synchronise,
+    Value,
     combined,
 )
 from .graph import Node
@@ -38,7 +39,7 @@ def start_parts(emitter: "Emitter", node: Node) -> None:
 
 
 def join(emitter: "Emitter", node: Node) -> None:
-    """Leave the thread's sums to the first part, which adds them; the others end, as do threads past the edges."""
+    """Leave the thread's sums to others, and take from all parts those that are its own; past the edges threads end."""
     x, y, parts = emitter.tile.local
     area, threads, registers = x * y, x * y * parts, registers_of(emitter, node)
     emitter.shared[ARRAY] = threads * len(registers)
@@ -46,10 +47,15 @@ def join(emitter: "Emitter", node: Node) -> None:
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, register))
     emitter.add(Synchronise())
     emitter.leave(PAST)
-    emitter.leave(Operation("less", (0, PART)))
     for k, register in enumerate(registers):
-        others = [Shared(ARRAY, THREAD + (k * threads + part * area)) for part in range(1, parts)]
-        emitter.add(AddTo(register, combined("add", others)))
+        with emitter.when(is_own(emitter, k % len(emitter.held_slices(node.outputs[0])))):
+            each = [Shared(ARRAY, PIXEL + (k * threads + part * area)) for part in range(parts)]
+            emitter.add(Assign(register, combined("add", each)))
+
+
+def is_own(emitter: "Emitter", index: int) -> Value:
+    """Whether this part finishes slice `index` of those whose terms the parts share."""
+    return Operation("equal", (PART, index % emitter.tile.parts))
 
 
 def registers_of(emitter: "Emitter", node: Node) -> list[Name]:

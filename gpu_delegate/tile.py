@@ -18,6 +18,7 @@ class Tile:
     inputs_fetch: Fetch = "texture"
     flat: bool = False  # threads run over pixels in the order of memory, whatever their rows and columns
     loads_at_use: bool = False  # right before what needs them; else all of a window first
+    unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
 
     @property
@@ -38,6 +39,11 @@ class Tile:
     def shares_pixels(self) -> bool:
         """Whether parts share all loops over a pixel's slices, see pixel_parts.py; else just a sum's."""
         return self.parts > 1 and self.z_slices == 0
+
+    @property
+    def has_literals(self) -> bool:
+        """Whether weights are literals: where they may be, and a thread has all slices."""
+        return self.baked and self.z_slices == 0 and self.parts == 1
 
     def sure_slices(self, slices: int) -> int:
         """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""

@@ -226,6 +226,7 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
         tuning.inputs_fetch,
         area.flat,
         loads_at_use=tuning.loads_at_use,
+        unrolls=tuning.unrolls,
         leaves=tuning.simd_width == 1,
     )
 

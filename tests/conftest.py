@@ -3,10 +3,12 @@
 Only tests that ask for `context` need OpenGL; only tests that ask for a model need the network, once.
 """
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import av
@@ -24,6 +26,8 @@ from tests.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.egl import Api
+from texelflow.gpu_delegate.tuning.switch import VARIABLE
 
 # No example fails because the machine is busy. "quick" is for `make check`; what names a number of examples keeps it.
 hypothesis.settings.register_profile("full", deadline=None)
@@ -40,8 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Tests start the program again and again: Python keeps what it has compiled, even where the shell forbids it."""
+    """Tests start the program again and again: Python keeps what it has compiled, even where the shell forbids it.
+
+    Kernels are those of a GPU's family.
+    """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ[VARIABLE] = "0"  # whatever was tuned on this machine
     sys.dont_write_bytecode = False
 
 
@@ -72,18 +80,22 @@ def _graphs_are_verified_between_passes() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _opened_context() -> Iterator[Context]:
-    with open_context() as context:
-        yield context
+def _opened_context() -> Iterator[Callable[[Api], Context]]:
+    with contextlib.ExitStack() as stack:
+        yield cache(lambda api: stack.enter_context(open_context(api=api)))
 
 
 @pytest.fixture
-def context(_opened_context: Context) -> Iterator[Context]:
-    """The suite's one OpenGL context, current in this thread; a test that leaves GL errors or complaints fails."""
-    _opened_context.make_current()  # other modules open contexts of their own
-    _opened_context.check_errors("the tests before")
-    yield _opened_context
-    _opened_context.check_errors("the test")
+def context(_opened_context: Callable[[Api], Context], request: pytest.FixtureRequest) -> Iterator[Context]:
+    """The suite's one OpenGL context, current in this thread; a test that leaves GL errors or complaints fails.
+
+    By `on_both_apis` a test also gets the suite's one context of OpenGL ES.
+    """
+    opened = _opened_context(getattr(request, "param", "gl"))
+    opened.make_current()  # other modules open contexts of their own
+    opened.check_errors("the tests before")
+    yield opened
+    opened.check_errors("the test")
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
         "slow": frozenset({"index"}),  # where pip runs
     }
 )
+on_both_apis = pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)  # for tests that use that fixture
 _OPTION = "--without-gl"
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 _NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}  # of EGL, as on a machine without any

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from texelflow.app.frame.effects import Effect
 from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.picture.preprocess import ImageSize
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 
@@ -19,6 +20,15 @@ def put(context: Context, target: OffscreenTarget, rgba: Bytes) -> None:
     context.gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 1)
     pixels = (opengl.RGBA, opengl.UNSIGNED_BYTE, stored.ctypes.data)
     context.gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, *target.size, *pixels)
+
+
+def pixels_of(context: Context, framebuffer: int, size: ImageSize) -> Bytes:
+    """What a framebuffer has, (h, w, 4), its row 0 first; waits for it."""
+    found = np.zeros((size[1], size[0], 4), np.uint8)
+    context.gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, framebuffer)
+    context.gl.glPixelStorei(opengl.PACK_ALIGNMENT, 1)
+    context.gl.glReadPixels(0, 0, *size, opengl.RGBA, opengl.UNSIGNED_BYTE, found.ctypes.data)
+    return found
 
 
 def target_of(context: Context, rgba: Bytes) -> OffscreenTarget:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .gpu_delegate.errors import (
     CatalogueError,
+    ContextLostError,
     DeviceError,
     MediaError,
     ModelError,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CatalogueError",
+    "ContextLostError",
     "DeviceError",
     "GpuDelegate",
     "MediaError",

@@ -26,6 +26,7 @@ from ..models.loading import FrameModel, PictureModel, load_frame_model
 from ..picture.convert import Rgba
 from ..picture.picture import rgba_format, rgba_picture
 from ..picture.preprocess import ImageSize
+from ..verbs.tune import tune_first
 from .run_rule import MOST_RUNS
 
 MEAN_TOLERANCE = 1e-3
@@ -57,6 +58,8 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
         model = load_frame_model(options.model, progress=progress)
     if options.masks is not None and isinstance(model, PictureModel):
         raise UsageError(f"--masks: {model.name} puts out a picture and has no mask; leave it out")
+    if options.backend == "gl":
+        tune_first(model.graph, options.precision, console)
     with _job(options, model, size, console) as make:
         start = perf_counter()
         job = make()

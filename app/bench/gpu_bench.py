@@ -57,8 +57,7 @@ def bench_gpu(options: GpuBench, console: Console) -> tuple[GpuReport, int]:
     if not models:
         console.warn("no model of the catalogue is on the disk; texelflow models fetch selfie gets one")
     plan = planned(sections, models, _NETWORKS, options.budget_s)
-    report, process = _new_report(options, models, sections), MeasuringProcess()
-    os.environ.update(_OFFLINE)
+    report, process = _new_report(options, models, sections), MeasuringProcess(_OFFLINE)
     with stop_flag(process.end) as process.stop:
         _measure_all(plan, options, report, process, console)
         report["interrupted"] = bool(process.stop)

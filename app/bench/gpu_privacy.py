@@ -15,7 +15,7 @@ _SHORTEST = 3  # of a name that is looked for: a shorter one is part of too many
 _IDENTIFIERS = (
     re.compile(r"\b(?:GPU-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.I),  # UUIDs
     re.compile(r"\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\b", re.I),  # MAC addresses
-    re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"),  # IP addresses; versions have fewer parts, or other text around
+    re.compile(r"\b(?:10|127|169\.254|172\.(?:1[6-9]|2\d|3[01])|192\.168)(?:\.\d{1,3}){2,3}\b"),  # addresses at home
     re.compile(r"\bserial(?: (?:number|no\.?))?\s*[:=#]\s*\S+", re.I),
     re.compile(r"(?:/home|/Users|/root|[A-Z]:\\Users)(?:[/\\][^\s'\",;:)]+)+"),  # of whoever is at home there
 )

@@ -200,9 +200,19 @@ def _mib(size_bytes: int | None) -> str:
 
 TABLES: Mapping[str, Callable[[_Measured], Iterator[ReportTable]]] = MappingProxyType(
     {
-        "doctor": _doctor, "device": _device, "peaks": _peaks, "fidelity": _fidelity, "frame": _frames,
-        "tuning": _tuning, "models": _models, "sizes": _frames, "uploads": _uploads, "waits": _waits, "live": _live,
+        "doctor": _doctor,
+        "device": _device,
+        "peaks": _peaks,
+        "fidelity": _fidelity,
+        "frame": _frames,
+        "tuning": _tuning,
+        "models": _models,
+        "sizes": _frames,
+        "uploads": _uploads,
+        "waits": _waits,
+        "live": _live,
         "memory": _memory,
-        "energy": _energy, "peers": _peers,
+        "energy": _energy,
+        "peers": _peers,
     }
-)  # fmt: skip
+)

@@ -4,8 +4,9 @@ What fails, crashes or hangs there is a line for the caller, who goes on.
 """
 
 import json
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,7 @@ class ProcessFigures:
 class MeasuringProcess:
     """Runs one process at a time; a signal's handler may end it."""
 
+    environment: Mapping[str, str] = field(default_factory=dict)  # in addition to that of this process
     process: "subprocess.Popen[str] | None" = None
     stop: StopFlag = field(default_factory=StopFlag)
 
@@ -46,7 +48,10 @@ class MeasuringProcess:
     def run(self, command: Sequence[str], patience_s: float) -> ProcessFigures:
         """Any command that prints one JSON object in its last line."""
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as self.process:
+        environment = {**os.environ, **self.environment}
+        with subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, errors="replace", env=environment
+        ) as self.process:
             try:
                 out, complaints = self.process.communicate(timeout=patience_s)
             except subprocess.TimeoutExpired:

@@ -14,10 +14,12 @@ from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Graph, Shape
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console
 from ..frame.compute import delegate_options
+from ..verbs.tune import tune_first
 from .model_options import ModelBench
 
 AnyValues = npt.NDArray[Any]
@@ -132,11 +134,13 @@ def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyVal
 @contextlib.contextmanager
 def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Console) -> Iterator[GlRunner]:
     """The graph as one program. Raises UnsupportedError where it does not run there as a whole, DeviceError."""
+    if options.fuse:
+        tune_first(graph, options.precision, console)
     clock = _Steps(read_ms)
     with open_context() as context:
         clock.step("context")
         compiled = compile_graph(
-            graph, device_of(context, options.precision), options.fuse, precision=options.precision,
+            graph, tuned_device(context, options.precision), options.fuse, precision=options.precision,
             compile_budget_s=options.compile_budget_s,
         )  # fmt: skip
         clock.step("planning")

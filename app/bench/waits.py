@@ -14,7 +14,8 @@ from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.delegate.synchronisation import WaitType
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console
 from ..models.loading import load_graph
@@ -45,7 +46,7 @@ def bench_waits(name_or_path: str, runs: int, console: Console) -> dict[str, Any
     with console.download() as progress:
         graph = load_graph(name_or_path, progress)
     with open_context() as context:
-        compiled = compile_graph(graph, device_of(context))
+        compiled = compile_graph(graph, tuned_device(context))
         with console.compilation() as progress:
             program = Program(context, compiled, progress)
         with program:

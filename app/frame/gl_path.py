@@ -8,7 +8,8 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange, device_of
+from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
+from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..models.loading import FrameModel, PictureModel, preprocessing_for
 from ..picture.picture import Picture, PictureFormat
@@ -81,7 +82,7 @@ class GlPath:
         self.model, self.fit, self.precision = model, fit, precision
         self._preprocessing = preprocessing_for(model, preprocessing)
         compiled = compile_graph(  # may refuse, so it comes first
-            model.graph, device_of(context, precision), precision=precision, compile_budget_s=compile_budget_s
+            model.graph, tuned_device(context, precision), precision=precision, compile_budget_s=compile_budget_s
         )
         with contextlib.ExitStack() as stack:
             self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)

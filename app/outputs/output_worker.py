@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
+from texelflow.gpu_delegate.errors import ContextLostError, DeviceError, TexelflowError
 
 from ..frame.readback import ReadBytes
 from ..picture.video_frame import VideoFrame
@@ -97,9 +97,17 @@ class OutputWorker:
             self._put(item)
 
     def deliver(self) -> None:
-        """Hand all that was read to the thread, waiting for the device. Raises DeviceError."""
-        for item in self._reader.drain():
-            self._put(item)
+        """Hand all that was read to the thread, waiting for the device; what else goes wrong there is told at the end.
+
+        Raises ContextLostError.
+        """
+        try:
+            for item in self._reader.drain():
+                self._put(item)
+        except ContextLostError:
+            raise
+        except DeviceError as error:
+            self._device_error = error
 
     def lose_reader(self) -> int | None:
         """Let go of what the device has not handed out; the number of the last frame that it has, if there is one."""
@@ -120,7 +128,7 @@ class OutputWorker:
         self._ending, self._complete = True, complete
         try:
             self.deliver()
-        except DeviceError as error:
+        except ContextLostError as error:
             self._device_error = error
         finally:
             self._reader.release()

@@ -188,7 +188,7 @@ class Outputs:
             raise self._failures[0]
 
     def deliver(self) -> None:
-        """Hand all frames that were read to the threads, waiting for the device. Raises DeviceError."""
+        """Hand all frames that were read to the threads, waiting for the device. Raises ContextLostError."""
         for worker in self._active.values():
             worker.deliver()
 

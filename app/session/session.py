@@ -89,7 +89,7 @@ class Session:
             while not stopped() and (self._recovery.again or not self._over):
                 self.step()
             if self.parts.clock.keeps_all:
-                self.parts.outputs.deliver()
+                self._count_readback(self.parts.outputs.deliver)
             return True
         except ContextLostError as lost:
             self._recover(lost)
@@ -130,15 +130,22 @@ class Session:
 
         Raises what went wrong where every frame counts, MediaError or DeviceError.
         """
-        parts, before = self.parts, self.parts.pipeline.readback_bytes
+        outputs = self.parts.outputs
         try:
-            parts.outputs.finish(complete=parts.clock.complete)
+            self._count_readback(lambda: outputs.finish(complete=self.parts.clock.complete))
         finally:
-            self._stats.add_readback(parts.outputs.stage.name, parts.pipeline.readback_bytes - before)
-            lines = parts.outputs.lines()
+            lines = outputs.lines()
             self.written += lines
             for line in lines:
                 self._note(line)
+
+    def _count_readback(self, act: Callable[[], None]) -> None:
+        """Have outputs do what belongs to no frame; what that reads back counts."""
+        parts, before = self.parts, self.parts.pipeline.readback_bytes
+        try:
+            act()
+        finally:
+            self._stats.add_readback(parts.outputs.stage.name, parts.pipeline.readback_bytes - before)
 
     @property
     def dispatches(self) -> int:

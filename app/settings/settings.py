@@ -175,6 +175,10 @@ class Settings:
         high=3600,
         changes=_once,
     )
+    tune: bool = _model(
+        True, "Measure kernels in the background on a new GPU, for the next start.",
+        verbs=_live, changes=_once,
+    )  # fmt: skip
     fit: "Fit" = _model(
         "stretch", "How frames get the network's aspect.", choices=("stretch", "crop", "letterbox"), changes=_once
     )

@@ -26,7 +26,8 @@ from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.quantization import quantized
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console
 from ..media.frames import CLIP_FRAMES, clip_frames
@@ -75,7 +76,7 @@ class TensorCheck:
         """Every sample's differences, of one compiled program and one reference. Raises as they do."""
         compiled = compile_graph(  # may refuse, so it comes first
             self.subject.graph,
-            device_of(self.context, self.precision),
+            tuned_device(self.context, self.precision),
             fuse,
             keep_all=True,
             precision=self.precision,

@@ -66,8 +66,9 @@ def python() -> list[Finding]:
 def opengl(found: Mapping[str, Any]) -> list[Finding]:
     """Who renders, whether it suffices, its limits and what helps."""
     if "gl_version" not in found:
-        why = str(found.get("error") or "none").partition(";")[0].removeprefix("no OpenGL: ")
-        return [Finding("OpenGL", "OpenGL", "missing", why, f"{_INSTALL_GL}; masks and logs need none", stops=True)]
+        why, _, advice = str(found.get("error") or "none").removeprefix("no OpenGL: ").partition("; ")
+        advice = advice.partition(", or use ")[0] or _INSTALL_GL
+        return [Finding("OpenGL", "OpenGL", "missing", why, f"{advice}; masks and logs need none", stops=True)]
     who = Finding("OpenGL", "renderer", "ok", f"{found['renderer']}, {found['vendor']}")
     if found["software"]:
         advice = "install the GPU's driver; until then networks run on the CPU unless --backend gl"

@@ -20,8 +20,8 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.roofline import Peaks
-from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.support import unsupported_reason
+from texelflow.gpu_delegate.tuning.store import tuned_device
 from texelflow.gpu_delegate.wording import meant
 
 from ..advice.advice import advise
@@ -58,6 +58,7 @@ class _Machine:
     """What the model is compiled for, and one line that says so."""
 
     device: Device
+    family: str
     peaks: Peaks | None
     line: str
 
@@ -98,8 +99,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         )
 
     found, delegated = _with_delegate(lambda select: compiled(graph, select), machine.delegation_rates)
-    alignment_bytes = machine.device.offset_alignment_bytes
-    reports = [inspect_compiled(compiled, machine.peaks, alignment_bytes) for compiled in found.compiled]
+    reports = [inspect_compiled(each, machine.peaks, machine.device, machine.family) for each in found.compiled]
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
     advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:
@@ -123,7 +123,7 @@ def _machine(options: InspectOptions) -> _Machine:
     """The device and its peaks; without OpenGL, or for a tuning by name, the least that OpenGL guarantees."""
     if options.tuning is not None:
         line = f"planned with the tuning of the family {options.tuning} and OpenGL's least limits"
-        return _Machine(device_like(options.tuning), None, line)
+        return _Machine(device_like(options.tuning), options.tuning, None, line)
     try:
         with open_context() as context:
             peaks = measure_peaks(context) if options.peaks else None
@@ -131,9 +131,9 @@ def _machine(options: InspectOptions) -> _Machine:
             line = f"{context.renderer}, tuned as {family.name}: {family.reason}"
             if options.peaks and peaks is None:
                 line += "; no peaks, since its driver executes no shaders"
-            return _Machine(device_of(context, options.precision), peaks, line)
+            return _Machine(tuned_device(context, options.precision), family.name, peaks, line)
     except DeviceError as error:
-        return _Machine(SOFTWARE, None, f"planned for a software renderer, without measured peaks: {error}")
+        return _Machine(SOFTWARE, "software", None, f"planned for a software renderer, without measured peaks: {error}")
 
 
 def _with_delegate(

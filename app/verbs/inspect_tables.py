@@ -139,12 +139,12 @@ def _dispatches(console: Console, found: Inspection) -> None:
     )
     columns = [("#", "right"), ("kernel", "left"), ("shader", "right"), ("grid", "right"), ("group", "right")]
     columns += [("idle", "right")]
-    columns += [("MMAC", "right"), ("KiB", "right"), ("MAC/B", "right")]
+    columns += [("MMAC", "right"), ("KiB", "right"), ("MAC/B", "right"), ("chosen", "left")]
     table = _table(*columns, *([("bound by", "left"), (">= ms", "right")] if found.peaks else []))
     for d in found.dispatches:
         cells = [f"{'|' if d.barrier else ' '}{d.number:3}", d.name, str(d.program), _size(d.grid), _size(d.work_group)]
         cells.append(f"{d.idle_threads / d.threads:.0%}" if d.idle_threads else "")
-        cells += [f"{d.mmac:.2f}", f"{d.moved_bytes / 1024:.0f}", f"{d.mac_per_byte:.2f}"]
+        cells += [f"{d.mmac:.2f}", f"{d.moved_bytes / 1024:.0f}", f"{d.mac_per_byte:.2f}", d.chosen]
         if d.roof is not None and d.least_ms is not None:
             cells += [d.roof, f"{d.least_ms:.3f}"]
         table.add_row(*cells)

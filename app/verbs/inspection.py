@@ -1,17 +1,20 @@
 """A compiled graph and the machine's peaks go in; what `texelflow inspect` shows of it comes out, as plain values."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from texelflow.gpu_delegate import memory
+from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks, cost_of
+from texelflow.gpu_delegate.tile import Tile
 
 from ..advice.moves import MoveLine, moves_of
+from .tile_words import why_chosen
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FREE = "·"
@@ -46,6 +49,9 @@ class Dispatch:
     roof: str | None
     least_ms: float | None
     barrier: bool  # before it
+    signature: str  # by which choices are known; none for vector nodes alone
+    tile: Tile | None
+    chosen: str  # what the tile comes from
 
 
 @dataclass(frozen=True)
@@ -91,8 +97,8 @@ class Inspection:
         return sum(dispatch.barrier for dispatch in self.dispatches)
 
 
-def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, alignment_bytes: int) -> Inspection:
-    """Everything to tell about a model. alignment_bytes is that of the device for which it was compiled."""
+def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, device: Device, family: str) -> Inspection:
+    """Everything to tell about a model, which was compiled for that device of that family."""
     source = compiled.source
     return Inspection(
         name=source.name,
@@ -104,8 +110,8 @@ def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, alignment_byt
             PassLine(r.name, r.summary, r.applied, r.nodes_after, _counted(r.declined)) for r in compiled.passes
         ),
         fusion_declined=_counted(reason.partition(": ")[2] for reason in compiled.declined),
-        dispatches=_dispatches(compiled, peaks),
-        memory=_memory(compiled, alignment_bytes),
+        dispatches=_dispatches(compiled, peaks, lambda kernel: why_chosen(kernel, device.choices, family)),
+        memory=_memory(compiled, device.offset_alignment_bytes),
         peaks=peaks,
         moves=moves_of(compiled),
     )
@@ -131,17 +137,19 @@ def arena_picture(compiled: CompiledGraph, columns: int = 100, rows: int = 12) -
     return ["".join(cell * width for cell in row) for row in picture]
 
 
-def _dispatches(compiled: CompiledGraph, peaks: Peaks | None) -> tuple[Dispatch, ...]:
+def _dispatches(compiled: CompiledGraph, peaks: Peaks | None, why: Callable[[Kernel], str]) -> tuple[Dispatch, ...]:
     programs: dict[str, int] = {}
     for kernel in compiled.kernels:
         programs.setdefault(kernel.source, len(programs) + 1)
     return tuple(
-        _dispatch(number, kernel, compiled, programs[kernel.source], peaks)
+        _dispatch(number, kernel, compiled, programs[kernel.source], peaks, why(kernel))
         for number, kernel in enumerate(compiled.kernels)
     )
 
 
-def _dispatch(number: int, kernel: Kernel, compiled: CompiledGraph, program: int, peaks: Peaks | None) -> Dispatch:
+def _dispatch(
+    number: int, kernel: Kernel, compiled: CompiledGraph, program: int, peaks: Peaks | None, chosen: str
+) -> Dispatch:
     cost = cost_of(compiled, kernel)
     return Dispatch(
         number=number,
@@ -158,6 +166,9 @@ def _dispatch(number: int, kernel: Kernel, compiled: CompiledGraph, program: int
         roof=peaks.roof(cost) if peaks else None,
         least_ms=peaks.least_ms(cost) if peaks else None,
         barrier=bool(compiled.barriers[number]),
+        signature=kernel.signature,
+        tile=kernel.tile,
+        chosen=chosen,
     )
 
 

@@ -14,6 +14,7 @@ from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 from ..console import Console
 from ..files import Files, Read, settle
 from ..frame.moving_background import check_background
+from ..live.background_tuning import background_tuning
 from ..live.readers import readers
 from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_source_in_sight
 from ..models.loading import FrameModel, load_frame_model
@@ -46,6 +47,7 @@ def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dic
         stack.callback(source.close)
         host = stack.enter_context(_open_host(source, watch, console, window))
         wake.loop = host.wake
+        stack.enter_context(background_tuning(host.compute, model, watch.settings))
         signal = _run(host, source, wake)
     return host.stats.summary(), exit_code(signal)
 

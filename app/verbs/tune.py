@@ -3,13 +3,12 @@
 Whatever ends it, what was found until then is kept; results count whenever a model with the same kernels is compiled.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter, sleep
 from typing import Any
 
-from texelflow.gpu_delegate.choices import UNMEASURED, Choice, Choices
+from texelflow.gpu_delegate.choices import UNMEASURED, Choices
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.device import Device
@@ -18,19 +17,19 @@ from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.runtime import device_of
-from texelflow.gpu_delegate.tile import Tile
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
-from texelflow.gpu_delegate.tuning.store import device_key, keep_choices, load_choices
+from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning, keep_choices, load_choices, mark_tuned
+from texelflow.gpu_delegate.tuning.switch import is_tuning_wanted
 from texelflow.gpu_delegate.tuning.tuner import Tuner
 from texelflow.gpu_delegate.tuning.whole_network import WholeComparison, compare_whole
 
 from ..console import Console, Report, counted
+from ..media.sources import parse_position
 from ..models.catalogue import resolve
 from ..signals import exit_code, stop_flag
+from .tile_words import describe_tile
 
-_SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(ms|s|m|min)?")
-_UNITS = {"ms": 0.001, None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0}
 _MOST_BUDGET_S = 86400.0
 _REST = 4.0  # times as long as each step, where frames are drawn meanwhile
 
@@ -47,12 +46,14 @@ class TuneOptions:
 
 
 def parse_budget(text: str) -> float:
-    """10, 10s, 1.5m, 500ms as seconds. Raises UsageError."""
-    found = _SECONDS.fullmatch(text.strip())
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 0 < seconds <= _MOST_BUDGET_S:
-        raise UsageError(f"--budget {text[:40]}: a time such as 10s or 2m is needed, a day at most")
-    return seconds
+    """Seconds of 10, 10s or 1:30. Raises UsageError."""
+    try:
+        budget_s = float(parse_position(text))
+    except UsageError:
+        budget_s = 0.0
+    if not 0 < budget_s <= _MOST_BUDGET_S:
+        raise UsageError(f"--budget {text[:40]}: a time such as 10s or 1:30 is needed, a day at most")
+    return budget_s
 
 
 def run_tune(model: str, options: TuneOptions, console: Console) -> int:
@@ -65,16 +66,19 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
     graph = load_model(path)
     with open_context() as context:
         if options.only_on and options.only_on != device_key(context):
-            return 0
-        device = device_of(context)
+            return 0  # the caller's GPU is another one
+        device = device_of(context, options.precision)
         parts = _parts(graph, device, options.precision)
         known = load_choices(context)
+        budget = Budget(options.budget_s, perf_counter)
         with console.tuning() as report, stop_flag() as stopped:
-            found = tune(context, parts, known, options, lambda: bool(stopped), report)
+            found = tune(context, parts, known, options, budget, lambda: bool(stopped), report)
+        if not stopped and not budget.is_spent:
+            mark_tuned(context, graph, options.precision)
         if stopped:
             console.note(f"interrupted; {counted(len(found.kernels), 'kernel')} measured so far are kept")
             return exit_code(stopped.number)
-        tuned = Device(device.limits, device.tuning, known.updated(found))
+        tuned = replace(device, choices=known.updated(found))
         whole = [compare_whole(context, part, device, tuned, options.precision) for part in parts]
         renderer = context.renderer
     _show(graph.name, renderer, found, whole, console)
@@ -83,19 +87,37 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
     return 0
 
 
+def tune_first(graph: Graph, precision: Precision, console: Console) -> None:
+    """Tune a model that is about to be measured, once for a GPU that is not known yet: beside it, it would disturb.
+
+    Raises DeviceError without OpenGL.
+    """
+    if not is_tuning_wanted():
+        return
+    with open_context() as context:
+        if not is_worth_tuning(context, graph, precision):
+            return
+        options = TuneOptions(precision=precision)
+        console.note(f"this GPU is not tuned for {graph.name}: {options.budget_s:g} s first; --no-tune leaves that out")
+        parts, budget = _parts(graph, device_of(context, precision), precision), Budget(options.budget_s, perf_counter)
+        with console.tuning() as report:
+            tune(context, parts, load_choices(context), options, budget, lambda: False, report)
+        mark_tuned(context, graph, precision)
+
+
 def tune(
     context: Context,
     parts: Sequence[Graph],
     known: Choices,
     options: TuneOptions,
+    budget: Budget,
     is_over: Callable[[], bool],
     report: Report,
 ) -> Choices:
     """What is found out on a context about graphs that run there, in addition to what is known; it is kept, too."""
-    budget, found = Budget(options.budget_s, perf_counter), UNMEASURED
-    device, timer = device_of(context), KernelTimer(context)
+    device, timer, found = device_of(context, options.precision), KernelTimer(context), UNMEASURED
     for part in parts:
-        here = Device(device.limits, device.tuning, known.updated(found))
+        here = replace(device, choices=known.updated(found))
         tuner = Tuner(timer, part, here, budget, options.precision)
         steps = tuner.steps()
         try:
@@ -121,22 +143,6 @@ def _parts(graph: Graph, device: Device, precision: Precision) -> list[Graph]:
         reason = next(iter(found.reasons.values()), "it has no operators")
         raise UnsupportedError(f"{graph.name}: nothing of it runs on the GPU: {reason}; texelflow inspect says more")
     return [compiled.source for compiled in found.compiled]
-
-
-def describe_tile(tile: Tile) -> str:
-    """A tile in a few words: 2 rows, 4 slices, 16x4 threads, literals."""
-    rows = counted(tile.rows, "row")
-    slices = counted(tile.z_slices, "slice") if tile.z_slices else "all slices"
-    sides = "x".join(map(str, tile.local[:2]))
-    more = [word for word, said in (("literals", tile.baked), ("flat", tile.flat)) if said]
-    return ", ".join([rows, slices, f"{sides} threads", *more])
-
-
-def describe_choice(choice: Choice) -> str:
-    """What a tile was chosen by."""
-    if choice.ms >= choice.default_ms:
-        return f"tuned: the family's is fastest, {choice.ms:.3f} ms"
-    return f"tuned: {choice.ms:.3f} ms against {choice.default_ms:.3f} ms"
 
 
 def _show(name: str, renderer: str, found: Choices, whole: Sequence[WholeComparison], console: Console) -> None:

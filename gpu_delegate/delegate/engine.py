@@ -11,7 +11,8 @@ from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
 from ..program import CompiledGraph, compile_graph
-from ..runtime import Program, device_of
+from ..runtime import Program
+from ..tuning.store import tuned_device
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
 from .synchronisation import WaitType
@@ -67,7 +68,7 @@ class DelegateEngine:
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
         opened = worker.call(
-            lambda gl: _Opened(device_of(gl, precision), RepackingPrograms(gl), gl.renderer, gl.is_software)
+            lambda gl: _Opened(tuned_device(gl, precision), RepackingPrograms(gl), gl.renderer, gl.is_software)
         )
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software = opened.is_software

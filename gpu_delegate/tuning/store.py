@@ -15,7 +15,11 @@ from ..choices import UNMEASURED, Choices
 from ..context import Context
 from ..device import Device
 from ..disk_cache import DiskCache
+from ..graph import Graph
+from ..layout import Precision
 from ..runtime import device_of
+from ..signature import graph_signature
+from .switch import is_tuning_wanted
 from .table import as_json, parse_choices
 
 KIND = "tuning"  # of entries in the cache
@@ -24,13 +28,15 @@ _FOLDERS = ((".", "*.py"), ("ops", "*.py"), ("passes", "*.py"), ("../shaders", "
 _MOST_NAME = 500  # characters of what a driver calls itself
 
 
-def tuned_device(context: Context) -> Device:
-    """The device of a context, with the choices that were measured for it."""
-    return replace(device_of(context), choices=load_choices(context))
+def tuned_device(context: Context, precision: Precision = "fp32") -> Device:
+    """As device_of, with the choices that were measured."""
+    return replace(device_of(context, precision), choices=load_choices(context))
 
 
 def load_choices(context: Context) -> Choices:
-    """All that is kept of a context's device."""
+    """All that is kept of a context's device; nothing where tunings shall not count."""
+    if not is_tuning_wanted():
+        return UNMEASURED
     data = DiskCache().get(KIND, device_key(context))
     return UNMEASURED if data is None else parse_choices(data)
 
@@ -43,6 +49,30 @@ def keep_choices(context: Context, choices: Choices) -> bool:
         return as_json(known.updated(choices))
 
     return DiskCache().change(KIND, device_key(context), updated)
+
+
+def is_worth_tuning(context: Context, source: Graph, precision: Precision) -> bool:
+    """Whether a program may tune a model by itself: not where that was done, or nobody wants it.
+
+    Nor on software renderers, which need the processor for other work.
+    """
+    if context.is_software or not context.can_compute or not is_tuning_wanted():
+        return False
+    return not is_tuned(context, source, precision)
+
+
+def is_tuned(context: Context, source: Graph, precision: Precision) -> bool:
+    """Whether a tuning of a model, given as read, has come to its end on this device."""
+    return DiskCache().get(KIND, _model_key(context, source, precision)) is not None
+
+
+def mark_tuned(context: Context, source: Graph, precision: Precision) -> None:
+    """Say so."""
+    DiskCache().put(KIND, _model_key(context, source, precision), b"done")
+
+
+def _model_key(context: Context, source: Graph, precision: Precision) -> str:
+    return f"{device_key(context)} {graph_signature(source, precision)} {source.name[:_MOST_NAME]}"
 
 
 def device_key(context: Context) -> str:

@@ -31,6 +31,7 @@ from .table import FUSION_SETTINGS
 from .variants import KernelKey, Slot, Variants, by_key, by_signature, key_of
 
 LEAST_SHARE = 0.03  # of the network's time: kernels that take less together stay as they are
+_FUSION_SHARE = 0.3  # of the time, for settings of fusion
 _HOPELESS = 1.5  # times as long as the best settings of fusion, with the family's tiles
 _ROUNDS = 3  # of measurements of whole networks
 
@@ -86,32 +87,35 @@ class Tuner:
             plans = [known.settings] if known else (yield from self._hopeful_plans())
             for settings in plans:
                 yield from self._tune_kernels(0, settings)
-            best = known.settings if known else (yield from self._decided(plans))
+            best = plans[0] if len(plans) == 1 else (yield from self._decided(plans))
             for kind in range(1, len(Search.KINDS)):
-                if best is not None:
-                    yield from self._tune_kernels(kind, best)
+                yield from self._tune_kernels(kind, best)
         finally:
             self._timer.release()
 
     # Fusion -------------------------------------------------------------------------------------------------------
 
     def _hopeful_plans(self) -> Generator[TuningStep, None, list[_Settings]]:
-        """Settings of fusion that may lead to the fastest kernels, the device's own first."""
+        """Settings of fusion that may lead to the fastest kernels, the device's own first.
+
+        Where it takes too long to time all of them, these alone.
+        """
         found: dict[frozenset[KernelKey], _Settings] = {}
         for tuning in (self._device.tuning, *TUNINGS.values()):
             settings = {name: getattr(tuning, name) for name in FUSION_SETTINGS}
             found.setdefault(frozenset(map(key_of, self._lowered(settings).kernels)), settings)
-        plans = list(found.values())
+        plans, left_s = list(found.values()), self._budget.left_s
+        yield from self._timed(plans[:1])
+        if (left_s - self._budget.left_s) * len(plans) > _FUSION_SHARE * left_s:
+            return plans[:1]
         times_ms = yield from self._timed(plans)
-        if not times_ms:
-            return []
         return [plan for plan, ms in zip(plans, times_ms, strict=True) if ms <= _HOPELESS * min(times_ms)]
 
-    def _decided(self, plans: Sequence[_Settings]) -> Generator[TuningStep, None, _Settings | None]:
+    def _decided(self, plans: Sequence[_Settings]) -> Generator[TuningStep, None, _Settings]:
         """The fastest of some settings, with the kernels that were found for each."""
         times_ms = yield from self._timed(plans)
-        if not times_ms:  # there was no time left
-            return None
+        if math.inf in times_ms:  # there was no time left
+            return plans[0]
         best = min(range(len(plans)), key=times_ms.__getitem__)
         if times_ms[best] > times_ms[0] * (1 - LEAST_GAIN):
             best = 0
@@ -120,14 +124,14 @@ class Tuner:
         return plans[best]
 
     def _timed(self, plans: Sequence[_Settings]) -> Generator[TuningStep, None, list[float]]:
-        """Milliseconds of all kernels of each plan, by the least that was ever measured of each; nothing at the end."""
+        """Milliseconds of all kernels of each plan, by the least that was ever measured of each; else infinity."""
         lowered = [self._lowered(settings) for settings in plans]
         for _ in range(_ROUNDS):
             for number, each in enumerate(lowered):
                 for key, (kernel, _) in by_key(each.kernels).items():
                     ms = None if self._budget.is_spent else self._timer.ms(kernel, partial(self._alone, each))
                     if ms is None:
-                        return []
+                        return [math.inf] * len(plans)
                     self._least_ms[key] = min(ms, self._least_ms.get(key, ms))
                     yield TuningStep(f"fusion {number + 1} of {len(plans)}", 0.0)
         self._timer.release()
@@ -150,11 +154,13 @@ class Tuner:
         times_ms: dict[str, float] = {}
         kernels = by_signature(lowered.kernels)
         for signature, (kernel, count) in kernels.items():
-            ms = None if self._budget.is_spent else self._timer.ms(kernel, partial(self._alone, lowered))
+            ms = self._least_ms.get(key_of(kernel))
+            if ms is None and not self._budget.is_spent:
+                ms = self._timer.ms(kernel, partial(self._alone, lowered))
+                yield TuningStep("timing", 0.0)
             if ms is None:
                 return []
             times_ms[signature] = ms * count
-            yield TuningStep("timing", 0.0)
         self._timer.release()
         bodies = self._bodies(settings)
         slots, done_ms, total_ms = list[Slot](), 0.0, sum(times_ms.values())

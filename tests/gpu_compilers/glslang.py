@@ -65,7 +65,7 @@ def compile_spirv(source: str) -> Module:
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise ValueError(f"{done.stdout}{done.stderr}".strip())
+                raise ValueError(f"{done.stdout}{done.stderr}".replace(str(read), "").strip())
         return Module(out.read_bytes(), bindings)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-_LOOP = r"for \((?:int )?(?:\w+ = ([^;]+))?; (\w+) < (-?\w+); (?:\+\+\w+|\w+ \+= (\w+))\)"
+_LOOP = r"for \((?:int )?(?:\w+ = ([^;]+))?; (\w+) < (-?\w+)(?: \* int\([^;]*\))?; (?:\+\+\w+|\w+ \+= (\w+))\)"
 _FOR_OR_INT = re.compile(_LOOP + r"|\bint (\w+) = ([^;]+);")
 _DEFINE = re.compile(r"^#define (\w+) (-?\d+)\b", re.M)
 _NUMBER = re.compile(r"(?<![\w.\[])(?:0x([0-9a-fA-F]{2,8})|(-?\d+))(?:D|UD|W|UW)?\b(?!:)")

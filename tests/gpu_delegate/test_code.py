@@ -29,7 +29,7 @@ from texelflow.gpu_delegate.code import (
     When,
     clamp,
     to_float,
-    variables_in,
+    values_in,
 )
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
@@ -153,7 +153,7 @@ def loads_before_use(statements: Iterable[Statement]) -> list[int]:
     for block in blocks_of(statements):
         for k, each in enumerate(block):
             if isinstance(each, Declare) and isinstance(each.value, LoadFrom | Tap):
-                first = next(n for n in range(k + 1, len(block)) if each.name in variables_in(block[n]))
+                first = next(n for n in range(k + 1, len(block)) if each.name in values_in(block[n]))
                 found.append(first - k - 1)
     return found
 

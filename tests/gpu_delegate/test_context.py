@@ -66,7 +66,7 @@ class TestOpening:
     @pytest.mark.parametrize(
         ("environment", "expected"),
         [
-            ({"MESA_GL_VERSION_OVERRIDE": "4.1"}, "OpenGL 4.1"),
+            ({"MESA_GL_VERSION_OVERRIDE": "4.1", "MESA_GLES_VERSION_OVERRIDE": "3.0"}, "OpenGL 4.1 and OpenGL ES 3.0"),
             ({"GLCONTEXT_LINUX_LIBEGL": "libEGL-of-nobody.so"}, "libEGL-of-nobody.so cannot be loaded"),
             ({"GLCONTEXT_DEVICE_INDEX": "99"}, "EGL has no device 99"),
             ({"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}, "EGL has no device"),

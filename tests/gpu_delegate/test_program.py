@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine import DEVICES, Floats, on_cpu, on_gpu, run, worst
 from tests.living import living
+from tests.markers import on_both_apis
 from tests.model_builder import CHANGED, SELFIE, Block, selfie_like
 from tests.sketch import Sketch
 from texelflow.app.picture.picture import rgba_format, rgba_picture
@@ -168,6 +169,7 @@ def test_large_tensors_are_read_as_storage(context: Context) -> None:
     assert worst(on_gpu(context, small, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 
+@on_both_apis
 def test_everything_as_storage(context: Context) -> None:
     model = CHANGES["odd channels"]
     inputs = random_inputs(model)
@@ -199,6 +201,7 @@ def test_running_reads_nothing_back(context: Context, program_of: Compile) -> No
 
 
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
+@on_both_apis
 def test_release_frees_all_objects(context: Context, kind: str) -> None:
     before = living(context, [kind])
     program = Program(context, compile_graph(read_model(CHANGES["odd channels"]), HARDWARE))
@@ -209,6 +212,7 @@ def test_release_frees_all_objects(context: Context, kind: str) -> None:
     assert living(context, [kind]) == before
 
 
+@on_both_apis
 def test_a_shader_that_does_not_compile_is_one_line_and_leaves_nothing(context: Context) -> None:
     compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE)
     last = compiled.kernels[-1]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.living import living
+from tests.markers import on_both_apis
 from tests.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
 from texelflow.app.frame.effects import MASK_EFFECTS, Effect
 from texelflow.app.frame.render import Look
@@ -58,6 +59,7 @@ def test_a_screen_shows_cutout_over_a_checkerboard(context: Context) -> None:
     bench.release()
 
 
+@on_both_apis
 def test_side_by_side_is_the_frame_and_what_a_screen_shows_of_it(context: Context) -> None:
     rgba, mask = noise((65, 47)), disc((65, 47), 15)
     bench = Segmented(context, rgba, mask, Look("blur", radius=9, mirror=True, side_by_side=True))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.commands import Command
 from tests.frame_models import CLASS_NAMES, class_network
+from tests.markers import on_both_apis
 from tests.pictures import Bench, Doubles, Floats, Image, noise, sampled
 from texelflow import assets
 from texelflow.app.frame.classes import ClassesCompositor
@@ -75,6 +76,7 @@ class Easel(Bench):
 @pytest.mark.parametrize(
     ("classes", "fit", "mirror"), [(2, "stretch", False), (5, "crop", True), (130, "letterbox", False)]
 )
+@on_both_apis
 def test_every_pixel_has_the_colour_of_its_class(context: Context, classes: int, fit: Fit, mirror: bool) -> None:
     scores = np.random.default_rng(1).normal(0, 5, (GRID[1], GRID[0], classes)).astype(np.float32)
     easel = Easel(context, scores)
@@ -88,6 +90,7 @@ def test_every_pixel_has_the_colour_of_its_class(context: Context, classes: int,
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
+@on_both_apis
 def test_the_legend_covers_its_own_place_alone(context: Context, side: LegendSide) -> None:
     easel = Easel(context, np.ones((GRID[1], GRID[0], 5), np.float32))
     without, with_legend = (

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.markers import on_both_apis
 from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect
@@ -120,6 +121,7 @@ def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, siz
 
 @pytest.mark.parametrize("size", [(65, 47), (7, 5), (1, 1), (161, 40)])
 @pytest.mark.parametrize(("grow", "feather"), [(20, 0), (-0.3, 0), (-20, 9), (1.25, 0.5), (0, 10.6)])
+@on_both_apis
 def test_edges_equal_their_definition(context: Context, size: ImageSize, grow: float, feather: float) -> None:
     mask = np.random.default_rng(3).random((size[1], size[0]), np.float32) * disc(size, size[1] / 2)
     found = drawn(context, Look("mask", grow=grow, feather=feather), noise(size), mask)[..., 0]
@@ -142,6 +144,7 @@ def test_pixels_are_pixels_of_the_frame(context: Context, grow: float, feather: 
     assert ((row > 0.02) & (row < 0.98)).sum() == pytest.approx(np.hypot(4.1, feather), abs=1.3 + 0.03 * feather)
 
 
+@on_both_apis
 def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context: Context) -> None:
     rgba = noise((5, 3))
     bench, target = Bench(context, rgba, np.ones((2, 2), np.float32)), OffscreenTarget(context, (6, 4))
@@ -156,6 +159,7 @@ def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context:
 @pytest.mark.parametrize("wrap", [0.0, 0.8])
 @pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "gamma": 0.6}, {"gamma": 0.6, "grow": -2.5, "feather": 5}])
 @pytest.mark.parametrize(("mirror", "size"), [(False, SMALL), (True, (65, 47))])
+@on_both_apis
 def test_every_look_equals_its_definition(
     context: Context, effect: Effect, wrap: float, shape: dict[str, float], mirror: bool, size: ImageSize
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.markers import on_both_apis
+from tests.on_device import pixels_of
 from tests.portable import assert_valid_glsl, needs_validator
 from texelflow.app.frame.readback import ReadbackRing, frame_mask
 from texelflow.app.frame.render import Compositor, Look
@@ -219,6 +221,7 @@ class TestImageToTensor:
 
     @pytest.mark.parametrize("preprocessing", PREPROCESSING)
     @pytest.mark.parametrize(("size", "tensor_size"), [((640, 480), (256, 256)), ((3840, 2160), (256, 144))])
+    @on_both_apis
     def test_equals_numpy_in_the_sizes_of_the_models(
         self, bench: Bench, size: ImageSize, tensor_size: ImageSize, preprocessing: Preprocessing
     ) -> None:
@@ -254,6 +257,7 @@ def test_the_way_in_is_valid_glsl(tmp_path: Path) -> None:
 class TestExposure:
     """Of pictures that follow each other, on GPU and CPU."""
 
+    @on_both_apis
     def test_the_gain_goes_on_by_tenths_and_jumps_where_the_light_does(self, bench: Bench) -> None:
         form, size = rgba_format((20, 10)), (4, 4)
         frame = FrameTextures(bench.context, form)
@@ -287,6 +291,7 @@ class TestExposure:
         assert tensor[2, 4, 0] == pytest.approx(100 / 255 * ((127.5 / 100) ** 2 if fit == "crop" else 1), rel=1e-6)
 
 
+@on_both_apis
 class TestMaskToFrame:
     @staticmethod
     def run(bench: Bench, values_hwc: Floats, size: ImageSize, layout: MaskLayout, fit: Fit = "stretch") -> Floats:
@@ -328,6 +333,7 @@ class TestMaskToFrame:
         np.testing.assert_allclose(self.run(bench, logits, (9, 5), layout), expected, rtol=0, atol=1e-6)
 
 
+@on_both_apis
 class TestComposite:
     def test_replacing_without_a_background_is_refused(self, bench: Bench) -> None:
         with (
@@ -355,10 +361,12 @@ class TestComposite:
 
 
 class TestFrameTextures:
+    @on_both_apis
     def test_keeps_pixels_and_rows_as_they_are(self, bench: Bench) -> None:
         rgba = noise((7, 5))
-        texture = bench.context.mgl.external_texture(bench.frame(rgba).textures[0], (7, 5), 4, 0, "f1")
-        assert texture.read() == rgba.tobytes()
+        mgl = bench.context.mgl
+        framebuffer = mgl.framebuffer([mgl.external_texture(bench.frame(rgba).textures[0], (7, 5), 4, 0, "f1")])
+        assert np.array_equal(pixels_of(bench.context, framebuffer.glo, (7, 5)), rgba)
 
     def test_refuses_what_the_device_cannot_hold(self, context: Context) -> None:
         side = context.limits.texture_size + 1
@@ -372,6 +380,7 @@ class TestFrameTextures:
             frame.upload(rgba_picture(noise((4, 5))))
 
 
+@on_both_apis
 class TestReadbackRing:
     def test_a_frame_is_mapped_only_after_the_next_was_submitted(self, bench: Bench) -> None:
         context = bench.context
@@ -402,8 +411,7 @@ class TestReadbackRing:
                 frame.upload(rgba_picture(noise((33, 17), ord(tag))))
                 compositor.draw(mask, target)
                 ring.request_picture(tag, target.framebuffer, target.size)
-                rows = bench.context.mgl.detect_framebuffer(target.framebuffer).read(components=4)
-                expected[tag] = np.frombuffer(rows, np.uint8).reshape(17, -1)[::-1].tobytes()
+                expected[tag] = pixels_of(bench.context, target.framebuffer, target.size)[::-1].tobytes()
                 for found, data in ring.collect():
                     assert data.tobytes() == expected.pop(found)
             for found, data in ring.drain():

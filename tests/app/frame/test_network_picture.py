@@ -11,6 +11,7 @@ import pytest
 
 from tests.commands import Command
 from tests.frame_models import class_network, picture_network
+from tests.markers import on_both_apis
 from tests.partial_models import reversed_twice
 from tests.pictures import BACKGROUND, Doubles, Floats, Image, noise, sampled
 from texelflow import assets
@@ -103,6 +104,7 @@ class Easel:
 
 
 @pytest.mark.parametrize("channels", [3, 4])
+@on_both_apis
 def test_every_look_equals_its_definition(context: Context, channels: int) -> None:
     easel = Easel(context, replace(LAYOUT, channels=4 if channels == 4 else 3))
     fits: tuple[Fit, ...] = ("stretch", "crop", "letterbox")

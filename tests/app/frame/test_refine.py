@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.living import living
+from tests.markers import on_both_apis
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from tests.refined import BT709, CELL, Defined, Doubles, fitted, mean_masks, over_frame
 from texelflow.app.bench.mask_quality import MaskScorer, Truth
@@ -134,6 +135,7 @@ FRESH = [True, True, False, True, False, False, True, False, True, True, True]
 @pytest.mark.parametrize(
     "refinement", [Refinement(e, s, d) for e in (True, False) for s in (0, 0.5, 1) for d in (0, 1)]
 )
+@on_both_apis
 def test_every_frame_equals_its_definition(context: Context, refinement: Refinement, fresh: list[bool]) -> None:
     bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1), refinement=refinement)
     defined = Defined("stretch", refinement)
@@ -149,6 +151,7 @@ def test_every_frame_equals_its_definition(context: Context, refinement: Refinem
 
 @pytest.mark.parametrize("channel", [0, 5])
 @pytest.mark.parametrize("activation", ["none", "sigmoid", "softmax"])
+@on_both_apis
 def test_takes_the_mask_from_any_tensor(context: Context, activation: Any, channel: int) -> None:
     logits = np.random.default_rng(5).normal(0, 2, (GRID[1], GRID[0], 6)).astype(np.float32)
     powers = np.exp(logits.astype(np.float64))

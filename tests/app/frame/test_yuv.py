@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.markers import on_both_apis
 from tests.on_device import target_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.readback import ReadbackRing
@@ -64,6 +65,7 @@ def off_by(found: npt.NDArray[np.uint8], wanted: npt.NDArray[np.uint8]) -> int:
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
 @pytest.mark.parametrize("matrix", ["bt601", "bt709"])
+@on_both_apis
 def test_i420_and_nv12_are_within_a_code_of_their_definition(
     context: Context, size: tuple[int, int], matrix: Matrix
 ) -> None:
@@ -115,6 +117,7 @@ def test_the_reader_of_cameras_sees_the_same_picture(context: Context) -> None:
         assert np.abs(seen[0] - rgba[..., :3]).max() <= 6
 
 
+@on_both_apis
 def test_no_more_than_one_and_a_half_bytes_a_pixel_are_read_back(context: Context) -> None:
     for format, wanted in ((i420((640, 480)), 460_800), (nv12((642, 482)), 642 * 482 * 3 // 2), (grey((641, 3)), 1923)):
         rgba, before = noise(format.size), context.readback.bytes

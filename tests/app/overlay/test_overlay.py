@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.living import living
+from tests.markers import on_both_apis
 from texelflow.app.frame.figures import CameraFigures, Figures
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.targets import OffscreenTarget
@@ -188,6 +189,7 @@ PICTURES: dict[str, tuple[ImageSize, Parts]] = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
+@on_both_apis
 def test_pictures_are_those_stored(context: Context, name: str, request: pytest.FixtureRequest) -> None:
     size, parts = PICTURES[name]
     drawn, file = picture(context, size, parts), DATA / f"overlay_{name}.png"
@@ -366,6 +368,7 @@ def states(gl: opengl.GL) -> dict[str, object]:
     return found
 
 
+@on_both_apis
 def test_opengls_state_is_as_found_and_nothing_is_read_back(context: Context) -> None:
     gl, (_, parts) = context.gl, PICTURES["wall"]
     buffer = gl.generate("Buffers")
@@ -388,6 +391,7 @@ def test_opengls_state_is_as_found_and_nothing_is_read_back(context: Context) ->
     gl.delete("Buffers", buffer)
 
 
+@on_both_apis
 def test_guis_live_side_by_side_and_leave_no_objects(context: Context) -> None:
     _, parts = PICTURES["gpu"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.markers import on_both_apis
 from texelflow.app.frame.resample import ImageToTensor
 from texelflow.app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 from texelflow.app.frame.upload_path import choose_path, fastest
@@ -243,6 +244,7 @@ def test_turning_comes_last(form: PictureFormat) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
+@on_both_apis
 def test_shaders_have_the_same_pixels(context: Context, form: PictureFormat) -> None:
     for orientation in ORIENTATIONS:
         picture = Picture(replace(form, orientation=orientation), noise(form).planes)
@@ -278,6 +280,7 @@ def assert_sampled_alike(
 
 @pytest.mark.parametrize("path", [RING, ORPHANED], ids=lambda path: path.name)
 @pytest.mark.parametrize("form", [PLANAR, replace(PLANAR, layout="nv12"), PACKED], ids=lambda form: form.layout)
+@on_both_apis
 def test_every_way_up_brings_the_same_pixels(context: Context, path: UploadPath, form: PictureFormat) -> None:
     picture = noise(form)
     assert np.array_equal(frame_at(context, picture, path, times=5), frame_at(context, picture))

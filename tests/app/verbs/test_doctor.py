@@ -57,7 +57,7 @@ def test_the_table_fits_a_terminal(
         ({"__EGL_VENDOR_LIBRARY_FILENAMES": "/nonexistent", "__EGL_VENDOR_LIBRARY_DIRS": ""}, "EGL has no device"),
         ({"GLCONTEXT_LINUX_LIBEGL": "libEGL-of-nobody.so"}, "libEGL-of-nobody.so cannot be loaded"),
         ({"GLCONTEXT_DEVICE_INDEX": "99"}, "EGL has no device 99"),
-        ({"MESA_GL_VERSION_OVERRIDE": "3.1"}, "OpenGL"),
+        ({"MESA_GL_VERSION_OVERRIDE": "3.1", "MESA_GLES_VERSION_OVERRIDE": "3.0"}, "OpenGL 3.1 and OpenGL ES 3.0 (ll"),
         ({"TEXELFLOW_CACHE": "/dev/null/models"}, "cannot be stored: Not a directory"),
     ],
 )
@@ -80,6 +80,7 @@ def test_older_opengl_leaves_the_network_to_the_cpu(
     texelflow: Command, selfie_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MESA_GL_VERSION_OVERRIDE", "3.3")
+    monkeypatch.setenv("MESA_GLES_VERSION_OVERRIDE", "3.0")
     result = texelflow("doctor", "--json")
     named, _ = diagnosis(result)
     assert result.code == 0

@@ -23,6 +23,7 @@ from texelflow.app.verbs.coverage import borders
 from texelflow.app.verbs.declines import alike
 from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
 from texelflow.app.verbs.peaks import fullest_rate, half_vector, measure_half_macs, measure_peaks
+from texelflow.gpu_delegate.choices import UNMEASURED, Choice
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.report import op_lines
@@ -107,7 +108,7 @@ def test_halves_are_multiplied_where_shaders_have_them(context: Context) -> None
 
 
 def test_it_tells_what_the_blueprint_says(compiled: CompiledGraph) -> None:
-    found = inspect_compiled(compiled, Peaks(1e10, 1e9), ALIGNMENT_BYTES)
+    found = inspect_compiled(compiled, Peaks(1e10, 1e9), SOFTWARE, "software")
     assert sum(found.operators.values()) == len(compiled.source.nodes)
     assert [line.name for line in found.passes] == [report.name for report in compiled.passes]
     assert all(line.what for line in found.passes), "every pass says what it does"
@@ -121,8 +122,13 @@ def test_it_tells_what_the_blueprint_says(compiled: CompiledGraph) -> None:
     assert covered <= {node.index for node in compiled.source.nodes}
     assert found.memory.planned_bytes == compiled.plan.total_bytes
     assert found.memory.lower_bound_bytes <= found.memory.planned_bytes < found.memory.naive_bytes
-    without = inspect_compiled(compiled, None, ALIGNMENT_BYTES)
-    assert {(d.roof, d.least_ms) for d in without.dispatches} == {(None, None)}
+    kernel = next(kernel for kernel in compiled.kernels if kernel.tile)
+    assert kernel.tile
+    choices = UNMEASURED.with_kernel(kernel.signature, Choice(0.5, 2.0, kernel.tile, True, 1))
+    tuned = inspect_compiled(compiled, None, replace(SOFTWARE, choices=choices), "software")
+    assert {(d.roof, d.least_ms) for d in tuned.dispatches} == {(None, None)}
+    assert {d.chosen for d in found.dispatches} == {"family software"}
+    assert {d.chosen for d in tuned.dispatches if d.signature == kernel.signature} == {"tuned: 0.500, not 2.000 ms"}
 
 
 def test_the_picture_shows_who_lives_where(compiled: CompiledGraph) -> None:

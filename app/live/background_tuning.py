@@ -1,0 +1,73 @@
+"""A GPU on which a model was not tuned yet goes in; a process of its own tunes it while live runs, for the next start.
+
+It has a context of its own, the least priority, and rests most of the time, so that frames wait for a millisecond of it
+at most; kernels are compiled there, where nobody waits for them. Nothing changes in the session that runs.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning
+
+from ..frame.compute import ComputeBackend
+from ..models.loading import FrameModel
+from ..settings.settings import Settings
+
+_PROGRAM = "import sys; from texelflow.app.cli import main; sys.exit(main(sys.argv[1:]))"
+_BUDGET = "1:00"  # of which it rests four fifths
+_GRACE_S = 5.0  # to keep what was found
+_LEAST_PRIORITY = 19
+
+
+@contextlib.contextmanager
+def background_tuning(compute: ComputeBackend, model: FrameModel, settings: Settings) -> Iterator[None]:
+    """Within it a process tunes the model, where settings want that and it makes sense; it ends at the end."""
+    command = tuning_command(compute, model, settings)
+    if not command:
+        yield
+        return
+    process = _started(command)
+    try:
+        yield
+    finally:
+        if process is not None:
+            _end(process)
+
+
+def tuning_command(compute: ComputeBackend, model: FrameModel, settings: Settings) -> list[str]:
+    """The command of that process; nothing on the CPU, on software renderers, and where all is known."""
+    context = compute.context
+    if not settings.tune or compute.backend != "gl" or context is None:
+        return []
+    if not is_worth_tuning(context, model.graph, settings.precision):
+        return []
+    arguments = (settings.model, "--gentle", "--budget", _BUDGET, "--precision", settings.precision)
+    return python_command(_PROGRAM, "tune", *arguments, "--only-on", device_key(context), trusted=OURS)
+
+
+def _started(command: Sequence[str]) -> "subprocess.Popen[bytes] | None":
+    debug.tell(debug.RUN, "debug: kernels are tuned in the background")
+    quiet = subprocess.DEVNULL
+    try:
+        if sys.platform == "win32":
+            least = subprocess.IDLE_PRIORITY_CLASS
+            return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, creationflags=least)
+        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
+        os.setpriority(os.PRIO_PROCESS, process.pid, _LEAST_PRIORITY)
+        return process
+    except OSError:  # no room for another process: everything goes on without
+        return None
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -7,6 +7,8 @@ from .device import Tuning
 from .layout import ceil_div
 from .memory import aligned
 
+LEAST_GROUP = 16  # threads of a GPU's work-group: for fewer Intel's compilers take half the lanes
+
 
 @dataclass(frozen=True)
 class Area:
@@ -94,10 +96,11 @@ def group_area(width: int, height: int, rows: int, group_threads: int, wave_thre
         for y in range(1, min(group_threads // x, threads_y) + 1)
     ]
     x, y = min(found, key=key)
+    y = max(y, ceil_div(LEAST_GROUP, x))
     return Area(rows, (x, y), ceil_div(width, x) * ceil_div(threads_y, y) * aligned(x * y, wave_threads))
 
 
 def flat_group_area(pixels: int, group_threads: int, wave_threads: int) -> Area:
     """The same for threads over pixels in the order of memory, one each."""
-    local_x = min(group_threads, aligned(pixels, wave_threads))
+    local_x = min(group_threads, max(LEAST_GROUP, aligned(pixels, wave_threads)))
     return Area(1, (local_x, 1), ceil_div(pixels, local_x) * aligned(local_x, wave_threads), flat=True)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
 from .body import Accumulate, Body, thread_slices
-from .device import Device, Tuning
+from .device import USUAL_GROUP_THREADS, Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
     has_role,
@@ -23,7 +23,7 @@ from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
-MOST_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
+MOST_GROUP_THREADS = USUAL_GROUP_THREADS
 LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many read the same weights at once
 MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
@@ -180,7 +180,7 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     def threads(z_slices: int, rows: int, part: int) -> int:
         return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
 
-    each_slices, parts = _even_slices(body, baked, tuning), _parts(body, tuning)
+    each_slices, parts = _even_slices(body, baked, tuning), possible_parts(body, tuning.sum_parts)
     shares = [
         (z_slices, rows, 1)
         for z_slices in each_slices
@@ -192,14 +192,14 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     return next(busy, max(shares, key=lambda share: threads(*share)))
 
 
-def _parts(body: Body, tuning: Tuning) -> list[int]:
+def possible_parts(body: Body, most: int) -> list[int]:
     """How many threads may share the terms of a body's sums: each has as many, and at least two."""
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
     if can_share_pixels(body):
-        parts = [1 << k for k in range(tuning.sum_parts.bit_length())]
+        parts = [1 << k for k in range(most.bit_length())]
         return [part for part in parts if part == 1 or _shared_pixels(body, part) >= LEAST_SHARED_PIXELS]
-    most = min(tuning.sum_parts, first.slices // 2) if is_sum else 1
+    most = min(most, first.slices // 2) if is_sum else 1
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
 
 
@@ -212,7 +212,7 @@ def has_threads_enough(body: Body, tuning: Tuning) -> bool:
     """Whether a kernel of whole pixels has enough of them, or of threads that share them, to occupy the device."""
     if body.domain.pixels >= tuning.min_fused_threads:
         return True
-    parts = max(_parts(body, tuning))
+    parts = max(possible_parts(body, tuning.sum_parts))
     return parts > 1 and body.domain.pixels * parts >= tuning.min_shared_threads
 
 

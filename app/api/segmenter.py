@@ -64,7 +64,8 @@ class Segmenter:
         fit: how a frame of another aspect becomes the model's input: "stretch", "crop" (mask 0 outside) or "letterbox".
         preprocessing: "auto" averages the pixels under each one of the model's input, and lightens dark frames; "plain"
         is what other programs do: pixels are sampled, and stay as dark as they are.
-        precision: "fp16" halves what lies between the steps of a model on the GPU.
+        precision: "fp16" halves what lies between the steps of a model on the GPU; with
+        "fp16-arithmetic" the GPU computes with halves, too.
         quiet: show no progress; without it there is some on stderr where that is a terminal.
 
         Raises UsageError, CatalogueError (not found, not fetched), ModelError, UnsupportedError, DeviceError.

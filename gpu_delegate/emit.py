@@ -404,7 +404,7 @@ class Emitter:
         elif self.splits and not accumulates:
             for index in range(self.tile.z_slices):
                 exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
-                with self.when(self._and_own(exists, index)):
+                with self.when(exists if self.tile.parts == 1 else sum_parts.and_own(self, exists, index)):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
@@ -414,13 +414,6 @@ class Emitter:
             count = phase.slices // (self.tile.parts if accumulates else 1)
             with self.loop((SLICE, count)):
                 self._roots(phase, Slice(SLICE if count == phase.slices else PART * count + SLICE))
-
-    def _and_own(self, condition: Validity, index: int) -> Validity:
-        """A condition, and that it is this thread that finishes a slice, if others share its sums."""
-        if self.tile.parts == 1:
-            return condition
-        own = sum_parts.is_own(self, index)
-        return own if condition is True else combined("both", [condition, own])
 
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producers.get(v) for v in phase.evaluates]

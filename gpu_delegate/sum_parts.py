@@ -47,7 +47,7 @@ def join(emitter: "Emitter", node: Node) -> None:
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, register))
     emitter.add(Synchronise())
     emitter.add(Leave(PAST))
-    (pixel,) = emitter.declare([THREAD % area], "i")
+    (pixel,) = emitter.declare([THREAD % area], "l")
     for k, register in enumerate(registers):
         with emitter.when(is_own(emitter, k % len(emitter.held_slices(node.outputs[0])))):
             each = [Shared(ARRAY, pixel + (k * threads + part * area)) for part in range(parts)]

@@ -58,6 +58,7 @@ from .rewrite import float_data
 from .tile import Tile
 
 SLICE = Name("s", "int")  # of loops over slices
+_POSITIONS = frozenset("fiknpqr")  # with what the names of positions begin, and no others
 
 
 @dataclass
@@ -121,6 +122,7 @@ class Emitter:
         return names
 
     def _new(self, prefix: str, value: Operand) -> Name:
+        assert prefix not in _POSITIONS, f"{prefix} names positions, which are counted by themselves"
         self._fresh += 1
         return Name(f"{prefix}{self._fresh}", type_of(value))
 
@@ -150,6 +152,7 @@ class Emitter:
 
     def position(self, prefix: str, value: Value) -> Name:
         """Like once(), for values that depend on the thread only: declared before all loops."""
+        assert prefix in _POSITIONS, f"{prefix} names what is declared in loops, which is counted by itself"
         if value not in self._positions:
             self._positions[value] = Name(f"{prefix}{len(self._positions)}", type_of(value))
             self.preamble.append(Declare(self._positions[value], value))

@@ -7,7 +7,6 @@ from .device import Tuning
 from .layout import ceil_div
 from .memory import aligned
 
-
 LEAST_GROUP = 16  # threads of a GPU's work-group: for fewer Intel's compilers take half the lanes
 
 

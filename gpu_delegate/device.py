@@ -28,6 +28,8 @@ class Tuning:
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
+    sum_group_threads: int = 256  # of a work-group whose threads share sums
+    sum_texels: int = 1024  # of shared memory that such a group may take: all that OpenGL ES guarantees
     sum_parts: int = 1  # the most threads that share the terms of a sum, to the same end
     least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
     window_slices: int = 0  # output slices that one thread computes behind a window; 0: as many as elsewhere
@@ -61,6 +63,15 @@ class Device:
         limits = self.limits
         ranges = limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, limits.uniform_alignment_bytes
         return max(*ranges, TEXEL_BYTES)
+
+    def fitted(self) -> "Device":
+        """The same with a tuning whose work-groups and shared memory are within the limits."""
+        tuning, most = self.tuning, self.limits.work_group_invocations
+        return self.with_tuning(
+            group_threads=min(tuning.group_threads, most),
+            sum_group_threads=min(tuning.sum_group_threads, most),
+            sum_texels=min(tuning.sum_texels, self.limits.shared_memory_bytes // TEXEL_BYTES),
+        )
 
     def for_graph(self, signature: str) -> "Device":
         """The same with the settings of fusion that are fastest for a graph, if they are known."""

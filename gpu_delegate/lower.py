@@ -50,7 +50,7 @@ def lower(
     compile_budget_s: float = COMPILE_BUDGET_S,
 ) -> Lowered:
     """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
-    device = device.for_graph(graph_signature(graph, precision)) if fuse else device
+    device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
     groups = group_nodes(graph, device, fuse, precision)
     signatures = [signature_of(body, precision) for body in groups.bodies]
     tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))

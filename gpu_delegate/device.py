@@ -18,11 +18,8 @@ class Tuning:
     """How kernels are made where the driver leaves a choice: measured (README, section on speed), here on llvmpipe."""
 
     held_slices: int = 16  # vec4 values that a kernel may hold in registers for one pixel
-    replaces_held: bool = False  # whether a value that is held in place of another one takes its registers
     min_fused_threads: int = 16  # the fewest threads for which a kernel that holds whole pixels pays off
-    min_shared_threads: int = (
-        1024  # the same where threads of a group share pixels: a kernel less for more work of each
-    )
+    min_shared_threads: int = 4096  # the same where threads of a group share pixels, see pixel_parts.py
     rows: int = 8  # pixels of one thread, in a column: they share loads of weights and of neighbours
     unrolled: int = 320  # vec4 multiplications that a thread's source may contain; each takes compile time
     whole_slices: int = 8  # output slices that a lone convolution computes in one thread; more are distributed ...
@@ -31,6 +28,8 @@ class Tuning:
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
+    sum_group_threads: int = 256  # of a work-group whose threads share sums
+    sum_texels: int = 1024  # of shared memory that such a group may take: all that OpenGL ES guarantees
     sum_parts: int = 1  # the most threads that share the terms of a sum, to the same end
     least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
     window_slices: int = 0  # output slices that one thread computes behind a window; 0: as many as elsewhere
@@ -65,6 +64,15 @@ class Device:
         ranges = limits.texture_buffer_alignment_bytes, limits.storage_alignment_bytes, limits.uniform_alignment_bytes
         return max(*ranges, TEXEL_BYTES)
 
+    def fitted(self) -> "Device":
+        """The same with a tuning whose work-groups and shared memory are within the limits."""
+        tuning, most = self.tuning, self.limits.work_group_invocations
+        return self.with_tuning(
+            group_threads=min(tuning.group_threads, most),
+            sum_group_threads=min(tuning.sum_group_threads, most),
+            sum_texels=min(tuning.sum_texels, self.limits.shared_memory_bytes // TEXEL_BYTES),
+        )
+
     def for_graph(self, signature: str) -> "Device":
         """The same with the settings of fusion that are fastest for a graph, if they are known."""
         known = self.choices.graphs.get(signature)
@@ -96,7 +104,6 @@ class Device:
 SOFTWARE = Device(Limits(storage_block_bytes=1 << 27), Tuning())  # the shader runs on the CPU: few threads, SIMD
 HARDWARE = SOFTWARE.with_tuning(
     held_slices=8,
-    replaces_held=True,
     rows=1,
     whole_slices=0,
     group_width=8,
@@ -111,7 +118,7 @@ HARDWARE = SOFTWARE.with_tuning(
     bake_weights=0,
     operation_compile_us=150.0,
     loads_at_use=True,
-    prologue_loads=1 << 17,
+    prologue_loads=160_000,
     leaves_sums=True,
     packs_halves=True,
 )

@@ -39,28 +39,43 @@ _VENDORS = MappingProxyType(
 
 # All threads of a wave read the same weights: from a uniform block they come through a cache of constants or scalar
 # registers, from a texture once for each thread. Inputs of four floats come from storage blocks in one message, where
-# texture units fetch texel by texel. By their compilers, kernels that reduce nothing take a third of
-# the cycles on AMD (RADV, navi22: 291 k to 88 k), and estimates for Intel fall by three quarters.
+# texture units fetch texel by texel. With nothing else changed, selfie takes 291 k cycles instead of 452 k by AMD's
+# compiler (RADV, navi22, as if each loop had eight turns).
 _BLOCKS = replace(HARDWARE.tuning, weights_fetch="uniform", inputs_fetch="storage")
 
+# What differs is chosen by docs/gpu.md's figures over four networks.
 TUNINGS: Mapping[str, Tuning] = MappingProxyType(
     {
         "software": SOFTWARE.tuning,
-        # A kernel of a window and six sums does not fit its registers at 16 threads a SIMD thread, one of four does.
+        # A window's kernel with six sums does not fit the registers of 16 threads, one with four does.
         "intel": replace(_BLOCKS, wave_threads=16, least_threads=16384, window_slices=4),
-        "amd": replace(_BLOCKS, wave_threads=64, least_threads=16384),
+        # No sums in parts: compilers cannot know that a wave's threads are of one part, and give up scalar loads of
+        # weights (latency of selfie 246 k with, 110 k without, though with fewer dispatches).
+        "amd": replace(_BLOCKS, wave_threads=64, least_threads=32768, window_slices=4, sum_parts=1),
         "nvidia": replace(_BLOCKS, least_threads=32768),
-        # Textures have a cache of their own there: TensorFlow Lite reads them, too, and with uniform blocks an Adreno
-        # 618 spills 757 registers. With more sums of a thread its first convolution spills, and packHalf2x16 takes a
-        # tenth more instructions than integers do.
+        # Textures have a cache of their own there, and TensorFlow Lite reads them, too. With uniform blocks an Adreno
+        # 618 spills 757 registers; with more sums of a thread, or held slices in place of others, 193 in the first
+        # kernel. packHalf2x16 takes a tenth more instructions than integers do.
         "adreno": replace(
-            HARDWARE.tuning, held_slices=4, thread_slices=2, window_slices=4, wave_threads=64, packs_halves=False
+            HARDWARE.tuning,
+            held_slices=4,
+            replaces_held=False,
+            thread_slices=2,
+            window_slices=4,
+            wave_threads=64,
+            packs_halves=False,
         ),
         # Its shared memory is main memory: sums in parts spill (1 to 31 registers) and take more instructions.
-        "mali": replace(_BLOCKS, wave_threads=16, window_slices=4, sum_parts=1),
+        "mali": replace(_BLOCKS, wave_threads=16, window_slices=3, sum_parts=1),
         # The same, and eight cores of sixteen lanes are soon busy.
         "videocore": replace(
-            _BLOCKS, wave_threads=16, thread_slices=2, window_slices=4, sum_parts=1, least_threads=1024
+            _BLOCKS,
+            replaces_held=False,
+            thread_slices=2,
+            window_slices=2,
+            wave_threads=16,
+            sum_parts=1,
+            least_threads=1024,
         ),
         UNKNOWN: HARDWARE.tuning,
     }

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
 from .body import Accumulate, Body, thread_slices
-from .device import USUAL_GROUP_THREADS, Device, Tuning
+from .device import Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
     has_role,
@@ -23,9 +23,7 @@ from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
-MOST_GROUP_THREADS = USUAL_GROUP_THREADS
 LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many read the same weights at once
-MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
 def choose_tiles(
@@ -161,7 +159,7 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     domain, most = body.domain, tuning.group_threads
     if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
         texels = z_slices * parts or texels_of_pixel(body, parts)
-        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS // parts, MOST_SUMS // texels)))
+        most = min(most, power_of_two_to(min(tuning.sum_group_threads // parts, tuning.sum_texels // texels)))
     shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
@@ -180,7 +178,7 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     def threads(z_slices: int, rows: int, part: int) -> int:
         return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
 
-    each_slices, parts = _even_slices(body, baked, tuning), possible_parts(body, tuning.sum_parts)
+    each_slices, parts = _even_slices(body, baked, tuning), possible_parts(body, tuning)
     shares = [
         (z_slices, rows, 1)
         for z_slices in each_slices
@@ -192,27 +190,30 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     return next(busy, max(shares, key=lambda share: threads(*share)))
 
 
-def possible_parts(body: Body, most: int) -> list[int]:
+def possible_parts(body: Body, tuning: Tuning) -> list[int]:
     """How many threads may share the terms of a body's sums: each has as many, and at least two."""
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
     if can_share_pixels(body):
-        parts = [1 << k for k in range(most.bit_length())]
-        return [part for part in parts if part == 1 or _shared_pixels(body, part) >= LEAST_SHARED_PIXELS]
-    most = min(most, first.slices // 2) if is_sum else 1
+        parts = [1 << k for k in range(tuning.sum_parts.bit_length())]
+        return [part for part in parts if part == 1 or _shared_pixels(body, part, tuning) >= LEAST_SHARED_PIXELS]
+    if not is_sum:
+        return [1]
+    slices = max(1, _even_slices(body, False, tuning)[-1])
+    most = min(tuning.sum_parts, first.slices // 2, tuning.sum_group_threads, tuning.sum_texels // slices)
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
 
 
-def _shared_pixels(body: Body, parts: int) -> int:
+def _shared_pixels(body: Body, parts: int, tuning: Tuning) -> int:
     """Pixels of a work-group whose threads share them."""
-    return min(MOST_GROUP_THREADS // parts, MOST_SUMS // texels_of_pixel(body, parts))
+    return min(tuning.sum_group_threads // parts, tuning.sum_texels // texels_of_pixel(body, parts))
 
 
 def has_threads_enough(body: Body, tuning: Tuning) -> bool:
     """Whether a kernel of whole pixels has enough of them, or of threads that share them, to occupy the device."""
     if body.domain.pixels >= tuning.min_fused_threads:
         return True
-    parts = max(possible_parts(body, tuning.sum_parts))
+    parts = max(possible_parts(body, tuning))
     return parts > 1 and body.domain.pixels * parts >= tuning.min_shared_threads
 
 

@@ -16,7 +16,7 @@ from ..layout import Fetch, ceil_div, shape_of
 from ..pixel_parts import shared_texels_of
 from ..source_size import source_size
 from ..tile import Tile
-from ..tiling import MOST_SUMS, is_pixelwise, possible_parts, weight_count
+from ..tiling import is_pixelwise, possible_parts, weight_count
 from .static_model import estimate, held_texels
 
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
@@ -97,7 +97,7 @@ class Search:
         """More or fewer threads that share the terms of a sum; what remains of a work-group lies over fewer pixels."""
         if best.baked or not best.z_slices:
             return
-        for parts in possible_parts(self.body, MOST_PARTS):
+        for parts in possible_parts(self.body, replace(self.device.tuning, sum_parts=MOST_PARTS)):
             for x, y in _PART_SIDES:
                 yield replace(best, rows=1, flat=False, local=(x, y, parts))
 
@@ -142,7 +142,9 @@ class Search:
 
     def _fits(self, tile: Tile) -> bool:
         """Whether it can be had, and a thread's registers, the source and its compilation stay within bounds."""
-        if tile.parts > 1 and not (tile.leaves and tile.z_slices and shared_texels_of(self.body, tile) <= MOST_SUMS):
+        if tile.parts > 1 and not (
+            tile.leaves and tile.z_slices and shared_texels_of(self.body, tile) <= self.device.tuning.sum_texels
+        ):
             return False
         if held_texels(self.body, tile) > self.facts.most_held and tile.rows > 1:
             return False

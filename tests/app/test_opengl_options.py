@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
@@ -50,3 +52,14 @@ def test_choices_are_in_the_environment_meanwhile(monkeypatch: pytest.MonkeyPatc
 def test_another_api_is_refused_in_one_line(run: Command) -> None:
     for verb in (("replay", CLIP), ("bench", "frame")):
         assert "gles" in run(*verb, "--gl-api", "vulkan").complaint
+
+
+@pytest.mark.gl
+def test_softpipe_computes_what_others_do(selfie_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GALLIUM_DRIVER", "softpipe")
+    done = subprocess.run(
+        [sys.executable, "-m", "texelflow.app.cli", "check", CLIP, "--to", "0", "--json"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["renderer"]) == (0, "softpipe")

@@ -1,5 +1,6 @@
 """Tiles: whatever the size of a map, threads cover every pixel, and few of them repeat the work of others."""
 
+import math
 from dataclasses import replace
 
 import hypothesis.strategies as st
@@ -144,3 +145,15 @@ def test_sums_are_shared_where_threads_would_be_few() -> None:
     assert tile_of(graph_of(16, 16, True, 32), HARDWARE).parts == 4
     assert tile_of(graph_of(16, 16, True, 32), HARDWARE.with_tuning(sum_parts=1)).parts == 1
     assert tile_of(graph_of(16, 16, True, 32)).parts == 1
+
+
+def test_sums_that_threads_share_are_within_the_limits() -> None:
+    """A sixth of the threads that are usual, then of the shared memory."""
+    graph = graph_of(16, 16, True, 32)
+    for limits in ({"work_group_invocations": 40}, {"shared_memory_bytes": 640}):
+        (kernel,) = compile_graph(graph, HARDWARE.with_limits(**limits)).kernels
+        assert kernel.tile is not None
+        assert kernel.tile.parts > 1
+        assert math.prod(kernel.local) <= 40
+    tuning = replace(SOFTWARE, limits=HARDWARE.limits).fitted().tuning
+    assert tuning == SOFTWARE.tuning

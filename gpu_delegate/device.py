@@ -9,7 +9,6 @@ from .layout import TEXEL_BYTES, Fetch
 from .limits import Limits
 from .tile import Tile
 
-USUAL_GROUP_THREADS = 256  # that every device allows, but for the oldest of Arm
 COMPILE_BUDGET_S = 10.0  # of the CPU for all kernels of a program, if the driver has nothing in its cache
 
 
@@ -82,14 +81,6 @@ class Device:
         """The chosen tiles among those of kernels with these signatures, by number."""
         known = self.choices.kernels
         return {number: known[name].tile for number, name in enumerate(signatures) if name in known}
-
-    def fitted(self) -> "Device":
-        """The same, with work-groups no larger than the driver allows where that is less than tunings count on."""
-        most, tuning = self.limits.work_group_invocations, self.tuning
-        if most >= USUAL_GROUP_THREADS:
-            return self
-        threads = min(tuning.group_threads, most)
-        return self.with_tuning(group_threads=threads, sum_parts=min(tuning.sum_parts, most // threads))
 
     def with_limits(self, **changes: Any) -> "Device":
         """The same with other values for some fields of Limits. Raises TypeError for names that are none."""

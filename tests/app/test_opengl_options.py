@@ -55,11 +55,8 @@ def test_another_api_is_refused_in_one_line(run: Command) -> None:
 
 
 @pytest.mark.gl
-def test_softpipe_computes_what_others_do(selfie_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GALLIUM_DRIVER", "softpipe")
-    done = subprocess.run(
-        [sys.executable, "-m", "texelflow.app.cli", "check", CLIP, "--to", "0", "--json"],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    said = json.loads(done.stdout)
-    assert (done.returncode, said["renderer"]) == (0, "softpipe")
+def test_softpipe_has_no_buffer_textures() -> None:
+    program = "from texelflow.gpu_delegate.context import open_context as o; c = o(); print(c.renderer, c.limits)"
+    environment = {**os.environ, "GALLIUM_DRIVER": "softpipe"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("softpipe Limits(texture_buffer_texels=0,")

@@ -19,6 +19,7 @@ class Tuning:
 
     held_slices: int = 16  # vec4 values that a kernel may hold in registers for one pixel
     min_fused_threads: int = 16  # the fewest threads for which a kernel that holds whole pixels pays off
+    min_shared_threads: int = 4096  # the same where threads of a group share pixels, see pixel_parts.py
     rows: int = 8  # pixels of one thread, in a column: they share loads of weights and of neighbours
     unrolled: int = 320  # vec4 multiplications that a thread's source may contain; each takes compile time
     whole_slices: int = 8  # output slices that a lone convolution computes in one thread; more are distributed ...
@@ -41,6 +42,9 @@ class Tuning:
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
     packs_halves: bool = False  # whether packHalf2x16 is worth trying
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
+    leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
+    sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
+    sum_threads: int = 256  # ... up to this size
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,7 @@ HARDWARE = SOFTWARE.with_tuning(
     bake_weights=0,
     operation_compile_us=150.0,
     loads_at_use=True,
-    prologue_loads=0,
+    prologue_loads=160_000,
+    leaves_sums=True,
     packs_halves=True,
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from . import sum_parts
+from . import pixel_parts, sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
 from .code import (
     PART,
@@ -24,6 +24,7 @@ from .code import (
     Inside,
     Keep,
     Lane,
+    Leave,
     LoadFrom,
     Name,
     OnGrid,
@@ -42,12 +43,14 @@ from .code import (
     When,
     clamp,
     combined,
+    to_int,
     type_of,
 )
 from .expressions import Slice, Weights
 from .graph import Node
+from .group_sums import GroupSums
 from .indices import Index, Validity
-from .layout import MapShape, Storages, shape_of
+from .layout import MapShape, Storages, ceil_div, shape_of
 from .moves import Place, moved
 from .nodes import elementwise_value, has_weights, is_elementwise, needs_mask, record_of
 from .packing import Blob, Float32Array
@@ -55,6 +58,7 @@ from .rewrite import float_data
 from .tile import Tile
 
 SLICE = Name("s", "int")  # of loops over slices
+_POSITIONS = frozenset("fiknpqr")  # with what the names of positions begin, and no others
 
 
 @dataclass
@@ -77,6 +81,7 @@ class Emitter:
         vectors: dict[int, str],
         blob: Blob,
         storages: Storages,
+        sums: GroupSums,
     ) -> None:
         self.body = body
         self.graph = body.graph
@@ -84,10 +89,13 @@ class Emitter:
         self.vectors = vectors  # tensors that the reduction prologue left in shared memory, and their arrays
         self.blob = blob
         self.storages = storages
+        self.sums = sums
         self.preamble: list[Statement] = []
         self.shared: dict[str, int] = {}  # arrays in the work-group's memory, and how many texels each has
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
+        self._remaining: list[Value] = []  # conditions under which threads do what is emitted from there on
+        self.own: int | None = None  # a held value of which each part computes slices of its own
         self._fresh = 0
         self._positions: dict[Value, Name] = {}
         self._held_names: dict[int, str] = {}
@@ -114,6 +122,7 @@ class Emitter:
         return names
 
     def _new(self, prefix: str, value: Operand) -> Name:
+        assert prefix not in _POSITIONS, f"{prefix} names positions, which are counted by themselves"
         self._fresh += 1
         return Name(f"{prefix}{self._fresh}", type_of(value))
 
@@ -143,6 +152,7 @@ class Emitter:
 
     def position(self, prefix: str, value: Value) -> Name:
         """Like once(), for values that depend on the thread only: declared before all loops."""
+        assert prefix in _POSITIONS, f"{prefix} names what is declared in loops, which is counted by itself"
         if value not in self._positions:
             self._positions[value] = Name(f"{prefix}{len(self._positions)}", type_of(value))
             self.preamble.append(Declare(self._positions[value], value))
@@ -231,12 +241,15 @@ class Emitter:
 
     def held(self, tensor: int, row: int, index: int) -> Name:
         """The register of a held value for one of the thread's pixels and, by index, one of its slices."""
-        name = self._held_names.setdefault(tensor, f"a{len(self._held_names)}")
+        key = ~tensor if tensor == self.own else tensor
+        name = self._held_names.setdefault(key, f"a{len(self._held_names)}")
         return Name(f"{name}_{row}_{index}", "vec4")
 
     def held_slices(self, tensor: int) -> range:
         """Indices of the slices of a held value that this thread computes."""
         total = self.shape(tensor).slices
+        if tensor == self.own:
+            return range(ceil_div(total, self.tile.parts))
         return range(self.tile.z_slices if self.splits else total)
 
     @property
@@ -246,6 +259,8 @@ class Emitter:
 
     def output_slice(self, index: int) -> Slice:
         """Slice `index` of those that this thread computes."""
+        if self.own is not None:
+            return pixel_parts.own_slice(self, self.own, index)
         if not self.splits:
             return Slice(index)
         if index >= self._sure_slices:  # a thread without it computes the last one instead, and does not store it
@@ -370,6 +385,16 @@ class Emitter:
             for root in phase.roots:
                 if isinstance(root, Accumulate):
                     self._finish(root.node)
+        for condition in reversed(self._remaining):
+            self.add(When(condition, tuple(self._scopes.pop().statements)))
+
+    def leave(self, condition: Value) -> None:
+        """Threads for which a condition holds do no more: they end, or pass by all that follows, up to the sums."""
+        if not self.sums.are_left:
+            self.add(Leave(condition))
+            return
+        self._remaining.append(Operation("less", (to_int(condition), 1)))
+        self._scopes.append(Scope())
 
     def _phase(self, phase: Phase) -> None:
         accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
@@ -377,10 +402,12 @@ class Emitter:
             if isinstance(root, Hold):
                 slices = self.held_slices(root.tensor)
                 self.add(Reserve(tuple(self.held(root.tensor, row, k) for row in self.rows for k in slices)))
-        if self.splits and not accumulates:
+        if self.tile.shares_pixels:
+            pixel_parts.emit_phase(self, phase, SLICE)
+        elif self.splits and not accumulates:
             for index in range(self.tile.z_slices):
                 exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
-                with self.when(self._and_own(exists, index)):
+                with self.when(exists if self.tile.parts == 1 else sum_parts.and_own(self, exists, index)):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
@@ -391,13 +418,6 @@ class Emitter:
             with self.loop((SLICE, count)):
                 self._roots(phase, Slice(SLICE if count == phase.slices else PART * count + SLICE))
 
-    def _and_own(self, condition: Validity, index: int) -> Validity:
-        """A condition, and that it is this thread that finishes a slice, if others share its sums."""
-        if self.tile.parts == 1:
-            return condition
-        own = sum_parts.is_own(self, index)
-        return own if condition is True else combined("both", [condition, own])
-
     def _has_weights(self, phase: Phase) -> bool:
         nodes = [self.body.producers.get(v) for v in phase.evaluates]
         nodes += [root.node for root in phase.roots if isinstance(root, Accumulate)]
@@ -405,9 +425,10 @@ class Emitter:
 
     def _roots(self, phase: Phase, at: Slice) -> None:
         for root in phase.roots:
-            self._root(root, at)
+            self.root(root, at)
 
-    def _root(self, root: Root, at: Slice) -> None:
+    def root(self, root: Root, at: Slice) -> None:
+        """What a loop computes for one slice."""
         if isinstance(root, Accumulate):
             self._accumulate(root.node, at)
         elif isinstance(root, Hold):
@@ -420,13 +441,15 @@ class Emitter:
     def _start(self, node: Node) -> None:
         start = record_of(node).emission.start
         assert start is not None
+        if self.tile.shares_pixels and pixel_parts.is_shared_by_outputs(self.body, node):
+            self.own = node.outputs[0]
         start(self, node)
-        if self.tile.parts > 1:
+        if self.tile.parts > 1 and self.own is None:
             sum_parts.start_parts(self, node)
 
     def _finish(self, node: Node) -> None:
         if self.tile.parts > 1:
-            sum_parts.join(self, node)
+            (pixel_parts.finish if self.tile.shares_pixels else sum_parts.join)(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 
@@ -453,16 +476,19 @@ class Emitter:
 
     def _store(self, tensor: int, at: Slice) -> None:
         shape = self.shape(tensor)
-        for row, value in enumerate(self.value(tensor, at)):
+        values = self.value(tensor, at)
+        for row, value in enumerate(values):
             target = self.index(shape, at, row)
             stored = Lane(value, 0) if self.is_plain(tensor) else self.masked(value, shape.channels, at)
             self.add(StoreTo(self.outputs[tensor], target, stored))
+        masked = [self.masked(value, shape.channels, at) for value in values]
+        self._scopes[-1].statements += self.sums.collect(tensor, at, masked)
 
     # Weights ------------------------------------------------------------------------------------------------------
 
     def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
-        if self.tile.baked and not self.splits:
+        if self.tile.has_literals:
             return Weights(values, None)
         if (node.outputs[0], what) not in self._bases:
             self._bases[node.outputs[0], what] = self.blob.add(values)

@@ -39,8 +39,8 @@ _VENDORS = MappingProxyType(
 
 # All threads of a wave read the same weights: from a uniform block they come through a cache of constants or scalar
 # registers, from a texture once for each thread. Inputs of four floats come from storage blocks in one message, where
-# texture units filter texels one by one. By their compilers, the kernels of a network that do not reduce take a third of
-# the cycles on AMD (RADV, navi22: 291 k to 88 k), and Intel's estimates fall by three quarters.
+# texture units fetch texel by texel. By their compilers, kernels that reduce nothing take a third of
+# the cycles on AMD (RADV, navi22: 291 k to 88 k), and estimates for Intel fall by three quarters.
 _BLOCKS = replace(HARDWARE.tuning, weights_fetch="uniform", inputs_fetch="storage")
 
 TUNINGS: Mapping[str, Tuning] = MappingProxyType(

@@ -17,7 +17,7 @@ from .nodes import is_channel_reduction, is_contraction, is_elementwise, is_pixe
 from .precedence import Precedence
 from .reads import read_through
 from .reduction import is_vector_node
-from .tiling import is_too_long
+from .tiling import has_threads_enough, is_too_long
 from .views import NONE, Views, find_views
 
 
@@ -129,7 +129,7 @@ class _Grouper:
             raise Decline("its source would be too long")
         whole = not body.split or sum(is_contraction(node) for node in body.nodes) > 1
         whole = whole and not self._is_reduction(body)
-        if whole and body.domain.pixels < self.device.tuning.min_fused_threads:
+        if whole and not has_threads_enough(body, self.device.tuning):
             raise Decline(f"{body.domain.pixels} pixels are too few to occupy the device")
         return group
 

@@ -7,18 +7,22 @@ from dataclasses import dataclass, field, replace
 from .bindings import HalfFunctions, KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
 from .emit import Emitter
-from .graph import Graph, Node
+from .graph import Node
+from .group_sums import GroupSums
 from .half_products import in_halves
 from .layout import PHWC4, PHWC4_HALVES, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
 from .limits import Limits
-from .nodes import called_functions, has_weights, is_constant_vector, record_of
+from .nodes import called_functions, record_of
 from .ops.depth_to_space import plain_lanes
 from .packing import Blob, Float32Array
+from .partial_sums import PartialSum
 from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
 from .schedule import scheduled
 from .shader import fill, load, with_extension
+from .shared_reduction import SharedReductionEmitter
 from .tile import Tile
+from .vector_work import VectorWork, input_names
 
 Sides = tuple[int, int, int]  # (x, y, z)
 
@@ -54,11 +58,19 @@ class Kernel:
         return math.prod(self.grid) * math.prod(self.local)
 
 
-def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limits, storages: Storages) -> Kernel:
-    """GLSL for a body under a tile, with vector nodes computed first by every work-group."""
+def pixel_kernel(
+    body: Body,
+    prologue: VectorWork,
+    tile: Tile,
+    limits: Limits,
+    storages: Storages,
+    left: Sequence[PartialSum] = (),
+) -> Kernel:
+    """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end."""
     graph, domain = body.graph, body.domain
-    outline = _Outline(graph, body.inputs, prologue, tile, limits, storages)
-    emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages)
+    outline = _Outline(body.inputs, prologue, tile, limits, storages)
+    sums = GroupSums(body, tile, left, first_output=len(body.outputs))
+    emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
     emitter.emit()
     statements = scheduled((*emitter.preamble, *emitter.statements), tile)
     statements = in_halves(statements) if limits.half_arithmetic else statements
@@ -71,38 +83,45 @@ def pixel_kernel(body: Body, prologue: Sequence[Node], tile: Tile, limits: Limit
         "SLICES": max(tile.z_slices, 1),
         "ALL_SLICES": slices if tile.z_slices else 1,
     }
-    grid = (
-        *tile.groups(domain),
-        ceil_div(slices, tile.z_slices) if tile.z_slices else 1,
-    )
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
-    nodes, text = (*prologue, *body.nodes), list(lines(statements))
-    place, leaving = _leaving(tile, domain, slices) if tile.leaves else (None, [])
-    shared = [shared_array(name, texels) for name, texels in emitter.shared.items()]
-    kernel = outline.kernel(nodes, grid, targets, _Main(defines, leaving + text, place, shared))
+    targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
+    nodes, text = (*prologue.nodes, *body.nodes), list(lines(statements))
+    place, past = _place(tile, domain) if tile.leaves else (None, "")
+    if left:
+        text = sums.around(text, past)
+    elif past and tile.parts == 1:
+        text = [f"    if ({past}) return;", *text]
+    shared = [shared_array(name, texels) for name, texels in (*emitter.shared.items(), *sums.shared.items())]
+    grid = grid_of(body, tile)
+    kernel = outline.kernel(nodes, grid, targets, _Main(defines, text, place, shared))
     busy = width * ceil_div(height, tile.rows) * grid[2] * tile.parts
     return replace(kernel, idle_threads=kernel.threads - busy)
 
 
 def reduction_kernel(
-    graph: Graph, nodes: Sequence[Node], outputs: Sequence[int], tile: Tile, limits: Limits, storages: Storages
+    work: VectorWork, outputs: Sequence[int], tile: Tile, limits: Limits, storages: Storages
 ) -> Kernel:
     """GLSL for vector nodes alone: the one work-group of a tile, whose results are stored."""
-    threads = math.prod(tile.local)
-    outline = _Outline(graph, (), nodes, tile, limits, storages)
+    outline = _Outline((), work, tile, limits, storages)
     stores = []
     for k, tensor in enumerate(outputs):
-        shape = shape_of(graph.tensors[tensor])
+        shape = work.shape(tensor)
         stores += [
-            f"    for (int o = thread; o < {shape.slices}; o += {threads})",
+            f"    for (int o = thread; o < {shape.slices}; o += {work.threads})",
             f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
         ]
     targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
-    return outline.kernel(tuple(nodes), (1, 1, 1), targets, _Main({"WIDTH": threads, "HEIGHT": 1}, stores))
+    return outline.kernel(work.nodes, (1, 1, 1), targets, _Main({"WIDTH": work.threads, "HEIGHT": 1}, stores))
 
 
-def _leaving(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], list[str]]:
-    """Where a thread's pixels and slices begin, and what ends those that have none: behind the last barrier."""
+def grid_of(body: Body, tile: Tile) -> Sides:
+    """Work-groups of a body's kernel."""
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    return (*tile.groups(body.domain), ceil_div(slices, tile.z_slices) if tile.z_slices else 1)
+
+
+def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
+    """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
     (width, height), counts, (x, y, parts) = tile.area(domain), tile.groups(domain), tile.local
     place = [
         "    int x0 = int(gl_GlobalInvocationID.x);",
@@ -113,14 +132,15 @@ def _leaving(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], list
     past = [f"x0 >= {width}"] if counts[0] * x > width else []
     past += [f"y0 >= {height}"] if counts[1] * y * tile.rows > height else []
     if parts == 1:
-        return place, [f"    if ({' || '.join(past)}) return;"] if past else []
+        return place, " || ".join(past)
     return [
         *place,
         "    int part = int(gl_LocalInvocationID.z);",
+        f"    int pixel = thread % {x * y};  // of the group",
         f"    bool past = {' || '.join(past) or 'false'};  // such a thread repeats work until all threads have met",
         f"    x0 = min(x0, {width - 1});",
         f"    y0 = min(y0, {height - tile.rows});",
-    ], []
+    ], "past"
 
 
 @dataclass(frozen=True)
@@ -137,23 +157,17 @@ class _Outline:
     """A kernel under construction: its inputs by name, its weights so far, and the reductions with which it begins."""
 
     def __init__(
-        self,
-        graph: Graph,
-        body_inputs: Sequence[int],
-        vector_nodes: Sequence[Node],
-        tile: Tile,
-        limits: Limits,
-        storages: Storages,
+        self, body_inputs: Sequence[int], work: VectorWork, tile: Tile, limits: Limits, storages: Storages
     ) -> None:
-        self._graph = graph
+        self._graph = work.graph
         self._tile = tile
         self._limits = limits
-        self.inputs = input_names(graph, body_inputs, vector_nodes)
+        self.inputs = input_names(body_inputs, work)
         self.blob = Blob()
-        self.vectors = ReductionEmitter(graph, vector_nodes, math.prod(tile.local), self.inputs, self.blob)
+        self.vectors = (SharedReductionEmitter if work.is_shared else ReductionEmitter)(work, self.inputs, self.blob)
+        self.vectors.emit()
         self._sources = [
-            KernelInput(storages[tensor], shape_of(graph.tensors[tensor]).texels, tile.inputs_fetch)
-            for tensor in self.inputs
+            KernelInput(storages[tensor], work.shape(tensor).texels, tile.inputs_fetch) for tensor in self.inputs
         ]
 
     def kernel(
@@ -161,7 +175,7 @@ class _Outline:
         nodes: tuple[Node, ...],
         grid: Sides,
         targets: Mapping[int, KernelOutput],
-        main: "_Main",
+        main: _Main,
     ) -> Kernel:
         """The kernel whose main() continues so after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
@@ -179,7 +193,7 @@ class _Outline:
             HalfFunctions(self._limits.packs_halves, bool(self._limits.half_arithmetic)),
         )
         sections = {
-            "bindings": bindings + called + self.vectors.shared + main.shared,
+            "bindings": [*bindings, *called, *self.vectors.shared, *main.shared],
             "place": main.place,
             "body": self.vectors.lines + main.lines,
         }
@@ -199,16 +213,6 @@ class _Outline:
             weights_storage=storage,
             macs=sum(record_of(node).macs(self._graph, node) for node in nodes),
         )
-
-
-def input_names(graph: Graph, body_inputs: Sequence[int], prologue: Sequence[Node]) -> dict[int, str]:
-    """Tensors that a kernel reads, in order of use, as in0, in1, ..."""
-    made = {out for node in prologue for out in node.outputs}
-    read = [tensor for tensor in body_inputs if tensor not in made]
-    for node in prologue:
-        operands = node.inputs[:1] if has_weights(node) else node.inputs
-        read += [t for t in operands if t not in made and not is_constant_vector(graph, t)]
-    return {tensor: f"in{k}" for k, tensor in enumerate(dict.fromkeys(read))}
 
 
 def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:

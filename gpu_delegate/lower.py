@@ -9,13 +9,22 @@ from .bounds import weight_bytes
 from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
-from .kernel import Kernel, input_names, pixel_kernel, reduction_kernel
-from .layout import PHWC4, PLAIN, TEXEL_BYTES, Precision, Storages, shape_of, storage_inside
+from .kernel import Kernel, grid_of, pixel_kernel, reduction_kernel
+from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
-from .reduction import shared_bytes
+from .partial_sums import (
+    PartialSum,
+    PartialSums,
+    find_partial_sums,
+    needed_slices,
+    shared_bytes_of,
+    with_few_groups,
+)
+from .pixel_parts import within_limits
 from .signature import graph_signature, signature_of
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
+from .vector_work import VectorWork, input_names, map_loads, narrowed
 from .views import Views
 
 MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
@@ -45,14 +54,30 @@ def lower(
     groups = group_nodes(graph, device, fuse, precision)
     signatures = [signature_of(body, precision) for body in groups.bodies]
     tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
-    storages = _storages(graph, groups, precision)
-    builder = _Builder(graph, device, groups, storages, inline=fuse)
-    for body, tile, signature in zip(groups.bodies, tiles, signatures, strict=True):
-        builder.add(body, tile, signature)
+    tiles = [within_limits(body, tile, device.limits) for body, tile in zip(groups.bodies, tiles, strict=True)]
+    sums = PartialSums(graph, groups.vector_nodes, {})
+    if fuse and device.tuning.leaves_sums:
+        tiles = _tiles_with_sums(groups, tiles, device)
+        sums = find_partial_sums(graph, groups.bodies, tiles, groups.vector_nodes, device)
+    storages = _storages(sums.graph, groups, precision)
+    builder = _Builder(device, sums, storages, inline=fuse)
+    for number, (body, tile, signature) in enumerate(zip(groups.bodies, tiles, signatures, strict=True)):
+        builder.add(replace(body, graph=sums.graph), tile, signature, sums.left_by.get(number, ()))
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
-    return Lowered(graph, tuple(builder.kernels), groups.declined, storages, groups.views)
+    return Lowered(sums.graph, tuple(builder.kernels), groups.declined, storages, groups.views)
+
+
+def _tiles_with_sums(groups: Groups, tiles: Sequence[Tile], device: Device) -> list[Tile]:
+    """Tiles with fewer work-groups for bodies that make maps which vector nodes reduce, or read what these make."""
+    reduced = {node.inputs[0] for node in groups.vector_nodes.values() if has_role(node, "reduction")}
+    return [
+        with_few_groups(body, tile, device.tuning, device.limits)
+        if reduced.intersection(body.outputs) or groups.vector_nodes.keys() & set(body.inputs)
+        else tile
+        for body, tile in zip(groups.bodies, tiles, strict=True)
+    ]
 
 
 def _storages(graph: Graph, groups: Groups, precision: Precision) -> Storages:
@@ -77,12 +102,12 @@ def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
 
 
 class _Builder:
-    def __init__(self, graph: Graph, device: Device, groups: Groups, storages: Storages, inline: bool) -> None:
-        self.graph = graph
+    def __init__(self, device: Device, sums: PartialSums, storages: Storages, inline: bool) -> None:
+        self.graph = sums.graph
         self.limits, self.tuning = device.limits, device.tuning
         self.vector_tile = reduction_tile(device)
-        self.vector_nodes = groups.vector_nodes
-        self.order = {tensor: number for number, tensor in enumerate(groups.vector_nodes)}  # that of the graph
+        self.vector_nodes = sums.vectors
+        self.order = {tensor: number for number, tensor in enumerate(sums.vectors)}  # that of the graph
         self.storages = storages
         self.inline = inline
         self.kernels: list[Kernel] = []
@@ -90,32 +115,34 @@ class _Builder:
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
 
-    def add(self, body: Body, tile: Tile, signature: str) -> None:
+    def add(self, body: Body, tile: Tile, signature: str, left: Sequence[PartialSum] = ()) -> None:
         """Add a body's kernel after the reduction kernels that it needs and cannot include as a prologue."""
         wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
-        prologue = self._behind(wanted)
-        if prologue and not self._is_cheap(prologue, body, tile):
+        prologue = narrowed(self._work(self._behind(wanted), tile.threads), *needed_slices(body, tile))
+        if prologue.nodes and not self._is_cheap(prologue, body, tile, left):
             self.add_vectors(wanted)
-            prologue = []
-        self._count(prologue)
-        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages)
+            prologue = replace(prologue, nodes=())
+        self._count(prologue.nodes)
+        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
         self.kernels.append(replace(kernel, signature=signature, tile=tile))
 
     def add_vectors(self, wanted: list[int]) -> None:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
-        nodes = self._behind(wanted)
-        if not self.inline or not self._fits(nodes, (), len(wanted), self.vector_tile):
-            for node in nodes:
-                self.kernels.append(self._reduction([node], node.outputs))
-                self.stored.update(node.outputs)
-        elif nodes:
-            self._count(nodes)
-            self.kernels.append(self._reduction(nodes, wanted))
-            self.stored.update(wanted)
+        work = self._work(self._behind(wanted), self.vector_tile.threads)
+        if not self.inline or not self._fits(work, (), len(wanted)):
+            for node in work.nodes:
+                self._add_reduction(replace(work, nodes=(node,)), node.outputs)
+        elif work.nodes:
+            self._count(work.nodes)
+            self._add_reduction(work, wanted)
 
-    def _reduction(self, nodes: Sequence[Node], outputs: Sequence[int]) -> Kernel:
-        return reduction_kernel(self.graph, nodes, outputs, self.vector_tile, self.limits, self.storages)
+    def _add_reduction(self, work: VectorWork, outputs: Sequence[int]) -> None:
+        self.kernels.append(reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages))
+        self.stored.update(outputs)
+
+    def _work(self, nodes: Sequence[Node], threads: int) -> VectorWork:
+        return VectorWork(self.graph, tuple(nodes), threads, self.inline and self.tuning.leaves_sums)
 
     def _behind(self, wanted: list[int]) -> list[Node]:
         """Vector nodes needed for some tensors and not stored yet, in the graph's order."""
@@ -128,27 +155,29 @@ class _Builder:
                 waiting += self.vector_nodes[tensor].inputs
         return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
-    def _fits(self, nodes: list[Node], others: tuple[int, ...], outputs: int, tile: Tile) -> bool:
-        """Whether one kernel can compute these vector nodes besides reading the inputs `others`."""
-        if len(nodes) > MOST_REDUCTION_NODES or self.repeated_bytes + self._repeated(nodes) > MOST_REPEATED_BYTES:
+    def _fits(self, work: VectorWork, others: tuple[int, ...], outputs: int, taken_bytes: int = 0) -> bool:
+        """Whether one kernel can do this vector work besides reading the inputs `others`, in what is left of memory."""
+        repeated_bytes = self.repeated_bytes + self._repeated(work.nodes)
+        if len(work.nodes) > MOST_REDUCTION_NODES or repeated_bytes > MOST_REPEATED_BYTES:
             return False
-        inputs = tuple(input_names(self.graph, others, nodes))
-        taken_bytes = shared_bytes(self.graph, nodes, math.prod(tile.local)) + TEXEL_BYTES * tile.shared_texels
-        room = taken_bytes <= self.limits.shared_memory_bytes
-        return room and not too_many_bindings(self.graph, nodes, inputs, outputs, self.limits)
+        inputs = tuple(input_names(others, work))
+        room = work.shared_bytes + taken_bytes <= self.limits.shared_memory_bytes
+        return room and not too_many_bindings(self.graph, work.nodes, inputs, outputs, self.limits)
 
-    def _repeated(self, nodes: list[Node]) -> int:
+    def _repeated(self, nodes: Sequence[Node]) -> int:
         """Bytes of weights that some kernel has already."""
         return sum(weight_bytes(self.graph, node) for node in nodes if node.outputs[0] in self.computed)
 
-    def _count(self, nodes: list[Node]) -> None:
+    def _count(self, nodes: Sequence[Node]) -> None:
         """Record that a kernel computes these vector nodes."""
         self.repeated_bytes += self._repeated(nodes)
         self.computed.update(node.outputs[0] for node in nodes)
 
-    def _is_cheap(self, prologue: list[Node], body: Body, tile: Tile) -> bool:
+    def _is_cheap(self, prologue: VectorWork, body: Body, tile: Tile, left: Sequence[PartialSum]) -> bool:
         """Whether repeating the vector nodes in each work-group costs less than a dispatch of their own."""
-        if not self.inline or not self._fits(prologue, body.inputs, len(body.outputs), tile):
+        outputs, taken_bytes = len(body.outputs) + len(left), shared_bytes_of(body, tile, left)
+        if not self.inline or not self._fits(prologue, body.inputs, outputs, taken_bytes):
             return False
-        loads = sum(shape_of(self.graph.tensors[n.inputs[0]]).texels for n in prologue if has_role(n, "reduction"))
-        return loads * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads
+        if not prologue.is_shared:
+            return map_loads(prologue) * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads
+        return prologue.loads * math.prod(grid_of(body, tile)) <= self.tuning.prologue_loads

@@ -77,6 +77,7 @@ def compile_graph(
     device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
     lowered = lower(graph, device, fuse, precision, compile_budget_s)
+    graph = lowered.graph
     records = usage_records(graph, lowered.kernels, lowered.storages, lowered.views)
     _check_sizes(graph, records, device.limits)
     _check_grids(lowered.kernels, device.limits)

@@ -6,16 +6,16 @@ in which every work-group repeats it.
 """
 
 import math
-from collections.abc import Sequence
 
 from .code import AcrossLanes, Name, Splat
 from .graph import Graph, Node
-from .layout import TEXEL_BYTES, shape_of
+from .layout import shape_of
 from .nodes import expression, has_role, is_channel_reduction, is_elementwise, is_pixelwise_contraction, needs_mask
 from .ops.reduce import Reducer, fold_of, reduces_pixels, scaled
 from .packing import Blob, bias_of, convolution_blocks
 from .print_glsl import glsl, lines
 from .rewrite import float_data
+from .vector_work import VectorWork
 
 MOST_SLICES = 1024  # of a vector in shared memory
 
@@ -38,35 +38,32 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
     return is_elementwise(node) and all(shape_of(graph.tensors[i]).is_vector for i in node.inputs)
 
 
-def shared_bytes(graph: Graph, nodes: Sequence[Node], threads: int) -> int:
-    """Shared memory that vector nodes need: their values, and a sum for each thread if there is a reduction."""
-    sums = threads if any(has_role(node, "reduction") for node in nodes) else 0
-    return TEXEL_BYTES * (sums + sum(shape_of(graph.tensors[node.outputs[0]]).slices for node in nodes))
-
-
-def _into(fold: Reducer, *values: str) -> str:
-    """The statement that folds values into the variable that a fold is named after."""
+def fold_into(fold: Reducer, *values: str) -> str:
+    """The statement that folds values into the variable that a fold is named after, as GLSL."""
     return "".join(lines([fold.into(Name(fold.name, "vec4"), *(Name(value, "vec4") for value in values))], 0))
 
 
 class ReductionEmitter:
     """Steps in order; arrays in shared memory are named g0, g1, ... in the order of the nodes."""
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], threads: int, inputs: dict[int, str], blob: Blob) -> None:
-        self.graph = graph
-        self.threads = threads
+    def __init__(self, work: VectorWork, inputs: dict[int, str], blob: Blob) -> None:
+        self.work = work
+        self.graph = work.graph
+        self.threads = work.threads
         self.inputs = inputs
         self.blob = blob
-        self.arrays = {node.outputs[0]: f"g{k}" for k, node in enumerate(nodes)}
+        outputs = [node.outputs[0] for node in work.nodes]
+        self.arrays = {tensor: f"g{k}" for k, tensor in enumerate(outputs)}
         self.lines: list[str] = []
-        self.shared = [f"shared vec4 {self.arrays[n.outputs[0]]}[{self._slices(n.outputs[0])}];" for n in nodes]
-        if any(has_role(node, "reduction") for node in nodes):
-            self.shared.append(f"shared vec4 partial_sums[{threads}];")
-        for node in nodes:
-            self._node(node)
+        self.shared = [f"shared vec4 {self.arrays[tensor]}[{work.shape(tensor).slices}];" for tensor in outputs]
+        if work.has_sums:
+            self.shared.append(f"shared vec4 partial_sums[{work.threads}];")
 
-    def _slices(self, tensor: int) -> int:
-        return shape_of(self.graph.tensors[tensor]).slices
+    def emit(self) -> None:
+        """All nodes; the values of each are there for all threads behind it."""
+        for node in self.work.nodes:
+            self._node(node)
+            self._line("SYNC();")
 
     def _line(self, text: str) -> None:
         self.lines.append("    " + text)
@@ -80,7 +77,6 @@ class ReductionEmitter:
             self._elementwise(node)
         else:
             self._matrix(node)
-        self._line("SYNC();")
 
     def _value(self, tensor: int, at: str, slices: int) -> str:
         """Slice `at` of a vector, or its one channel broadcast if `slices` is not 0."""
@@ -115,14 +111,14 @@ class ReductionEmitter:
                 f"    int i = thread % {chunks};",
                 f"    vec4 {name} = {neutral};",
                 f"    for (; i < {shape.pixels - (UNROLL - 1) * chunks}; i += {UNROLL * chunks})",
-                "        " + _into(fold, *(f"READ({source}, base + i + {k * chunks})" for k in range(UNROLL))),
-                f"    for (; i < {shape.pixels}; i += {chunks}) {_into(fold, f'READ({source}, base + i)')}",
+                "        " + fold_into(fold, *(f"READ({source}, base + i + {k * chunks})" for k in range(UNROLL))),
+                f"    for (; i < {shape.pixels}; i += {chunks}) {fold_into(fold, f'READ({source}, base + i)')}",
                 f"    partial_sums[thread] = {name};",
                 "}",
                 "SYNC();",
                 f"if (thread < {count}) {{",
                 f"    vec4 {name} = {neutral};",
-                f"    for (int i = 0; i < {chunks}; ++i) {_into(fold, f'partial_sums[thread * {chunks} + i]')}",
+                f"    for (int i = 0; i < {chunks}; ++i) {fold_into(fold, f'partial_sums[thread * {chunks} + i]')}",
                 f"    {target}[{first} + thread] = {glsl(scaled(self.graph, node, Name(name, 'vec4')))};",
                 "}",
             ]
@@ -143,13 +139,13 @@ class ReductionEmitter:
         for text in (
             f"if (thread < {together}) {{",
             f"    vec4 {name} = {neutral};",
-            f"    for (int i = thread; i < {shape.slices}; i += {together}) {_into(fold, value)}",
+            f"    for (int i = thread; i < {shape.slices}; i += {together}) {fold_into(fold, value)}",
             f"    partial_sums[thread] = {name};",
             "}",
             "SYNC();",
             "if (thread == 0) {",
             f"    vec4 {name} = {neutral};",
-            f"    for (int i = 0; i < {together}; ++i) {_into(fold, 'partial_sums[i]')}",
+            f"    for (int i = 0; i < {together}; ++i) {fold_into(fold, 'partial_sums[i]')}",
             f"    {self.arrays[node.outputs[0]]}[0] = vec4({one}, 0.0, 0.0, 0.0);",
             "}",
         ):

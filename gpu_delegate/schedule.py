@@ -22,10 +22,10 @@ def scheduled(statements: tuple[Statement, ...], tile: Tile) -> tuple[Statement,
 def loads_at_use(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """Each load, and each position, right before the first statement of its block that needs it.
 
-    Nothing in memory is read that the same kernel stores, so loads may pass stores; positions are never assigned to. Where a tap
-    lies outside of its map, the nearest one is read and another value selected: 24 branches of a 5x5 window take more
-    registers and instructions than it does itself. Only taps of matrices keep theirs, since compilers would load all of
-    them and their weights first: 12 registers spill on an Adreno 618.
+    Nothing in memory is read that the same kernel stores, so loads may pass stores; positions are never assigned to.
+    Where a tap lies outside of its map, the nearest one is read and another value selected: 24 branches of a 5x5 window
+    take more registers and instructions than it does itself. Only taps of matrices keep theirs, since compilers would
+    load all of them and their weights first: 12 registers spill on an Adreno 618.
     """
     waiting: dict[Name, Declare] = {}
     done: list[Statement] = []

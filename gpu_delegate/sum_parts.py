@@ -2,8 +2,8 @@
 emitted.
 
 Where a map has few pixels and few output slices, threads would be few, too, and each would run through all input
-slices. Instead thread (x, y, part) of a group adds some of them, leaves that in shared memory, and adds there what all
-parts have for some output slices, with which it goes on.
+slices. Instead thread (x, y, part) of a group adds some of them, and the first part adds what the others have left in
+shared memory.
 """
 
 from typing import TYPE_CHECKING
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from .code import (
     PART,
     PAST,
+    PIXEL,
     THREAD,
     ZEROS,
     Assign,
-    Leave,
     Name,
     Operation,
     Shared,
@@ -24,6 +24,7 @@ from .code import (
     combined,
 )
 from .graph import Node
+from .indices import Validity
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -39,24 +40,29 @@ def start_parts(emitter: "Emitter", node: Node) -> None:
 
 
 def join(emitter: "Emitter", node: Node) -> None:
-    """Leave the thread's sums to others, and take from all parts those that are its own; past the edges threads end."""
+    """Leave the thread's sums to the first part, which adds them; the others end, as do threads past the edges."""
     x, y, parts = emitter.tile.local
     area, threads, registers = x * y, x * y * parts, registers_of(emitter, node)
     emitter.shared[ARRAY] = threads * len(registers)
     for k, register in enumerate(registers):
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, register))
     emitter.add(Synchronise())
-    emitter.add(Leave(PAST))
-    (pixel,) = emitter.declare([THREAD % area], "i")
+    emitter.leave(PAST)
     for k, register in enumerate(registers):
         with emitter.when(is_own(emitter, k % len(emitter.held_slices(node.outputs[0])))):
-            each = [Shared(ARRAY, pixel + (k * threads + part * area)) for part in range(parts)]
+            each = [Shared(ARRAY, PIXEL + (k * threads + part * area)) for part in range(parts)]
             emitter.add(Assign(register, combined("add", each)))
 
 
 def is_own(emitter: "Emitter", index: int) -> Value:
     """Whether this part finishes slice `index` of those whose terms the parts share."""
     return Operation("equal", (PART, index % emitter.tile.parts))
+
+
+def and_own(emitter: "Emitter", condition: Validity, index: int) -> Validity:
+    """A condition, and that this part finishes slice `index`."""
+    own = is_own(emitter, index)
+    return own if condition is True else combined("both", [condition, own])
 
 
 def registers_of(emitter: "Emitter", node: Node) -> list[Name]:

@@ -21,6 +21,11 @@ class Tile:
     unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
 
+    @property
+    def threads(self) -> int:
+        """Of a work-group."""
+        return math.prod(self.local)
+
     def area(self, domain: MapShape) -> tuple[int, int]:
         """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
@@ -31,9 +36,14 @@ class Tile:
         return self.local[2]
 
     @property
-    def shared_texels(self) -> int:
-        """Of shared memory that sums in parts take."""
-        return math.prod(self.local) * self.rows * self.z_slices if self.parts > 1 else 0
+    def shares_pixels(self) -> bool:
+        """Whether parts share all loops over a pixel's slices, see pixel_parts.py; else just a sum's."""
+        return self.parts > 1 and self.z_slices == 0
+
+    @property
+    def has_literals(self) -> bool:
+        """Whether weights are literals: where they may be, and a thread has all slices."""
+        return self.baked and self.z_slices == 0 and self.parts == 1
 
     def sure_slices(self, slices: int) -> int:
         """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""

@@ -17,12 +17,14 @@ from .nodes import (
     reads_window,
     record_of,
 )
+from .pixel_parts import can_share_pixels, texels_of_pixel
 from .source_size import source_size
 from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
 MOST_GROUP_THREADS = USUAL_GROUP_THREADS
+LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many read the same weights at once
 MOST_SUMS = 1024  # texels in shared memory: half of what OpenGL guarantees, all that OpenGL ES does
 
 
@@ -158,7 +160,8 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     z_slices, rows, parts = _share(body, baked, tuning)
     domain, most = body.domain, tuning.group_threads
     if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
-        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS, MOST_SUMS // z_slices) // parts))
+        texels = z_slices * parts or texels_of_pixel(body, parts)
+        most = min(most, power_of_two_to(min(MOST_GROUP_THREADS // parts, MOST_SUMS // texels)))
     shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
@@ -193,8 +196,24 @@ def possible_parts(body: Body, most: int) -> list[int]:
     """How many threads may share the terms of a body's sums: each has as many, and at least two."""
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
+    if can_share_pixels(body):
+        parts = [1 << k for k in range(most.bit_length())]
+        return [part for part in parts if part == 1 or _shared_pixels(body, part) >= LEAST_SHARED_PIXELS]
     most = min(most, first.slices // 2) if is_sum else 1
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
+
+
+def _shared_pixels(body: Body, parts: int) -> int:
+    """Pixels of a work-group whose threads share them."""
+    return min(MOST_GROUP_THREADS // parts, MOST_SUMS // texels_of_pixel(body, parts))
+
+
+def has_threads_enough(body: Body, tuning: Tuning) -> bool:
+    """Whether a kernel of whole pixels has enough of them, or of threads that share them, to occupy the device."""
+    if body.domain.pixels >= tuning.min_fused_threads:
+        return True
+    parts = max(possible_parts(body, tuning.sum_parts))
+    return parts > 1 and body.domain.pixels * parts >= tuning.min_shared_threads
 
 
 def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) -> Tile:

@@ -56,7 +56,7 @@ class Segmenter:
         """Load and compile a model.
 
         model: a name of the catalogue (`texelflow models` lists them), fetched if need be, or the path of a .tflite.
-        backend: "gl" is OpenGL 4.3 or later, "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work. Of a
+        backend: "gl" is OpenGL (or ES 3.1), "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work. Of a
         model that OpenGL cannot run wholly the rest runs in TensorFlow Lite: `renderer` tells how much.
         input_range, activation, channel: what the model's numbers mean, where neither its metadata nor the catalogue
         says it: what black and white are for it, what its output still needs, and which class is wanted, by its number

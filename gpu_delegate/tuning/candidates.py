@@ -13,6 +13,7 @@ from typing import get_args
 from ..body import Body
 from ..device import Device
 from ..layout import Fetch, ceil_div, shape_of
+from ..pixel_parts import shared_texels_of
 from ..source_size import source_size
 from ..tile import Tile
 from ..tiling import MOST_SUMS, is_pixelwise, possible_parts, weight_count
@@ -141,7 +142,7 @@ class Search:
 
     def _fits(self, tile: Tile) -> bool:
         """Whether it can be had, and a thread's registers, the source and its compilation stay within bounds."""
-        if tile.parts > 1 and not (tile.leaves and tile.z_slices and tile.shared_texels <= MOST_SUMS):
+        if tile.parts > 1 and not (tile.leaves and tile.z_slices and shared_texels_of(self.body, tile) <= MOST_SUMS):
             return False
         if held_texels(self.body, tile) > self.facts.most_held and tile.rows > 1:
             return False

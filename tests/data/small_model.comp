@@ -51,6 +51,8 @@ layout(binding = 0) uniform samplerBuffer weights;
 layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
+layout(std430, binding = 1) writeonly buffer Out1 { vec4 out1[]; };
+shared vec4 sums0[48];
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
@@ -93,78 +95,27 @@ void main() {
         d1 += v10 * WEIGHT(0 + (z0) * 9 + 8);
         vec4 t11 = max(d1, 0.0);
         WRITE(out0, (z0) * 48 + i13, keep(t11, 9 - 4 * (z0)));
-    }
-}
-
-// mean+conv+relu+conv+sigmoid
-layout(binding = 0) uniform samplerBuffer weights;
-layout(binding = 1) uniform samplerBuffer in0_texels;
-#define in0(i) texelFetch(in0_texels, i)
-layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
-shared vec4 g0[3];
-shared vec4 g1[1];
-shared vec4 g2[1];
-shared vec4 g3[3];
-shared vec4 g4[3];
-shared vec4 partial_sums[256];
-
-void main() {
-    int thread = int(gl_LocalInvocationIndex);
-    // Threads past the edge repeat the last ones' work instead of leaving: equal values to equal places, and no branch.
-    int x0 = min(int(gl_GlobalInvocationID.x), WIDTH - 1);
-    int y0 = min(int(gl_GlobalInvocationID.y) * ROWS, HEIGHT - ROWS);
-    int z0 = min(int(gl_GlobalInvocationID.z) * SLICES, ALL_SLICES - SLICES);
-    if (thread < 255) {
-        int base = (0 + thread / 85) * 48;
-        int i = thread % 85;
-        vec4 sum = vec4(0.0);
-        for (; i < -547; i += 680)
-            sum += READ(in0, base + i + 0) + READ(in0, base + i + 85) + READ(in0, base + i + 170) + READ(in0, base + i + 255) + READ(in0, base + i + 340) + READ(in0, base + i + 425) + READ(in0, base + i + 510) + READ(in0, base + i + 595);
-        for (; i < 48; i += 85) sum += READ(in0, base + i);
-        partial_sums[thread] = sum;
+        sums0[thread + 0] = keep(t11, 9 - 4 * (z0));
     }
     SYNC();
-    if (thread < 3) {
-        vec4 sum = vec4(0.0);
-        for (int i = 0; i < 85; ++i) sum += partial_sums[thread * 85 + i];
-        g0[0 + thread] = sum * 0.020833333333333332;
+    if (thread < 4) {
+        int t = thread;
+        int at = t / 4 * 48 + t % 4;
+        vec4 sum = sums0[at];
+        for (int k = 1; k < 12; ++k) sum += sums0[at + k * 4];
+        sums0[at] = sum;
     }
     SYNC();
     if (thread < 1) {
-        int o = thread;
-        vec4 sum = WEIGHT(12 + o);
-        for (int i = 0; i < 3; ++i) {
-            vec4 v = g0[i];
-            sum += v.x * WEIGHT(0 + (4 * i + 0) * 1 + o) + v.y * WEIGHT(0 + (4 * i + 1) * 1 + o) + v.z * WEIGHT(0 + (4 * i + 2) * 1 + o) + v.w * WEIGHT(0 + (4 * i + 3) * 1 + o);
-        }
-        g1[o] = sum;
+        int t = thread;
+        vec4 sum = sums0[t * 48];
+        for (int k = 1; k < 4; ++k) sum += sums0[t * 48 + k];
+        int at = (z0 + t) * 1 + int(gl_WorkGroupID.y) * 1 + int(gl_WorkGroupID.x);
+        WRITE(out1, at, sum * 0.020833333333333332);
     }
-    SYNC();
-    if (thread < 1) {
-        int o = thread;
-        g2[o] = max(g1[o], 0.0);
-    }
-    SYNC();
-    if (thread < 3) {
-        int o = thread;
-        vec4 sum = WEIGHT(25 + o);
-        for (int i = 0; i < 1; ++i) {
-            vec4 v = g2[i];
-            sum += v.x * WEIGHT(13 + (4 * i + 0) * 3 + o) + v.y * WEIGHT(13 + (4 * i + 1) * 3 + o) + v.z * WEIGHT(13 + (4 * i + 2) * 3 + o) + v.w * WEIGHT(13 + (4 * i + 3) * 3 + o);
-        }
-        g3[o] = sum;
-    }
-    SYNC();
-    if (thread < 3) {
-        int o = thread;
-        g4[o] = logistic(g3[o]);
-    }
-    SYNC();
-    for (int o = thread; o < 3; o += 256)
-        WRITE(out0, o, keep(g4[o], 9 - 4 * o));
 }
 
-// mul+conv+add
+// mean+conv+relu+conv+sigmoid+mul+conv+add
 layout(binding = 0) uniform samplerBuffer weights;
 layout(binding = 1) uniform samplerBuffer in0_texels;
 #define in0(i) texelFetch(in0_texels, i)
@@ -173,24 +124,70 @@ layout(binding = 2) uniform samplerBuffer in1_texels;
 layout(binding = 3) uniform samplerBuffer in2_texels;
 #define in2(i) texelFetch(in2_texels, i)
 layout(std430, binding = 0) writeonly buffer Out0 { vec4 out0[]; };
+shared vec4 g0[3];
+shared vec4 g1[1];
+shared vec4 g2[1];
+shared vec4 g3[3];
+shared vec4 g4[3];
+shared vec4 partial_sums[48];
 
 void main() {
     int thread = int(gl_LocalInvocationIndex);
     int x0 = int(gl_GlobalInvocationID.x);
     int y0 = int(gl_GlobalInvocationID.y);
     int z0 = int(gl_WorkGroupID.z);
+    if (thread < 3) {
+        int o = thread;
+        g0[o] = READ(in2, o);
+    }
+    SYNC();
+    if (thread < 3) {
+        int o = thread % 1, part = thread / 1;
+        vec4 sum = vec4(0.0);
+        for (int k = 0; k < 1; ++k) {
+            vec4 v = g0[k * 3 + part];
+            sum += v.x * WEIGHT(0 + (4 * k * 3 + part) * 1 + o + 0) + v.y * WEIGHT(0 + (4 * k * 3 + part) * 1 + o + 3) + v.z * WEIGHT(0 + (4 * k * 3 + part) * 1 + o + 6) + v.w * WEIGHT(0 + (4 * k * 3 + part) * 1 + o + 9);
+        }
+        partial_sums[thread] = sum;
+    }
+    SYNC();
+    if (thread < 1) {
+        int o = thread;
+        vec4 sum = WEIGHT(12 + o);
+        for (int part = 0; part < 3; ++part) sum += partial_sums[part * 1 + o];
+        g1[o] = sum;
+    }
+    if (thread < 1) {
+        int o = thread;
+        g2[o] = max(g1[o], 0.0);
+    }
+    SYNC();
+    if (thread < 3) {
+        int o = thread;
+        int part = 0;
+        vec4 sum = WEIGHT(25 + o);
+        for (int k = 0; k < 1; ++k) {
+            vec4 v = g2[k * 1 + part];
+            sum += v.x * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 0) + v.y * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 3) + v.z * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 6) + v.w * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 9);
+        }
+        g3[o] = sum;
+    }
+    if (thread < 3) {
+        int o = thread;
+        g4[o] = logistic(g3[o]);
+    }
+    SYNC();
     int i0 = (y0 + 0) * 8 + x0;
-    vec4 a0_0_0 = WEIGHT(0 + z0);
+    vec4 a0_0_0 = WEIGHT(28 + z0);
     for (int s = 0; s < 3; ++s) {
         vec4 v1 = READ(in0, (s) * 48 + i0);
-        vec4 u2 = READ(in1, s);
-        vec4 t3 = keep(v1 * u2, 9 - 4 * (s));
-        a0_0_0 += t3.x * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 0) + t3.y * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 1) + t3.z * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 2) + t3.w * WEIGHT(2 + (((s) * 1 + 0) * 2 + z0) * 4 + 3);
+        vec4 t2 = keep(v1 * g4[s], 9 - 4 * (s));
+        a0_0_0 += t2.x * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 0) + t2.y * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 1) + t2.z * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 2) + t2.w * WEIGHT(30 + (((s) * 1 + 0) * 2 + z0) * 4 + 3);
     }
     vec4 a1_0_0;
     {
-        vec4 v4 = READ(in2, (z0) * 48 + i0);
-        a1_0_0 = a0_0_0 + v4;
+        vec4 v3 = READ(in1, (z0) * 48 + i0);
+        a1_0_0 = a0_0_0 + v3;
         WRITE(out0, (z0) * 48 + i0, keep(a1_0_0, 5 - 4 * (z0)));
     }
 }

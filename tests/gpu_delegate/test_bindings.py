@@ -98,7 +98,7 @@ def test_barriers_are_of_the_kind_of_access() -> None:
         device = HARDWARE.with_tuning(inputs_fetch=fetch)
         compiled = compile_graph(read_model(gated_network()), device)
         ways[fetch] = {access.way for dispatch in accesses_of(compiled) for access in dispatch if not access.writes}
-        assert len(compiled.kernels) > 2
+        assert len(compiled.kernels) > 1
     assert ways["texture"] == {TEXTURE_FETCH}
     assert ways["storage"] == {STORAGE}
     assert UNIFORM in ways["uniform"]

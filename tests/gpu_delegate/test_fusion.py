@@ -11,11 +11,11 @@ from tests.op_cases import CASES, UNFUSED, devices_for
 from tests.sketch import OpCase, Sketch
 from texelflow.gpu_delegate.body import MOST_NODES
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from texelflow.gpu_delegate.fusion import group_nodes
 from texelflow.gpu_delegate.ops.reduce import is_spatial_mean
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 from texelflow.gpu_delegate.reads import read_through
+from texelflow.gpu_delegate.reduction import is_vector_node
 
 RUN = [case for case in CASES if not case.refused]
 
@@ -30,7 +30,7 @@ def check_kernels(compiled: CompiledGraph) -> None:
     graph = compiled.graph
     stored = {*graph.inputs, *compiled.constants}
     made_in = Counter(id(node) for kernel in compiled.kernels for node in kernel.nodes)
-    vectors = group_nodes(graph, SOFTWARE).vector_nodes
+    vectors = {out for node in graph.nodes if is_vector_node(graph, node) for out in node.outputs}
     through, views = read_through(graph, compiled.views), compiled.views.nodes
     for node in graph.nodes:
         repeats = made_in[id(node)]

@@ -21,6 +21,7 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.source_size import source_size
 from texelflow.gpu_delegate.tile import Tile
 from texelflow.gpu_delegate.tiling import choose_tile, choose_tiles
+from texelflow.gpu_delegate.vector_work import VectorWork
 
 MOST_CHARACTERS = 65536
 
@@ -56,7 +57,7 @@ def test_estimates_are_near_the_real_length(device: Device) -> None:
         for body in bodies_of(graph, device):
             storages = dict.fromkeys(body.graph.tensors, PHWC4)
             for tile in tiles_of(body):
-                kernel = pixel_kernel(body, (), tile, device.limits, storages)
+                kernel = pixel_kernel(body, VectorWork(body.graph, (), tile.threads), tile, device.limits, storages)
                 ratio = source_size(body, tile).characters / len(kernel.source)
                 assert 0.7 < ratio < 1.8, f"{kernel.name} {tile}: {ratio:.2f} of {len(kernel.source)}"
                 assert ratio > 0.9 or len(kernel.source) < MOST_CHARACTERS / 2, f"{kernel.name} {tile}: {ratio:.2f}"

@@ -1,0 +1,108 @@
+"""Vector nodes and how one kernel shall compute them go in; what it reads, its shared memory and its loads come out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .graph import Graph, Node
+from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
+from .nodes import has_role, has_weights, is_constant_vector, is_elementwise
+
+MOST_PARTS = 16  # threads that share one slice of a matrix's output: one of them adds what they have
+
+
+@dataclass(frozen=True)
+class Range:
+    """The slices that a work-group needs of some vectors: from the one that an expression of GLSL says."""
+
+    first: str
+    count: int
+
+
+@dataclass(frozen=True)
+class VectorWork:
+    """The vector nodes that each work-group of a kernel computes, in order."""
+
+    graph: Graph
+    nodes: tuple[Node, ...]
+    threads: int  # of a work-group
+    is_shared: bool = False  # whether the threads share the sums of matrices, too
+    narrow: frozenset[int] = frozenset()  # outputs of which a group needs only ...
+    range: Range = Range("0", 0)  # ... these slices
+
+    def shape(self, tensor: int) -> MapShape:
+        return shape_of(self.graph.tensors[tensor])
+
+    def slices(self, tensor: int) -> int:
+        """Slices of a vector that a work-group computes."""
+        return min(self.range.count, self.shape(tensor).slices) if tensor in self.narrow else self.shape(tensor).slices
+
+    def parts(self, node: Node) -> tuple[int, int]:
+        """Threads that share a slice of a matrix's output, and how many input slices each of them has at most."""
+        slices = self.shape(node.inputs[0]).slices
+        most = min(slices, MOST_PARTS, self.threads // self.slices(node.outputs[0])) if self.is_shared else 1
+        turns = ceil_div(slices, max(most, 1))
+        return ceil_div(slices, turns), turns
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether threads add what others have computed."""
+        matrices = (node for node in self.nodes if has_weights(node))
+        return any(has_role(node, "reduction") for node in self.nodes) or any(self.parts(n)[0] > 1 for n in matrices)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory: values of all nodes, and a sum for each thread if they add any."""
+        values = sum(self.shape(node.outputs[0]).slices for node in self.nodes)
+        return TEXEL_BYTES * (values + (self.threads if self.has_sums else 0))
+
+    @property
+    def loads(self) -> int:
+        """The vec4s that a work-group reads in memory: maps or sums of them, weights, other vectors."""
+        made = {out for node in self.nodes for out in node.outputs}
+        return sum(self._loads(node, made) for node in self.nodes)
+
+    def _loads(self, node: Node, made: set[int]) -> int:
+        slices = self.slices(node.outputs[0])
+        read = [tensor for tensor in _operands(node) if tensor not in made]
+        if is_elementwise(node):
+            return slices * len(read)
+        weights = (4 * self.shape(node.inputs[0]).slices + 1) * slices if has_weights(node) else 0
+        return weights + sum(self.shape(tensor).texels for tensor in read)
+
+
+def _operands(node: Node) -> tuple[int, ...]:
+    """What a node reads, its weights apart."""
+    return node.inputs[:1] if has_weights(node) else node.inputs
+
+
+def map_loads(work: VectorWork) -> int:
+    """The texels of what vector nodes reduce, as it is read once for each of them."""
+    return sum(work.shape(node.inputs[0]).texels for node in work.nodes if has_role(node, "reduction"))
+
+
+def narrowed(work: VectorWork, range_: Range, needed: frozenset[int]) -> VectorWork:
+    """The same where a work-group needs only a range of the slices of some vectors, but all of the `needed` ones.
+
+    What these vectors are made of value by value is narrowed, too.
+    """
+    if not work.is_shared:
+        return work
+    narrow, whole = set[int](), set(needed)
+    for node in reversed(work.nodes):
+        out = node.outputs[0]
+        if out in whole:
+            whole.update(node.inputs)
+            continue
+        narrow.add(out)
+        repeats = [i for i in node.inputs if work.shape(i).slices != work.shape(out).slices]
+        whole.update(repeats if is_elementwise(node) else node.inputs)
+    return replace(work, narrow=frozenset(narrow), range=range_)
+
+
+def input_names(body_inputs: Sequence[int], work: VectorWork) -> dict[int, str]:
+    """Tensors that a kernel reads, in order of use, as in0, in1, ..."""
+    made = {out for node in work.nodes for out in node.outputs}
+    read = [tensor for tensor in body_inputs if tensor not in made]
+    for node in work.nodes:
+        read += [t for t in _operands(node) if t not in made and not is_constant_vector(work.graph, t)]
+    return {tensor: f"in{k}" for k, tensor in enumerate(dict.fromkeys(read))}

@@ -20,8 +20,10 @@ KILLS := 100
 SEED := 0
 MODELS :=
 NETWORKS := 500
+START := hardware
+BUDGET := 600
 
-.PHONY: setup system demo check lint test types types-linux types-win32 types-darwin soak sound fuzz models delegate gpu-compilers bench lock clean
+.PHONY: setup system demo check lint test types types-linux types-win32 types-darwin soak sound fuzz models delegate gpu-compilers tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -85,6 +87,10 @@ delegate: setup
 gpu-compilers: setup
 	@.ci/setup tests
 	$(BIN)/python -m tests.gpu_compilers --brief --write
+
+# Whether tuning finds llvmpipe's own settings again, from those of hardware; some minutes, START=FAMILY BUDGET=600
+tune-check: setup
+	TEXELFLOW_TUNE=0 $(BIN)/python -m tests.tune_check --start $(START) --budget $(BUDGET)
 
 bench: setup
 	$(BIN)/texelflow bench frame --model selfie --size 640x480

@@ -59,7 +59,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Segment people in live and recorded video on any OpenGL 4.3 GPU, and on the CPU where there is none.",
+    help="Segment people in live and recorded video on any GPU with OpenGL 4.3 or ES 3.1, and on the CPU without one.",
 )
 models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
 app.add_typer(models, name="models")

@@ -60,6 +60,27 @@ class KernelOutput:
         return "uvec2" if self.storage.is_halves else "float" if self.lanes == 1 else f"vec{self.lanes}"
 
 
+@dataclass(frozen=True)
+class HalfFunctions:
+    """How kernels convert what is stored as halves."""
+
+    packs: bool = False  # by packHalf2x16
+    arithmetic: bool = False  # halves are multiplied as halves
+
+    @property
+    def pack(self) -> str:
+        return "pack_halves" if self.packs else "to_halves"
+
+    @property
+    def unpack(self) -> str:
+        return "half_texel" if self.arithmetic else "from_halves"
+
+    def lines(self) -> list[str]:
+        """The functions in GLSL."""
+        own = ["halves_packed.glsl"] * self.packs + ["half_arithmetic.glsl"] * self.arithmetic
+        return [line for name in ("halves.glsl", *own) for line in lines_of(name)]
+
+
 def settle_fetches(wanted: Sequence[KernelInput], outputs: int, limits: Limits) -> list[KernelInput]:
     """Each as its `fetch` says, or else as sizes and numbers of blocks allow; the first have the first choice.
 
@@ -85,7 +106,7 @@ def declare(
     targets: Sequence[KernelOutput],
     weights: KernelInput | None = None,
     restricts: bool = False,
-    packs_halves: bool = False,
+    halves: HalfFunctions = HalfFunctions(),
 ) -> list[str]:
     """Declarations of all that a kernel reads and writes.
 
@@ -93,7 +114,9 @@ def declare(
     writes: memory is planned so. Textures are never taken to be what is written, so kernels that read those alone do
     without.
     """
-    converts = any(target.storage.is_halves for target in targets) or any(source.unpacks for source in sources)
+    read = [*sources, *([weights] if weights else [])]
+    converts = halves.arithmetic or any(target.storage.is_halves for target in targets)
+    converts = converts or any(each.unpacks for each in read)
     restrict = "restrict " if restricts else ""
     storage, uniform = len(targets), 0
     lines = []
@@ -103,27 +126,28 @@ def declare(
         lines += _weights_array(f"layout(std140, binding = 0) uniform Weights {{ vec4 weights[{weights.texels}]; }};")
         uniform += 1
     if converts:
-        lines += lines_of("halves.glsl") + (lines_of("halves_packed.glsl") if packs_halves else [])
+        lines += halves.lines()
     for k, source in enumerate(sources):
         if source.fetch == "texture":
             lines += _input_texture(k)
         elif source.fetch == "uniform":
-            lines += _input_array(k, f"std140, binding = {uniform}", "uniform", source)
+            lines += _input_array(k, f"std140, binding = {uniform}", "uniform", source, halves.unpack)
             uniform += 1
         else:
-            lines += _input_array(k, f"std430, binding = {storage}", f"readonly {restrict}buffer", source)
+            kind = f"readonly {restrict}buffer"
+            lines += _input_array(k, f"std430, binding = {storage}", kind, source, halves.unpack)
             storage += 1
     if weights and weights.fetch == "storage":
-        block = f"layout(std430, binding = {storage}) readonly {restrict}buffer Weights {{ vec4 weights[]; }};"
-        lines += _weights_array(block)
-    to_halves = "pack_halves" if packs_halves else "to_halves"
+        texel = "uvec2" if weights.unpacks else "vec4"
+        block = f"layout(std430, binding = {storage}) readonly {restrict}buffer Weights {{ {texel} weights[]; }};"
+        lines += _weights_array(block, f"{halves.unpack}(weights[i])" if weights.unpacks else "weights[i]")
     for k, target in enumerate(targets):
-        lines += _converted_output(k, target, restrict, to_halves) if converts else _output(k, target, restrict)
+        lines += _converted_output(k, target, restrict, halves.pack) if converts else _output(k, target, restrict)
     return lines
 
 
-def _weights_array(block: str) -> list[str]:
-    return [block, "#undef WEIGHT", "#define WEIGHT(i) weights[i]"]
+def _weights_array(block: str, value: str = "weights[i]") -> list[str]:
+    return [block, "#undef WEIGHT", f"#define WEIGHT(i) {value}"]
 
 
 def _input_texture(k: int) -> list[str]:
@@ -133,8 +157,8 @@ def _input_texture(k: int) -> list[str]:
     ]
 
 
-def _input_array(k: int, layout: str, kind: str, source: KernelInput) -> list[str]:
-    texel, value = ("uvec2", f"from_halves(in{k}_texels[i])") if source.unpacks else ("vec4", f"in{k}_texels[i]")
+def _input_array(k: int, layout: str, kind: str, source: KernelInput, unpack: str) -> list[str]:
+    texel, value = ("uvec2", f"{unpack}(in{k}_texels[i])") if source.unpacks else ("vec4", f"in{k}_texels[i]")
     size = source.texels if source.fetch == "uniform" else ""
     return [f"layout({layout}) {kind} In{k} {{ {texel} in{k}_texels[{size}]; }};", f"#define in{k}(i) {value}"]
 

@@ -7,11 +7,11 @@ Nodes are equal when they say the same, so that what is needed twice is found ag
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from .graph import Attributes
 
-ValueType = Literal["bool", "int", "float", "vec2", "vec4"]
+ValueType = Literal["bool", "int", "float", "vec2", "vec4", "half4"]
 _WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
 
 Comparison = Literal["less", "at least", "at most", "equal", "both"]
@@ -202,6 +202,22 @@ class Elementwise(Value):
     type: ValueType = "vec4"
 
 
+@dataclass(frozen=True)
+class Halves(Value):
+    """Sums and products of vec4s and floats, computed in half precision."""
+
+    value: Operand
+    type: ValueType = "half4"
+
+
+@dataclass(frozen=True)
+class Widened(Value):
+    """Four halves as a vec4."""
+
+    value: Value
+    type: ValueType = "vec4"
+
+
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
@@ -352,18 +368,18 @@ SourceIndex = tuple[Operand, Value | None]  # a source coordinate, and whether i
 
 def values_in(node: Value | Statement) -> Iterator[Value]:
     """All values that a value or statement consists of, in order, itself among them."""
-    if isinstance(node, Value):
-        yield node
-    for part in vars(node).values():
-        yield from _values_within(part)
+    waiting: list[object] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting += part[::-1]
+        elif isinstance(part, _NODES):
+            if isinstance(part, Value):
+                yield part
+            waiting += list(vars(part).values())[::-1]
 
 
-def _values_within(part: object) -> Iterator[Value]:
-    if isinstance(part, tuple):
-        for each in part:
-            yield from _values_within(each)
-    elif isinstance(part, Value | Statement):
-        yield from values_in(part)
+_NODES = (Value, *get_args(Statement))
 
 
 # Longer words ---------------------------------------------------------------------------------------------------------

@@ -104,12 +104,16 @@ def _stored_by(compiled: CompiledGraph) -> dict[int, str]:
 
 
 def times_rounded(compiled: CompiledGraph) -> Mapping[int, int]:
-    """How often values were stored as halves on the longest path to each tensor that the program stores."""
+    """How often values were rounded to halves on the longest path to each tensor that the program stores.
+
+    With arithmetic in halves also the weights of each kernel, its products and their sums are rounded.
+    """
+    products = 3 if compiled.precision == "fp16-arithmetic" else 0
     times, owners = dict.fromkeys(compiled.graph.inputs, 0), {t: compiled.views.place(t)[0] for t in compiled.storages}
     for kernel in compiled.kernels:
         before = max((times.get(owners[tensor], 0) for tensor in kernel.inputs), default=0)
         for tensor in kernel.outputs:
-            times[tensor] = before + compiled.storages[tensor].is_halves
+            times[tensor] = before + compiled.storages[tensor].is_halves + products * bool(kernel.macs)
             times[owners[tensor]] = max(times[tensor], times.get(owners[tensor], 0))
     return {**{view: times[owners[view]] for view in compiled.views.nodes}, **times}
 

@@ -359,7 +359,8 @@ class Emitter:
             value = self.read(tensor, at, Operation("add", (start, column[0])))
         valid = [each for each in (row[1], column[1]) if each is not None]
         if valid:
-            value = Tap(value, self.position("k", combined("both", valid)), outside)
+            condition = combined("both", valid)
+            value = Tap(value, condition if self.tile.loads_at_use else self.position("k", condition), outside)
         return self.once("v", value)
 
     def _place_of(self, shape: MapShape, row: Operand, column: Operand) -> Place:

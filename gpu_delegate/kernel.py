@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .bindings import KernelInput, KernelOutput, declare, settle_fetches
+from .bindings import HalfFunctions, KernelInput, KernelOutput, declare, settle_fetches
 from .body import Body
 from .emit import Emitter
 from .graph import Node
 from .group_sums import GroupSums
-from .layout import PHWC4, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
+from .half_products import in_halves
+from .layout import PHWC4, PHWC4_HALVES, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
 from .limits import Limits
 from .nodes import called_functions, record_of
 from .ops.depth_to_space import plain_lanes
@@ -18,7 +19,7 @@ from .partial_sums import PartialSum
 from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
 from .schedule import scheduled
-from .shader import fill, load
+from .shader import fill, load, with_extension
 from .shared_reduction import SharedReductionEmitter
 from .tile import Tile
 from .vector_work import VectorWork, input_names
@@ -44,6 +45,12 @@ class Kernel:
     idle_threads: int = 0  # that have no pixel of their own
     signature: str = ""  # by which its tile is chosen; none for vector nodes alone
     tile: Tile | None = None
+    weights_storage: Storage = PHWC4
+
+    @property
+    def weights_bytes(self) -> int:
+        """Of the weights in memory."""
+        return len(self.weights) * self.weights_storage.texel_bytes
 
     @property
     def threads(self) -> int:
@@ -65,7 +72,8 @@ def pixel_kernel(
     sums = GroupSums(body, tile, left, first_output=len(body.outputs))
     emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
     emitter.emit()
-    statements = scheduled(emitter.statements, tile)
+    statements = scheduled((*emitter.preamble, *emitter.statements), tile)
+    statements = in_halves(statements) if limits.half_arithmetic else statements
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
     defines = {
@@ -77,7 +85,7 @@ def pixel_kernel(
     }
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
-    nodes, text = (*prologue.nodes, *body.nodes), [*lines(emitter.preamble), *lines(statements)]
+    nodes, text = (*prologue.nodes, *body.nodes), list(lines(statements))
     place, past = _place(tile, domain) if tile.leaves else (None, "")
     if left:
         text = sums.around(text, past)
@@ -172,12 +180,17 @@ class _Outline:
         """The kernel whose main() continues so after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
         called, weights = called_functions(nodes), self.blob.data()
-        wanted = KernelInput(PHWC4, len(weights), self._tile.weights_fetch if len(weights) else "texture")
+        storage = PHWC4_HALVES if self._limits.half_arithmetic else PHWC4
+        wanted = KernelInput(storage, len(weights), self._tile.weights_fetch if len(weights) else "texture")
         read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
         bindings = declare(
-            sources, list(targets.values()), read if is_declared else None, restricts, self._limits.packs_halves
+            sources,
+            list(targets.values()),
+            read if is_declared else None,
+            restricts,
+            HalfFunctions(self._limits.packs_halves, bool(self._limits.half_arithmetic)),
         )
         sections = {
             "bindings": [*bindings, *called, *self.vectors.shared, *main.shared],
@@ -187,7 +200,9 @@ class _Outline:
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),
             nodes=nodes,
-            source=fill(load("kernel.comp", {**main.defines, **dict(sizes)}), sections),
+            source=with_extension(
+                fill(load("kernel.comp", {**main.defines, **dict(sizes)}), sections), self._limits.half_arithmetic
+            ),
             grid=grid,
             local=self._tile.local,
             inputs=tuple(self.inputs),
@@ -195,6 +210,7 @@ class _Outline:
             fetches=tuple(source.fetch for source in sources),
             weights_fetch=read.fetch,
             weights=weights,
+            weights_storage=storage,
             macs=sum(record_of(node).macs(self._graph, node) for node in nodes),
         )
 

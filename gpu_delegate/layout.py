@@ -6,7 +6,8 @@ the model with one channel that no kernel reads is stored as a plain tensor inst
 the bytes to write, and to read after the network.
 
 Values are float32, or, on request, halves (fp16) for tensors inside the network: half the bytes to write and to read.
-Kernels compute with float32 in both cases, see shaders/halves.glsl.
+Kernels compute with float32 in both cases (shaders/halves.glsl), unless products are asked for in halves, too
+(half_products.py).
 """
 
 from collections.abc import Mapping
@@ -20,8 +21,13 @@ from .graph import Shape, Tensor
 RANK = 4  # BHWC
 TEXEL_BYTES = 16  # one vec4 of float32
 
-Precision = Literal["fp32", "fp16"]  # of what kernels store for other kernels
+Precision = Literal["fp32", "fp16", "fp16-arithmetic"]  # of what kernels store for others; and of products
 Fetch = Literal["texture", "uniform", "storage"]  # kernels read a buffer texture, a uniform block or a storage block
+
+
+def stores_halves(precision: Precision) -> bool:
+    """Whether kernels store what lies between them as halves."""
+    return precision != "fp32"
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -122,7 +128,7 @@ PLAIN = Storage(lanes=1)
 
 def storage_inside(tensor: Tensor, precision: Precision) -> Storage:
     """How kernels store a tensor for other kernels; integers as float32, in which they are exact."""
-    return PHWC4_HALVES if precision == "fp16" and "int" not in tensor.dtype else PHWC4
+    return PHWC4_HALVES if stores_halves(precision) and "int" not in tensor.dtype else PHWC4
 
 
 Storages = Mapping[int, Storage]  # of each tensor of a graph

@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .errors import DeviceError
-from .opengl import GL
+from .opengl import GL, VERSION
+
+# Of OpenGL, with float16_t, f16vec4 and unpackFloat2x16.
+HALF_EXTENSIONS = ("GL_AMD_gpu_shader_half_float", "GL_NV_gpu_shader5")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Limits:
     compute_textures: int = 16  # texture image units of one compute shader
     image_units: int = 8
     viewport_size: tuple[int, int] = (16384, 16384)  # (width, height)
+    half_arithmetic: str = ""  # what gives it types of halves: an extension, or OpenGL ES's mediump
     packs_halves: bool = False  # its packHalf2x16 may be used: it rounds to the nearest (half_packing.py)
 
 
@@ -86,7 +90,15 @@ def read_limits(gl: GL) -> Limits:
         compute_textures=gl.integer(0x91BC),
         image_units=gl.integer(0x8F38),
         viewport_size=_pair(gl, 0x0D3A),
+        half_arithmetic=_half_arithmetic(gl),
     )
+
+
+def _half_arithmetic(gl: GL) -> str:
+    """Mesa's compilers have mediump, too, but make floats of halves that are loaded, and halves of those again."""
+    if gl.is_es:
+        return "" if "Mesa" in gl.string(VERSION) else "mediump"
+    return next((name for name in HALF_EXTENSIONS if name in gl.extensions), "")
 
 
 def _triple(gl: GL, name: int) -> tuple[int, int, int]:

@@ -265,11 +265,17 @@ class GL:
         if not self.is_es:
             self.glGetBufferSubData(target, offset_bytes, size_bytes, address)
             return
-        mapped = self.glMapBufferRange(target, offset_bytes, size_bytes, MAP_READ_BIT)
+        way = self.generate("Buffers")  # what gl_buffers.py makes cannot be mapped itself
+        self.glBindBuffer(COPY_WRITE_BUFFER, way)
+        self.glBufferData(COPY_WRITE_BUFFER, size_bytes, None, STREAM_READ)
+        self.glCopyBufferSubData(target, COPY_WRITE_BUFFER, offset_bytes, 0, size_bytes)
+        mapped = self.glMapBufferRange(COPY_WRITE_BUFFER, 0, size_bytes, MAP_READ_BIT)
+        if mapped:
+            ctypes.memmove(address, mapped, size_bytes)
+            self.glUnmapBuffer(COPY_WRITE_BUFFER)
+        self.delete("Buffers", way)
         if not mapped:
             raise DeviceError(f"{self.string(RENDERER)} does not hand out {size_bytes} bytes; try a smaller size")
-        ctypes.memmove(address, mapped, size_bytes)
-        self.glUnmapBuffer(target)
 
     def bind_texture(self, unit: int, target: int, texture: int) -> None:
         """Bind a texture to a unit; it must have been bound to its target before.

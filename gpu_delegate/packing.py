@@ -95,8 +95,12 @@ def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:
 
 def to_memory(values_hwc: Float32Array, storage: Storage) -> Stored:
     """HWC, as phwc4 takes it, -> the order and precision of a storage; halves saturate as in shaders/halves.glsl."""
-    texels = phwc4(values_hwc) if storage.lanes == 4 else values_hwc
-    return np.clip(texels, -LARGEST_HALF, LARGEST_HALF).astype(np.float16) if storage.is_halves else texels
+    return rounded(phwc4(values_hwc) if storage.lanes == 4 else values_hwc, storage)
+
+
+def rounded(values: Float32Array, storage: Storage) -> Stored:
+    """Values in the precision of a storage."""
+    return np.clip(values, -LARGEST_HALF, LARGEST_HALF).astype(np.float16) if storage.is_halves else values
 
 
 def from_memory(data: npt.NDArray[np.uint8], shape: MapShape, storage: Storage) -> Float32Array:

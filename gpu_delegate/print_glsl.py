@@ -19,6 +19,7 @@ from .code import (
     Element,
     Elementwise,
     ForEach,
+    Halves,
     Inside,
     Keep,
     Lane,
@@ -42,7 +43,9 @@ from .code import (
     Vector,
     Weight,
     When,
+    Widened,
     combined,
+    type_of,
 )
 from .expressions import Slice
 
@@ -106,7 +109,8 @@ def shared_array(name: str, texels: int) -> str:
 
 def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared | Synchronise | Leave) -> str:
     if isinstance(statement, Declare):
-        return f"{statement.name.type} {statement.name.name} = {glsl(statement.value)};"
+        declared = "HALF4" if statement.name.type == "half4" else statement.name.type
+        return f"{declared} {statement.name.name} = {glsl(statement.value)};"
     if isinstance(statement, Reserve):
         return f"{statement.names[0].type} {', '.join(name.name for name in statement.names)};"
     if isinstance(statement, StoreTo):
@@ -192,6 +196,15 @@ def _tap(value: Tap) -> str:
     return f"{valid} ? {inside} : {outside}" if value.branches else f"mix({outside}, {inside}, bvec4({valid}))"
 
 
+def halves(value: Operand) -> str:
+    """The text of sums and products in half precision; what they are made of is converted."""
+    if isinstance(value, Operation):
+        sign, _ = _SIGNS[value.operation]
+        left, right = map(halves, value.operands)
+        return f"({left} {sign} {right})"
+    return f"{'half4' if type_of(value) == 'vec4' else 'half1'}({glsl(value)})"
+
+
 def _element(value: Element) -> str:
     first, *others = value.at
     text = _atom(first)
@@ -224,6 +237,8 @@ _WORDS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         Choose: lambda v: f"({glsl(v.condition)} ? {glsl(v.value)} : {glsl(v.other)})",
         Tap: _tap,
         Elementwise: lambda value: value.glsl.format(*map(_atom, value.operands)),
+        Halves: lambda value: halves(value.value),
+        Widened: lambda value: f"vec4({glsl(value.value)})",
         Texel: _texel,
         Element: _element,
         LoadFrom: lambda value: f"READ({value.source}, {glsl(value.at)})",

@@ -64,11 +64,17 @@ def compile_graph(
     """Decide everything about a model: passes, kernels, memory, barriers.
 
     fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
-    afterwards; precision="fp16" stores tensors inside the network as halves; compile_budget_s is about how many seconds
+    afterwards; precision="fp16" stores tensors inside the network as halves, "fp16-arithmetic" also multiplies weights,
+    as halves, in half precision, where the device has it; compile_budget_s is about how many seconds
     of the CPU the driver may take for the kernels, which are made shorter where they would take longer. Raises
     UnsupportedError for a model with unsupported ops, too many weights or too long kernels, DeviceError for sizes over
     the limits.
     """
+    if precision != "fp16-arithmetic":
+        device = device.with_limits(half_arithmetic="")
+    elif not device.limits.half_arithmetic:
+        raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
+    device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
     lowered = lower(graph, device, fuse, precision, compile_budget_s)
     graph = lowered.graph

@@ -132,7 +132,7 @@ def decision_lines(compiled: CompiledGraph) -> Iterator[str]:
         yield f"debug: pass {report.name}: applied {report.applied} times{declined}"
     if compiled.declined:
         yield f"debug: fusion declined {len(compiled.declined)} times ({compiled.declined[0]})"
-    weights_bytes = sum(kernel.weights.nbytes for kernel in compiled.kernels)
+    weights_bytes = sum(kernel.weights_bytes for kernel in compiled.kernels)
     yield f"debug: {compiled.plan.total_bytes:,} bytes planned for tensors, {weights_bytes:,} for weights"
 
 

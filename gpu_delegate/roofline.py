@@ -62,4 +62,4 @@ def cost_of(compiled: CompiledGraph, kernel: Kernel) -> Cost:
         shapes = compiled.graph.tensors
         return sum(compiled.storages[tensor].size_bytes(shape_of(shapes[tensor])) for tensor in tensors)
 
-    return Cost(kernel.macs, size_bytes(kernel.inputs) + kernel.weights.nbytes, size_bytes(kernel.outputs))
+    return Cost(kernel.macs, size_bytes(kernel.inputs) + kernel.weights_bytes, size_bytes(kernel.outputs))

@@ -19,7 +19,7 @@ from .gl_buffers import device_buffer, read_buffer, write_buffer
 from .half_packing import packs_halves
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from .memory import aligned
-from .packing import Float32Array, as_type, check_values, from_memory, to_memory
+from .packing import Float32Array, as_type, check_values, from_memory, rounded, to_memory
 from .program import CompiledGraph
 from .program_log import ProgramLog
 
@@ -33,7 +33,7 @@ _FORMATS: Mapping[Storage, int] = MappingProxyType(
 def device_of(context: Context, precision: Precision = "fp32") -> Device:
     """The limits of a context's driver, with the tuning of its family. Raises DeviceError where halves are tried."""
     device = Device(context.limits, TUNINGS[context.family.name])
-    if precision == "fp32" or not device.tuning.packs_halves:
+    if precision == "fp32" or not device.tuning.tries_packing:
         return device
     return device.with_limits(packs_halves=packs_halves(context))
 
@@ -234,7 +234,7 @@ class Program:
             self.release()
             raise
 
-    def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
+    def _buffer(self, size_bytes: int, data: npt.NDArray[Any] | None) -> int:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
         self._buffers.append(device_buffer(self.context, stored_bytes, data))
         self.buffer_bytes += stored_bytes
@@ -273,16 +273,17 @@ class Program:
         offsets, end = [], 0
         for kernel in self.compiled.kernels:
             offsets.append(end)
-            end = aligned(end + kernel.weights.nbytes, alignment)
-        packed = np.zeros(end // 4, np.float32)
+            end = aligned(end + kernel.weights_bytes, alignment)
+        packed = np.zeros(end, np.uint8)
         for kernel, offset in zip(self.compiled.kernels, offsets, strict=True):
-            packed[offset // 4 : offset // 4 + kernel.weights.size] = kernel.weights.reshape(-1)
+            values = rounded(kernel.weights, kernel.weights_storage)
+            packed[offset : offset + kernel.weights_bytes] = values.reshape(-1).view(np.uint8)
         buffer, ranges = self._buffer(packed.nbytes, packed), []
         for kernel, offset in zip(self.compiled.kernels, offsets, strict=True):
-            size_bytes, shape = kernel.weights.nbytes, MapShape(1, 1, 1, kernel.weights.size)
+            size_bytes, shape = kernel.weights_bytes, MapShape(1, 1, 1, kernel.weights.size)
             is_texture = size_bytes and kernel.weights_fetch == "texture"
-            texture = self._texture(buffer, offset, size_bytes) if is_texture else 0
-            ranges.append(TensorRange(buffer, offset, size_bytes, texture, shape))
+            texture = self._texture(buffer, offset, size_bytes, kernel.weights_storage) if is_texture else 0
+            ranges.append(TensorRange(buffer, offset, size_bytes, texture, shape, kernel.weights_storage))
         return ranges
 
     def _label(self) -> None:

@@ -60,6 +60,12 @@ def for_es(source: str, version: tuple[int, int], extensions: Set[str] = frozens
     return "\n".join([*header, rest])
 
 
+def with_extension(source: str, name: str) -> str:
+    """The source with an extension of OpenGL required; as it is for what is part of a language."""
+    version, _, rest = source.partition("\n")
+    return f"{version}\n#extension {name} : require\n{rest}" if name.startswith("GL_") else source
+
+
 def lines_of(name: str) -> list[str]:
     """The lines of shaders/NAME, which has no includes and no parameters, for a section of `fill`."""
     return _read(name).splitlines()

@@ -178,7 +178,7 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     def threads(z_slices: int, rows: int, part: int) -> int:
         return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
 
-    each_slices, parts = _even_slices(body, baked, tuning), _parts(body, tuning)
+    each_slices, parts = _even_slices(body, baked, tuning), possible_parts(body, tuning)
     shares = [
         (z_slices, rows, 1)
         for z_slices in each_slices
@@ -190,7 +190,7 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     return next(busy, max(shares, key=lambda share: threads(*share)))
 
 
-def _parts(body: Body, tuning: Tuning) -> list[int]:
+def possible_parts(body: Body, tuning: Tuning) -> list[int]:
     """How many threads may share the terms of a body's sums: each has as many, and at least two."""
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
@@ -213,7 +213,7 @@ def has_threads_enough(body: Body, tuning: Tuning) -> bool:
     """Whether a kernel of whole pixels has enough of them, or of threads that share them, to occupy the device."""
     if body.domain.pixels >= tuning.min_fused_threads:
         return True
-    parts = max(_parts(body, tuning))
+    parts = max(possible_parts(body, tuning))
     return parts > 1 and body.domain.pixels * parts >= tuning.min_shared_threads
 
 

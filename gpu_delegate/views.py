@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .graph import Concatenation, Graph, Node, Shape, StridedSlice
-from .layout import Precision, ceil_div, storage_inside
+from .layout import Precision, ceil_div, storage_inside, stores_halves
 from .moves import movement_of
 from .nodes import has_role
 from .reduction import is_vector_node
@@ -57,7 +57,7 @@ class _Finder:
         self.alignment_bytes = alignment_bytes
         self.producers = graph.producers()
         # Only float32 is what callers read and write; halves lie between kernels.
-        self.apart = {*graph.inputs, *graph.outputs} if precision == "fp16" else set()
+        self.apart = {*graph.inputs, *graph.outputs} if stores_halves(precision) else set()
         self.precision: Precision = precision
         self.inside: dict[int, TensorView] = {}
         self.nodes: dict[int, Node] = {}

@@ -9,6 +9,7 @@
 #define GROUP 64
 #define ROUNDS 256
 #define VECTOR vec4
+#define PRECISION highp
 
 layout(local_size_x = GROUP) in;
 layout(std430, binding = 0) writeonly buffer Result { vec4 result[]; };
@@ -19,8 +20,8 @@ layout(std430, binding = 0) writeonly buffer Result { vec4 result[]; };
 void main() {
     uint thread = gl_GlobalInvocationID.x;
     // Numbers unknown to the compiler, far from infinity and from slow denormal numbers.
-    VECTOR factor = VECTOR(vec4(0.5) + vec4(thread & 3u) * 0.1), term = VECTOR(vec4(0.5) + vec4(thread & 7u) * 0.01);
-    VECTOR a = term, b = VECTOR(vec4(term) + 0.1), c = VECTOR(vec4(term) + 0.2);
+    PRECISION VECTOR factor = VECTOR(vec4(0.5) + vec4(thread & 3u) * 0.1), term = VECTOR(vec4(0.5) + vec4(thread & 7u) * 0.01);
+    PRECISION VECTOR a = term, b = VECTOR(vec4(term) + 0.1), c = VECTOR(vec4(term) + 0.2);
     for (int i = 0; i < ROUNDS; i++) {
         STEP STEP STEP STEP
     }

@@ -49,7 +49,7 @@ def _no_devices(request: pytest.FixtureRequest) -> Iterator[None]:
                 patch.delenv(name, raising=False)
             for name, value in _NO_DRIVERS.items():
                 patch.setenv(name, value)
-            patch.setattr(context, "_open_native", _refuse_opengl)
+            patch.setattr(context, "open_native", _refuse_opengl)
             for module in (glfw_library, window):
                 patch.setattr(module, "load_glfw", _refuse_window)
         yield

@@ -133,6 +133,7 @@ def test_the_demo_needs_neither_make_nor_a_shell_nor_opengl_that_computes(instal
         frames = islice(file.decode(video=0), 112)
         write_clip(clip, [np.ascontiguousarray(frame.to_ndarray(format="rgb24")[::4, ::4]) for frame in frames])
     alone = {"PATH": "", "SHELL": "", "PIP_NO_INDEX": "1", "MESA_GL_VERSION_OVERRIDE": "4.1"}  # macOS's
+    alone["TEXELFLOW_GL_API"] = "gl"
     command = (sys.executable, "-m", "texelflow", "demo", "--no-window", "--json")
     figures = json.loads(run(*command, cwd=tmp_path, PYTHONPATH=str(installed), **alone))
     assert (figures["backend"], figures["agreement"]) == ("cpu", {})

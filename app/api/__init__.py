@@ -1,4 +1,4 @@
-"""People cut out of pictures and video on any OpenGL 4.3 GPU or the CPU, and TensorFlow Lite models as OpenGL programs.
+"""People cut out of pictures and video on GPUs with OpenGL 4.3 or ES 3.1, or the CPU; models as OpenGL programs.
 
     import texelflow
 

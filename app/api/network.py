@@ -69,10 +69,11 @@ class Program:
     ) -> None:
         """Compile a model; progress is shown on stderr where that is a terminal, unless `quiet`.
 
-        context: one of moderngl's, current in this thread, of OpenGL 4.3 or later, which has to be current again
+        context: one of moderngl's, current in this thread, of OpenGL 4.3 or ES 3.1, which has to be current again
         whenever the program is used; run() changes its shader program and its bindings of textures and storage buffers.
         Without one, a context without a window is opened, which the program makes current when it is used.
-        precision: "fp16" halves what lies between the steps of the model.
+        precision: "fp16" halves what lies between the steps of the model; with "fp16-arithmetic" the
+        GPU computes with halves, too; where it cannot, that is a DeviceError.
 
         Raises UsageError, DeviceError where there is no such OpenGL or it lacks memory, UnsupportedError for a model
         that does not run wholly on the GPU.

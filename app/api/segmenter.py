@@ -56,7 +56,7 @@ class Segmenter:
         """Load and compile a model.
 
         model: a name of the catalogue (`texelflow models` lists them), fetched if need be, or the path of a .tflite.
-        backend: "gl" is OpenGL 4.3 or later, "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work. Of a
+        backend: "gl" is OpenGL (or ES 3.1), "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work. Of a
         model that OpenGL cannot run wholly the rest runs in TensorFlow Lite: `renderer` tells how much.
         input_range, activation, channel: what the model's numbers mean, where neither its metadata nor the catalogue
         says it: what black and white are for it, what its output still needs, and which class is wanted, by its number
@@ -64,7 +64,8 @@ class Segmenter:
         fit: how a frame of another aspect becomes the model's input: "stretch", "crop" (mask 0 outside) or "letterbox".
         preprocessing: "auto" averages the pixels under each one of the model's input, and lightens dark frames; "plain"
         is what other programs do: pixels are sampled, and stay as dark as they are.
-        precision: "fp16" halves what lies between the steps of a model on the GPU.
+        precision: "fp16" halves what lies between the steps of a model on the GPU; with
+        "fp16-arithmetic" the GPU computes with halves, too.
         quiet: show no progress; without it there is some on stderr where that is a terminal.
 
         Raises UsageError, CatalogueError (not found, not fetched), ModelError, UnsupportedError, DeviceError.

@@ -10,6 +10,7 @@ _Measured = Sequence[Mapping[str, Any]]  # of a section, those with figures
 
 UNKNOWN = "-"
 _MIB = 1 << 20
+_LITERT_WAYS = ("gpu_fp32", "gpu_default", "cpu")
 
 
 @dataclass(frozen=True)
@@ -183,10 +184,11 @@ def _energy(done: _Measured) -> Iterator[ReportTable]:
 
 
 def _peers(done: _Measured) -> Iterator[ReportTable]:
-    lite = [each for each in done if "gpu_fp32" in each["figures"]]
+    lite = [each for each in done if "cpu" in each["figures"]]
     rows = [
-        (each["name"], *(text(each["figures"][way]["median_ms"], ".3f") for way in ("gpu_fp32", "gpu_default", "cpu")),
-         text(each["figures"]["gpu_fp32"]["fully_accelerated"]), text(each["figures"]["gpu_fp32_error"], ".1e"))
+        (each["name"], *(text((each["figures"].get(way) or {}).get("median_ms"), ".3f") for way in _LITERT_WAYS),
+         text((each["figures"].get("gpu_fp32") or {}).get("fully_accelerated")),
+         text(each["figures"].get("gpu_fp32_error"), ".1e"))
         for each in lite
     ]  # fmt: skip
     yield ReportTable(("", "GPU fp32, ms", "GPU by default", "CPU", "all of it", "fp32 error"), tuple(rows))

@@ -6,7 +6,9 @@ one JSON object; a line that begins with `texelflow: ` says why there is none.
 """
 
 import json
+import os
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -18,6 +20,7 @@ _WARMUP = 5
 
 def main(path: str, runs: int) -> None:
     """Time the model on the GPU, in float32 and as it is by default, and on the CPU."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # its WebGPU looks for nothing without
     try:
         import ai_edge_litert.compiled_model as litert
         from ai_edge_litert.gpu_options import GpuOptions
@@ -43,8 +46,12 @@ def main(path: str, runs: int) -> None:
         return Options(hardware_accelerators=HardwareAccelerator.GPU, gpu_options=gpu)
 
     cpu, wanted = timed(Options(hardware_accelerators=HardwareAccelerator.CPU))
-    fp32, found = timed(on_gpu(float32=True))
-    halves, _ = timed(on_gpu(float32=False))
+    try:
+        fp32, found = timed(on_gpu(float32=True))
+        halves, _ = timed(on_gpu(float32=False))
+    except RuntimeError as error:
+        print(json.dumps({"cpu": cpu, "runs": runs}), flush=True)
+        sys.exit(f"texelflow: LiteRT's accelerator finds no GPU with Vulkan: {' '.join(str(error).split())}")
     worst = max(float(np.abs(one - other).max()) for one, other in zip(found, wanted, strict=True))
     print(json.dumps({"cpu": cpu, "gpu_fp32": fp32, "gpu_default": halves, "gpu_fp32_error": worst, "runs": runs}))
 

@@ -36,7 +36,7 @@ class ComputeBackend:
 
 def delegate_options(precision: Precision, compile_budget_s: float) -> Mapping[str, Any]:
     """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
-    return {"is_precision_loss_allowed": precision == "fp16", "compile_budget_s": compile_budget_s}
+    return {"is_precision_loss_allowed": precision != "fp32", "compile_budget_s": compile_budget_s}
 
 
 @contextlib.contextmanager

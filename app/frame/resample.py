@@ -13,6 +13,7 @@ from texelflow.gpu_delegate import opengl, program_log
 from texelflow.gpu_delegate.context import Context, compile_compute
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.layout import ceil_div
+from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.opengl import BufferSpan
 from texelflow.gpu_delegate.roofline import Cost
 from texelflow.gpu_delegate.shader import ParameterValue, load
@@ -59,8 +60,6 @@ class MaskLayout:
 class ImageToTensor:
     """The pass that makes the network's input: PHWC4 with one slice, vec4(r, g, b, 0) for each pixel."""
 
-    _group = (64, 4)  # measured on llvmpipe
-
     def __init__(
         self,
         context: Context,
@@ -72,6 +71,7 @@ class ImageToTensor:
     ) -> None:
         """value_range is what bytes 0 and 255 become. Raises DeviceError if the shader does not compile."""
         plain = preprocessing == "plain"
+        self._group = _group(64, 4, context.limits)
         there = sampling(frame.format.upright_size, tensor_size, fit, area=not plain)
         stored = there.stored(frame.format)
         defines = {
@@ -129,11 +129,10 @@ class ImageToTensor:
 class MaskToFrame:
     """The pass that makes a float mask of the frame: `rows` rows of `pitch` floats, both multiples of 4."""
 
-    _group = (32, 4)  # measured on llvmpipe
-
     def __init__(self, context: Context, frame_size: ImageSize, layout: MaskLayout, fit: Fit = "stretch") -> None:
         """Raises DeviceError if the shader does not compile."""
         back = sampling(frame_size, layout.size, fit).inverse()
+        self._group = _group(32, 4, context.limits)
         spans = _span(back.x), _span(back.y)
         windowed = max(spans) <= _MOST_SPAN
         defines = {
@@ -204,6 +203,11 @@ def _span(axis: SampledAxis) -> int:
     """How many pixels of the other image lie under any four in a row that begin at a multiple of 4."""
     first = np.arange(0, axis.count, 4, dtype=np.int64) * axis.step + axis.start
     return int((((first + 3 * axis.step) // axis.den) - first // axis.den).max()) + 2
+
+
+def _group(width: int, height: int, limits: Limits) -> ImageSize:
+    """A work-group of those sides, measured on llvmpipe, or as high as a device allows."""
+    return width, min(height, limits.work_group_invocations // width)
 
 
 def _groups(threads: ImageSize, group: ImageSize) -> ImageSize:

@@ -166,7 +166,10 @@ class Settings:
         changes=_once, label="OpenGL or ES",
     )  # fmt: skip
     precision: "Precision" = _model(
-        "fp32", "Of what the GPU keeps between kernels; it computes in fp32.", choices=("fp32", "fp16"), changes=_once
+        "fp32",
+        "Of what the GPU keeps between kernels; fp16-arithmetic: of products, too.",
+        choices=("fp32", "fp16", "fp16-arithmetic"),
+        changes=_once,
     )
     compile_budget: float = _model(
         10.0,

@@ -26,7 +26,7 @@ from ..console import Console, counted
 from ..frame.compute import delegate_options
 from .check_model import Sample, Subject, finite, noise_for, samples_for
 
-DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1})
+DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1, "fp16-arithmetic": 0.2})
 DIFF_RUNS = 50
 MOST_DIFF_RUNS = 100_000
 

@@ -173,7 +173,7 @@ def noise_for(subject: Subject, rng: np.random.Generator) -> Sample:
 
 def _rule(limit: float, precision: Precision) -> str:
     """What is allowed, for a person."""
-    halves = f", and {HALF_ERROR:.2g} for each time that values were stored as halves" if precision == "fp16" else ""
+    halves = f", and {HALF_ERROR:.2g} for each time that values were stored as halves" if precision != "fp32" else ""
     return f"{limit:g} of 1 or of their magnitude{halves}"
 
 

@@ -162,7 +162,7 @@ def _memory(console: Console, found: Inspection, compiled: CompiledGraph) -> Non
         f"{plan.tensors} tensors in memory: naive {plan.naive_bytes / _MIB:.2f} MiB, planned "
         f"{plan.planned_bytes / _MIB:.2f} MiB ({saved:.0%} less), lower bound {plan.lower_bound_bytes / _MIB:.2f} MiB"
     )
-    stored = "halves" if found.precision == "fp16" else "float32"
+    stored = "halves" if found.precision != "fp32" else "float32"
     console.show(
         f"inputs and outputs: {plan.outer_bytes / _MIB:.2f} MiB as float32; "
         f"tensors between kernels: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"

@@ -181,7 +181,7 @@ def _memory(compiled: CompiledGraph, alignment_bytes: int) -> Memory:
         memory.naive(records, alignment_bytes).total_bytes,
         compiled.plan.total_bytes,
         memory.lower_bound_bytes(records),
-        sum(kernel.weights.nbytes for kernel in compiled.kernels),
+        sum(kernel.weights_bytes for kernel in compiled.kernels),
     )
 
 

@@ -6,6 +6,7 @@ Work-groups are added until the rate grows no further: a large GPU holds hundred
 import contextlib
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,14 @@ _LEAST_S = 0.005  # a shorter run measures the driver rather than the device
 _REPEATS = 4
 _HALF_EXTENSIONS = ("GL_AMD_gpu_shader_half_float", "GL_NV_gpu_shader5")
 
+
+class ShaderVector(NamedTuple):
+    """A type of GLSL, and the precision that stands in front of it where it is declared."""
+
+    type: str
+    precision: str
+
+
 RateOf = Callable[[int], float | None]  # of so many groups, in groups per second; None where there is no time
 
 
@@ -37,7 +46,7 @@ def measure_peaks(context: Context) -> Peaks | None:
     """The peaks of the context's device, in about a second; None if its driver executes nothing. Raises DeviceError."""
     context.check_thread()
     clock = SpanClock(context)
-    macs, moved = _measure_macs(context, clock, "vec4"), _measure_bytes(context, clock)
+    macs, moved = _measure_macs(context, clock, ShaderVector("vec4", "highp")), _measure_bytes(context, clock)
     dispatches = _measure_dispatches(context, clock)
     if macs is None or moved is None or dispatches is None:
         return None
@@ -46,13 +55,15 @@ def measure_peaks(context: Context) -> Peaks | None:
 
 def measure_half_macs(context: Context) -> float | None:
     """Multiply-accumulates a second in half precision; None where shaders have none. Raises DeviceError."""
-    vector = half_vector(context.gl.extensions)
+    vector = half_vector(context.gl.extensions, context.gl.is_es and not context.is_software)
     return None if vector is None else _measure_macs(context, SpanClock(context), vector)
 
 
-def half_vector(extensions: Collection[str]) -> str | None:
-    """GLSL's vector of four halves, by a driver's extensions."""
-    return "f16vec4" if any(name in extensions for name in _HALF_EXTENSIONS) else None
+def half_vector(extensions: Collection[str], has_mediump: bool) -> ShaderVector | None:
+    """GLSL's vector of four halves: a type of an extension, or, on GPUs with OpenGL ES, a precision."""
+    if any(name in extensions for name in _HALF_EXTENSIONS):
+        return ShaderVector("f16vec4", "")
+    return ShaderVector("vec4", "mediump") if has_mediump else None
 
 
 def fullest_rate(rate: RateOf, groups: int, most: int) -> float | None:
@@ -67,8 +78,10 @@ def fullest_rate(rate: RateOf, groups: int, most: int) -> float | None:
     return best
 
 
-def _measure_macs(context: Context, clock: SpanClock, vector: str) -> float | None:
-    source = load("peak_macs.comp", {"GROUP": _GROUP, "ROUNDS": _ROUNDS, "VECTOR": vector})
+def _measure_macs(context: Context, clock: SpanClock, vector: ShaderVector) -> float | None:
+    source = load(
+        "peak_macs.comp", {"GROUP": _GROUP, "ROUNDS": _ROUNDS, "VECTOR": vector.type, "PRECISION": vector.precision}
+    )
     with _loaded(context, source) as program:
         groups = fullest_rate(partial(_rate, context, clock, program), _MAC_GROUPS, _most(context, _MAC_GROUPS))
     return None if groups is None else _ROUND_MACS * _ROUNDS * _GROUP * groups

@@ -12,7 +12,7 @@ from ..settings.settings import Settings, with_values
 
 
 def parse_precision(text: str) -> Precision:
-    """fp32 or fp16. Raises UsageError for anything else."""
+    """fp32, fp16 or fp16-arithmetic. Raises UsageError for anything else."""
     known: tuple[Precision, ...] = get_args(Precision)
     for precision in known:
         if text == precision:

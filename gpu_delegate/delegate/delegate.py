@@ -23,7 +23,7 @@ from .worker import open_worker
 
 
 class GpuDelegate:
-    """A TensorFlow Lite delegate for OpenGL 4.3.
+    """A TensorFlow Lite delegate for OpenGL 4.3 and ES 3.1.
 
         delegate = texelflow.GpuDelegate()
         interpreter = Interpreter(model_path="model.tflite", experimental_delegates=[delegate])
@@ -62,7 +62,7 @@ class GpuDelegate:
         why, and all runs on the CPU.
         quiet: whether that line is left out, and those that say what stays on the CPU.
 
-        Raises UsageError for a wrong option, DeviceError where `context` is below OpenGL 4.3.
+        Raises UsageError for a wrong option, DeviceError where `context` is below OpenGL 4.3 or ES 3.1.
         """
         options = GpuDelegateOptions(
             model, strict, is_precision_loss_allowed, inference_preference, inference_priority1, inference_priority2,

@@ -124,6 +124,8 @@ def _bound_texture(
 ) -> BoundTexture:
     _check_there(given, tensor)
     _check_context(context, tensor, given)
+    if formats is _WRITTEN and context.gl.is_es:
+        raise UsageError(f"{tensor.name}: OpenGL ES does not write to textures of moderngl; bind a buffer")
     if given.samples:
         raise UsageError(f"{tensor.name}: a texture with several samples a pixel cannot be bound")
     width, height, image_format = _of_texture(context, given.glo)

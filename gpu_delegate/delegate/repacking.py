@@ -13,7 +13,7 @@ from ..opengl import BufferSpan
 from ..roofline import Cost
 from ..shader import fill, load
 
-GROUP = 256  # threads of a work-group, measured on llvmpipe; 64 are 5 % slower there
+_MOST_THREADS = 256  # of a work-group, measured on llvmpipe; 64 are 5 % slower there
 PIXELS_OF_THREAD = 4  # of pack_bhwc.comp and texture_to_tensor.comp
 
 
@@ -32,30 +32,36 @@ def staging_bytes(shape: MapShape) -> int:
     return ceil_div(array_bytes(shape), TEXEL_BYTES) * TEXEL_BYTES
 
 
-def pack_source(shape: MapShape, through_storage: bool) -> str:
+def pack_source(threads: int, shape: MapShape, through_storage: bool) -> str:
     """The GLSL from an array to PHWC4; it reads the array as texels of a buffer texture or of an SSBO."""
-    return _source("pack_bhwc.comp", shape, through_storage, KernelOutput(PHWC4))
+    return _source("pack_bhwc.comp", threads, shape, through_storage, KernelOutput(PHWC4))
 
 
-def unpack_source(shape: MapShape, through_storage: bool) -> str:
+def unpack_source(threads: int, shape: MapShape, through_storage: bool) -> str:
     """The GLSL from PHWC4 to an array; it reads a buffer texture or an SSBO."""
-    return _source("unpack_bhwc.comp", shape, through_storage, KernelOutput(PLAIN, lanes=1))
+    return _source("unpack_bhwc.comp", threads, shape, through_storage, KernelOutput(PLAIN, lanes=1))
 
 
-def _source(file: str, shape: MapShape, through_storage: bool, target: KernelOutput) -> str:
+def _source(file: str, threads: int, shape: MapShape, through_storage: bool, target: KernelOutput) -> str:
     bindings = declare([KernelInput(PHWC4, shape.texels, "storage" if through_storage else "texture")], [target])
-    defines = {"GROUP": GROUP, "PIXELS": shape.pixels, "CHANNELS": shape.channels}
+    defines = {"GROUP": threads, "PIXELS": shape.pixels, "CHANNELS": shape.channels}
     return fill(load(file, defines), {"bindings": bindings})
+
+
+def group_threads(limits: Limits) -> int:
+    """Threads of a work-group; OpenGL ES allows fewer than OpenGL."""
+    return min(_MOST_THREADS, limits.work_group_invocations)
 
 
 def repacking_grid(threads: int, limits: Limits) -> Sides:
     """Work-groups (x, y, z) for that many threads, in rows where the device allows fewer in x. Raises DeviceError."""
     most_x, most_y, _ = limits.work_group_count
-    groups = ceil_div(threads, GROUP)
+    groups = ceil_div(threads, group_threads(limits))
     across = min(groups, most_x)
     rows = ceil_div(groups, across)
     if rows > most_y:  # no device of OpenGL 4.3 has arenas of that size
-        raise DeviceError(f"a tensor of {threads} texels is too large: this device allows {most_x * most_y * GROUP}")
+        most = most_x * most_y * group_threads(limits)
+        raise DeviceError(f"a tensor of {threads} texels is too large: this device allows {most}")
     return across, rows, 1
 
 
@@ -71,13 +77,16 @@ class RepackingPrograms:
         self._sampler = 0
 
     def get(self, name: str, make: Callable[..., str], *parameters: object) -> int:
-        """The program of the source that `make` makes of some parameters, the first time that they are given.
+        """The program of the source that `make` makes of the threads of a work-group and some parameters.
+
+        It is made the first time that they are given.
 
         Raises DeviceError.
         """
         key = name, *parameters
         if key not in self._programs:
-            self._programs[key] = compile_compute(self.context, make(*parameters), name)
+            source = make(group_threads(self.context.limits), *parameters)
+            self._programs[key] = compile_compute(self.context, source, name)
         return self._programs[key]
 
     def sampler(self) -> int:
@@ -119,7 +128,7 @@ def unpack(shaders: RepackingPrograms, shape: MapShape, source: BufferSpan, text
 def dispatch_threads(context: Context, name: str, threads: int, cost: Cost) -> None:
     """Issue a dispatch of so many threads or a few more, of the program that is in use. Raises DeviceError."""
     grid = repacking_grid(threads, context.limits)
-    with program_log.logged_pass(context, name, grid, (GROUP, 1, 1), cost):
+    with program_log.logged_pass(context, name, grid, (group_threads(context.limits), 1, 1), cost):
         context.gl.glDispatchCompute(*grid)
 
 

@@ -8,17 +8,19 @@ from ..opengl import BufferSpan
 from ..roofline import Cost
 from ..runtime import TensorRange
 from ..shader import ParameterValue, fill, load
-from .repacking import GROUP, PIXELS_OF_THREAD, RepackingPrograms, dispatch_threads
+from .repacking import PIXELS_OF_THREAD, RepackingPrograms, dispatch_threads
 
 _IMAGE_UNIT = 0
 
 
-def texture_to_tensor_source(shape: MapShape) -> str:
+def texture_to_tensor_source(threads: int, shape: MapShape) -> str:
     """The GLSL that writes a tensor of at most four channels in PHWC4."""
-    return fill(load("texture_to_tensor.comp", _defines(shape)), {"bindings": declare([], [KernelOutput(PHWC4)])})
+    return fill(
+        load("texture_to_tensor.comp", _defines(threads, shape)), {"bindings": declare([], [KernelOutput(PHWC4)])}
+    )
 
 
-def tensor_to_texture_source(shape: MapShape, storage: Storage, through_storage: bool) -> str:
+def tensor_to_texture_source(threads: int, shape: MapShape, storage: Storage, through_storage: bool) -> str:
     """The GLSL that reads such a tensor, from a buffer texture or an SSBO."""
     lines = declare([KernelInput(storage, shape.texels, "storage" if through_storage else "texture")], [])
     if storage == PLAIN and through_storage:
@@ -26,11 +28,11 @@ def tensor_to_texture_source(shape: MapShape, storage: Storage, through_storage:
             "layout(std430, binding = 0) readonly buffer In0 { float in0_texels[]; };",
             "#define in0(i) vec4(in0_texels[i], 0.0, 0.0, 0.0)",
         ]
-    return fill(load("tensor_to_texture.comp", _defines(shape)), {"bindings": lines})
+    return fill(load("tensor_to_texture.comp", _defines(threads, shape)), {"bindings": lines})
 
 
-def _defines(shape: MapShape) -> dict[str, ParameterValue]:
-    return {"GROUP": GROUP, "WIDTH": shape.width, "HEIGHT": shape.height, "CHANNELS": shape.channels}
+def _defines(threads: int, shape: MapShape) -> dict[str, ParameterValue]:
+    return {"GROUP": threads, "WIDTH": shape.width, "HEIGHT": shape.height, "CHANNELS": shape.channels}
 
 
 def texture_to_tensor(shaders: RepackingPrograms, texture: int, place: TensorRange) -> None:

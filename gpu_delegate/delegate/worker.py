@@ -76,7 +76,7 @@ class CallerWorker:
     """The thread that makes it, with a context of moderngl's that belongs to the caller."""
 
     def __init__(self, mgl: moderngl.Context) -> None:
-        """Raises UsageError for a context that cannot be used here, DeviceError where it is below OpenGL 4.3."""
+        """Raises UsageError for a context that cannot be used here, DeviceError below OpenGL 4.3 or ES 3.1."""
         if not isinstance(mgl, moderngl.Context):
             raise UsageError(f"context is a moderngl.Context, not {type(mgl).__name__}")
         if _is_gone(mgl):

@@ -1,4 +1,4 @@
-"""CONV_2D and the transposed convolutions: how files say them; their GLSL, which accumulates over streamed input slices
+"""CONV_2D and the transposed convolutions: how files say them; their code, which accumulates over streamed input slices
 or gathers over held ones."""
 
 import math
@@ -130,7 +130,7 @@ def _text_taps(graph: Graph, node: Node) -> int:
     return window_taps(graph, node) * (2 + 2 * min(slices, SLICES_AT_ONCE) // SLICES_AT_ONCE)
 
 
-# GLSL ---------------------------------------------------------------------------------------------------------------
+# Code ---------------------------------------------------------------------------------------------------------------
 
 
 def start(emitter: "Emitter", node: Node) -> None:

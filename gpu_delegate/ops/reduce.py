@@ -1,4 +1,4 @@
-"""Reductions (means, sums, products, extrema): how files say them; their GLSL in pixel kernels.
+"""Reductions (means, sums, products, extrema): how files say them; their code in pixel kernels.
 
 One over channels is a loop over slices, so what it reduces is computed on the way, and what reads it follows in the
 same kernel. One over rows, columns or a batch is a loop over pixels in memory; where it leaves one pixel of all, as in
@@ -133,7 +133,7 @@ def write_reduction(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator((*node.inputs, integers(*reduced.axes)), "ReducerOptions", {"KeepDims": reduced.keep_dims})
 
 
-# GLSL ---------------------------------------------------------------------------------------------------------------
+# Code ---------------------------------------------------------------------------------------------------------------
 
 
 def fold_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:

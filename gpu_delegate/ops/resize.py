@@ -1,5 +1,5 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: how files say them; source positions as TensorFlow Lite computes them,
-and their GLSL."""
+and their code."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

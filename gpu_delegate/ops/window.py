@@ -1,4 +1,4 @@
-"""DEPTHWISE_CONV_2D and pooling, windows over each channel separately: how files say them, and their GLSL."""
+"""DEPTHWISE_CONV_2D and pooling, windows over each channel separately: how files say them, and their code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -13,15 +13,18 @@ from typing import get_args
 from ..body import Body
 from ..device import Device
 from ..layout import Fetch, ceil_div, shape_of
+from ..pixel_parts import shared_texels_of
 from ..source_size import source_size
 from ..tile import Tile
-from ..tiling import is_pixelwise, weight_count
+from ..tiling import is_pixelwise, possible_parts, weight_count
 from .static_model import estimate, held_texels
 
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
 FLAT_GROUPS = (32, 64, 128)
 
 _INPUT_FETCHES: tuple[Fetch, ...] = ("texture", "storage")
+_PART_SIDES = ((8, 8), (8, 4), (4, 4), (8, 2))  # of a work-group whose threads share sums
+MOST_PARTS = 16
 _ROWS = (1, 2, 4, 8)
 _SLICES = (1, 2, 3, 4)
 _MOST_SLICES = 16  # that one thread computes
@@ -53,11 +56,11 @@ class Search:
     device: Device
     facts: DeviceFacts
 
-    KINDS = ("rows and slices", "rows or slices", "ways to read", "work-groups", "rows or slices")
+    KINDS = ("rows and slices", "rows or slices", "ways to read", "work-groups", "parts of sums", "rows or slices")
 
     def others(self, kind: int, best: Tile) -> list[Tile]:
         """Tiles that differ from the best so far in one of KINDS, by its number."""
-        makers = self._layouts, self._neighbours, self._ways, self._groups, self._neighbours
+        makers = self._layouts, self._neighbours, self._ways, self._groups, self._parts, self._neighbours
         found = self._promising(best, makers[kind](best))
         if kind == 0:  # of each number of rows the best two, since slices are looked at once more
             seen = Counter[int]()
@@ -84,10 +87,19 @@ class Search:
         weights = get_args(Fetch) if weight_count(self.body) and not best.baked else (best.weights_fetch,)
         for weights_fetch, inputs_fetch in product(weights, _INPUT_FETCHES):
             yield replace(best, weights_fetch=weights_fetch, inputs_fetch=inputs_fetch)
+        yield replace(best, loads_at_use=not best.loads_at_use)
 
     def _groups(self, best: Tile) -> Iterator[Tile]:
         """Work-groups with other sides."""
         return (replace(best, local=local) for local in self._locals(best.flat))
+
+    def _parts(self, best: Tile) -> Iterator[Tile]:
+        """More or fewer threads that share the terms of a sum; what remains of a work-group lies over fewer pixels."""
+        if best.baked or not best.z_slices:
+            return
+        for parts in possible_parts(self.body, replace(self.device.tuning, sum_parts=MOST_PARTS)):
+            for x, y in _PART_SIDES:
+                yield replace(best, rows=1, flat=False, local=(x, y, parts))
 
     def _rows(self) -> list[int]:
         """Rows of a thread, none of another map of the batch."""
@@ -117,18 +129,29 @@ class Search:
 
     def _promising(self, best: Tile, tiles: Iterable[Tile]) -> list[Tile]:
         """Those that fit and that the static model does not rule out, the best first."""
-        fitting = [tile for tile in dict.fromkeys(tiles) if tile != best and self._fits(tile)]
+        proper = dict.fromkeys(map(self._proper, tiles))
+        fitting = [tile for tile in proper if tile != best and self._fits(tile)]
         costs = {tile: self._cost(tile) for tile in (best, *fitting)}
         most = _MOST_TIMES_BEST * min(costs.values())
         return sorted((tile for tile in fitting if costs[tile] <= most), key=costs.__getitem__)
 
+    def _proper(self, tile: Tile) -> Tile:
+        """The tile, whose threads stay where there are some that have a part of their rows only."""
+        leaves = tile.rows == 1 or (self.body.domain.height % tile.rows == 0 and not tile.flat)
+        return replace(tile, leaves=tile.leaves and leaves)
+
     def _fits(self, tile: Tile) -> bool:
-        """Whether a thread's registers, the source and its compilation stay within bounds."""
+        """Whether it can be had, and a thread's registers, the source and its compilation stay within bounds."""
+        tuning = self.device.tuning
+        if tile.parts > 1 and not (
+            tile.leaves and tile.z_slices and shared_texels_of(self.body, tile) <= tuning.sum_texels
+        ):
+            return False
         if held_texels(self.body, tile) > self.facts.most_held and tile.rows > 1:
             return False
         if not tile.z_slices and self.body.split and self._all_slices() > _MOST_SLICES:
             return False
-        size, tuning = source_size(self.body, tile), self.device.tuning
+        size = source_size(self.body, tile)
         compile_s = size.operations * self.facts.operation_compile_us / 1e6
         return size.characters <= tuning.source_characters and compile_s <= _MOST_COMPILE_S
 

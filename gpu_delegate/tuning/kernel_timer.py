@@ -23,9 +23,9 @@ _SPAN_S = 0.001  # of the repeats of one dispatch
 class KernelTimer:
     """Measures on the context's thread. release() frees what is compiled."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, clock: SpanClock | None = None) -> None:
         """Raises DeviceError where nothing can be measured."""
-        self.clock = SpanClock(context)
+        self.clock = clock or SpanClock(context)
         if self.clock.choice.kind == "none":
             raise DeviceError(f"kernels cannot be tuned on {context.renderer}: {self.clock.choice.line}")
         self.facts = SOFTWARE_FACTS if context.is_software else HARDWARE_FACTS

@@ -50,7 +50,7 @@ def estimate(body: Body, tile: Tile, least_threads: int) -> float:
 def thread_count(body: Body, tile: Tile) -> int:
     """All threads, also those past the edges."""
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    depth = ceil_div(slices, tile.z_slices * tile.local[2]) if tile.z_slices else 1
+    depth = ceil_div(slices, tile.z_slices) if tile.z_slices else 1
     return math.prod(tile.groups(body.domain)) * depth * math.prod(tile.local)
 
 
@@ -71,7 +71,9 @@ def held_texels(body: Body, tile: Tile) -> int:
 def _slices(tile: Tile, phase: Phase) -> int:
     """How many slices of a loop a thread computes."""
     accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
-    return tile.z_slices if tile.z_slices and not accumulates else phase.slices
+    if accumulates:
+        return ceil_div(phase.slices, tile.parts)
+    return tile.z_slices or phase.slices
 
 
 def _slice_work(body: Body, tile: Tile, phase: Phase) -> ThreadWork:

@@ -101,8 +101,9 @@ class Tuner:
         Where it takes too long to time all of them, these alone.
         """
         found: dict[frozenset[KernelKey], _Settings] = {}
-        for tuning in (self._device.tuning, *TUNINGS.values()):
-            settings = {name: getattr(tuning, name) for name in FUSION_SETTINGS}
+        tunings = (self._device.tuning, *TUNINGS.values())
+        for values in dict.fromkeys(tuple(getattr(tuning, name) for name in FUSION_SETTINGS) for tuning in tunings):
+            settings = dict(zip(FUSION_SETTINGS, values, strict=True))
             found.setdefault(frozenset(map(key_of, self._lowered(settings).kernels)), settings)
         plans, left_s = list(found.values()), self._budget.left_s
         yield from self._timed(plans[:1])
@@ -160,6 +161,7 @@ class Tuner:
                 yield TuningStep("timing", 0.0)
             if ms is None:
                 return []
+            self._least_ms[key_of(kernel)] = ms
             times_ms[signature] = ms * count
         self._timer.release()
         bodies = self._bodies(settings)
@@ -187,7 +189,7 @@ class Tuner:
         def measure(number: int) -> float | None:
             if number not in right:
                 found = results(number)
-                right[number] = agrees(found, wanted, self._precision == "fp16")
+                right[number] = agrees(found, wanted, self._precision != "fp32")
             kernel, lowered = variants.kernel(slot, number)
             return self._timer.ms(kernel, partial(self._alone, lowered)) if right[number] else None
 

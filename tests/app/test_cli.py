@@ -322,7 +322,7 @@ def test_refuses_a_tensor_over_the_limits_of_the_device(tmp_path: Path, texelflo
 
 
 NO_DEVICE = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}
-TOO_OLD = {"MESA_GL_VERSION_OVERRIDE": "4.1"}
+TOO_OLD = {"MESA_GL_VERSION_OVERRIDE": "4.1", "MESA_GLES_VERSION_OVERRIDE": "3.0"}
 MACHINES = pytest.mark.parametrize(("machine", "fragment"), [(NO_DEVICE, "no OpenGL"), (TOO_OLD, "OpenGL 4.1")])
 
 
@@ -359,7 +359,10 @@ def test_draws_nothing_without_opengl(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_mesa")
 def test_draws_the_same_on_opengl_3_3(tmp_path: Path) -> None:
-    for name, machine in (("new.mp4", {}), ("old.mp4", {"MESA_GL_VERSION_OVERRIDE": "3.3"})):
+    for name, machine in (
+        ("new.mp4", {}),
+        ("old.mp4", {"MESA_GL_VERSION_OVERRIDE": "3.3", "MESA_GLES_VERSION_OVERRIDE": "3.0"}),
+    ):
         arguments = ("replay", CLIP, "--from", 60, "--to", 61, "--effect", "replace", "--out", tmp_path / name)
         assert in_process_of_its_own(*arguments, "--backend", "cpu", **machine).code == 0
     assert (tmp_path / "new.mp4").read_bytes() == (tmp_path / "old.mp4").read_bytes()

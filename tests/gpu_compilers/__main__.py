@@ -15,8 +15,10 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import get_args
 
 from texelflow.gpu_delegate.families import TUNINGS
+from texelflow.gpu_delegate.layout import Precision
 
 from .compilers import PREFIX, Report, kernels_of, measure, prefix_of
 from .document import DOCUMENT, write_document
@@ -40,7 +42,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="kernels with the tuning of this family instead of each platform's own",
     )
-    found.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
+    found.add_argument("--precision", choices=get_args(Precision), default="fp32")
+    found.add_argument("--gles", action="store_true", help="OpenGL ES 3.1 on every platform")
     found.add_argument("--brief", action="store_true", help="sums alone")
     found.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")
     found.add_argument("--against", type=Path, metavar="FILE", help="figures kept before, to compare with")
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     make = kernels_of(models, options.precision, options.family)
     with ThreadPoolExecutor(options.jobs) as pool:
-        reports = list(pool.map(lambda name: measure(name, prefix, make), names))
+        reports = list(pool.map(lambda name: measure(name, prefix, make, gles=options.gles), names))
     families = [options.family] if options.family else sorted({PLATFORMS[name].family for name in names})
     print_complaints(models, families)
     if not options.brief:

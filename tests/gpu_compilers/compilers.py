@@ -68,9 +68,16 @@ def kernels_of(models: Sequence[str], precision: Precision = "fp32", family: str
     return make
 
 
-def measure(name: str, prefix: Path | None, make: Make, known: Known | None = None, most_s: float = MOST_S) -> Report:
-    """Have a platform's compiler take the kernels that `make` gives for it, each text once, but for those known."""
+def measure(
+    name: str, prefix: Path | None, make: Make, known: Known | None = None, most_s: float = MOST_S, gles: bool = False
+) -> Report:
+    """Have a platform's compiler take the kernels that `make` gives for it, each text once, but for those known.
+
+    With `gles` in OpenGL ES, wherever the platform is usually asked in OpenGL.
+    """
     platform = PLATFORMS[name]
+    if gles and platform.api == "gl":
+        platform = replace(platform, api="gles")
     child = "radv" if platform.api == "vulkan" else "fake_device"
     command = [sys.executable, "-m", f"{__package__}.{child}", platform.api]
     with tempfile.TemporaryDirectory() as folder:

@@ -35,6 +35,7 @@ def to_vulkan(source: str) -> tuple[str, tuple[tuple[BindingKind, int], ...]]:
         return f"layout({found[1]}set = {SETS[kind]}, binding = {found[2]}){found[3]}"
 
     text = re.sub(r"^#line.*\n", "", source, flags=re.M)
+    text = text.replace("#version 430", "#version 450", 1)  # for which glslang has functions of halves
     return _LAYOUT.sub(placed, text), tuple(dict.fromkeys(bindings))
 
 

@@ -8,6 +8,8 @@ import sys
 import time
 from typing import Any
 
+from texelflow.gpu_delegate.limits import HALF_EXTENSIONS
+
 from .fake_device import tell
 from .glslang import compile_spirv
 from .vulkan import Vulkan
@@ -15,7 +17,13 @@ from .vulkan import Vulkan
 
 def main() -> None:
     vulkan = Vulkan()
-    tell({"renderer": vulkan.name, "version": f"Mesa {vulkan.version}", "limits": {}})
+    tell(
+        {
+            "renderer": vulkan.name,
+            "version": f"Mesa {vulkan.version}",
+            "limits": {"half_arithmetic": HALF_EXTENSIONS[0]},
+        }
+    )
     for name, source in json.load(sys.stdin).items():
         tell({"name": name, **_compiled(vulkan, source)})
 

@@ -1,5 +1,7 @@
 """Single dispatches are repeated until a span tells how long one takes, by the GPU's clock where that can be."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from texelflow.gpu_delegate.span_clock import (
     SpanClock,
     Trial,
     choose_clock,
+    mean_seconds,
     next_repeats,
 )
 
@@ -77,6 +80,23 @@ def test_each_dispatch_is_timed_by_any_clock(
     assert all(1 <= count <= 2000 for count in times.repeats)
     assert (one_s is None) is (kind == "none")
     assert kind == "none" or max(times.repeats) > 1, "what takes microseconds is repeated"
+
+
+@pytest.mark.parametrize(("each_s", "count"), [(0.01, 1), (1e-5, 240), (1e-9, 2000)])
+def test_what_is_short_is_repeated_until_a_span_is_long(
+    each_s: float, count: int, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, issued = SpanClock(context, ClockChoice("time stamps")), list[int]()
+
+    def seconds(commands: Callable[[], None]) -> float:
+        commands()
+        return issued[-1] * each_s
+
+    monkeypatch.setattr(clock, "seconds", seconds)
+    repeats, mean_s = mean_seconds(clock, issued.append, 0.002)
+    assert repeats == count
+    assert mean_s == pytest.approx(each_s)
+    assert issued[::2] == [1] * (len(issued) // 2), "one in front of each span does not count"
 
 
 def test_a_gpus_time_stamps_are_tried_before_they_are_believed(

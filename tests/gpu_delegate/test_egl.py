@@ -13,6 +13,7 @@ from tests.broken_egl import NODE, broken_first, needs_compiler
 from texelflow.app.verbs import doctor_findings as findings
 from texelflow.app.verbs.doctor import egl_devices, probe
 from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device_failures import failure_from
 from texelflow.gpu_delegate.egl import Api, Egl, EglContext, EglDevice, EglDisplay, context_attributes
 from texelflow.gpu_delegate.errors import DeviceError
@@ -28,14 +29,13 @@ SOFTWARE = EglDevice(2, 3, (), is_software=True)
 
 
 @pytest.fixture
-def egl() -> Iterator[Egl]:
-    before = CurrentContext()
+def egl(context: Context) -> Iterator[Egl]:
     yield Egl()
-    before.restore()
+    context.make_current()
 
 
 @pytest.fixture
-def display(context: object, egl: Egl) -> EglDisplay:
+def display(egl: Egl) -> EglDisplay:
     return egl.display(egl.devices()[-1])
 
 

@@ -7,12 +7,13 @@ import pytest
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.gl_buffers import WayOut, device_buffer, read_buffer, write_buffer
+from texelflow.gpu_delegate.gl_buffers import WayOut, clear_buffer, device_buffer, read_buffer, write_buffer
 from texelflow.gpu_delegate.opengl import BufferRange
 
 BUFFER_IMMUTABLE_STORAGE = 0x821F
 
 
+@pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)
 @pytest.mark.parametrize("is_software", [True, False])
 def test_spans_are_written_and_read(is_software: bool, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "is_software", is_software)
@@ -24,7 +25,8 @@ def test_spans_are_written_and_read(is_software: bool, context: Context, monkeyp
         assert bool(immutable.value) is (gl.buffer_storage and not is_software)
         more = np.full(7, 200, np.uint8)
         write_buffer(context, BufferRange(buffer, 13, 7), more.ctypes.data)
-        content[13:20] = 200
+        clear_buffer(context, BufferRange(buffer, 24, 4))
+        content[13:20], content[24:28] = 200, 0
         np.testing.assert_array_equal(read_buffer(context, BufferRange(buffer, 9, 20)), content[9:29])
         for sizes in ((3, 50), (100,), ()):  # one behind the other, in a buffer that grows
             found = [np.empty(size, np.uint8) for size in sizes]

@@ -175,15 +175,19 @@ def test_gives_the_same_bytes_every_time(context: Context, effect: Effect) -> No
     assert len({drawn(context, Look(effect), rgba, mask).tobytes() for _ in range(3)}) == 1
 
 
+def draw_all_effects(context: Context) -> None:
+    rgba, mask = noise((65, 47)), disc((65, 47), 15)
+    for effect, full in product(MASK_EFFECTS, (False, True)):
+        look = EVERYTHING if full else Look(radius=9)
+        look = replace(look, effect=effect)
+        assert np.abs(drawn(context, look, rgba, mask) - picture_of(look, rgba, mask)).max() <= 1
+
+
 def draw_with_opengl_3_3() -> None:
     """In a process of its own: drivers read the version that they are to have once."""
-    rgba, mask = noise((65, 47)), disc((65, 47), 15)
     with open_context(DRAWING) as context:
         assert not context.can_compute
-        for effect, full in product(MASK_EFFECTS, (False, True)):
-            look = EVERYTHING if full else Look(radius=9)
-            look = replace(look, effect=effect)
-            assert np.abs(drawn(context, look, rgba, mask) - picture_of(look, rgba, mask)).max() <= 1
+        draw_all_effects(context)
         context.check_errors("drawing with OpenGL 3.3")
 
 

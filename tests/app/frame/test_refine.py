@@ -357,13 +357,18 @@ def test_a_person_who_looks_like_the_background_keeps_the_mask(context: Context)
 # Other machines
 
 
+def refine_a_mask(context: Context) -> None:
+    rgba, mask = noise(FRAME, 1), noise_mask(GRID, 2)
+    bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1))
+    expected = Defined("stretch", BOTH).run(rgb_of(rgba), mask.astype(np.float64)).mask
+    assert_close(context, bench.run(rgba, mask), expected)
+    bench.release()
+
+
 def draw_with_opengl_3_3() -> None:
     with open_context(DRAWING) as context:
         assert not context.can_compute
-        rgba, mask = noise(FRAME, 1), noise_mask(GRID, 2)
-        bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1))
-        expected = Defined("stretch", BOTH).run(rgb_of(rgba), mask.astype(np.float64)).mask
-        assert_close(context, bench.run(rgba, mask), expected)
+        refine_a_mask(context)
         context.check_errors("refining with OpenGL 3.3")
 
 

@@ -80,6 +80,7 @@ def test_older_opengl_leaves_the_network_to_the_cpu(
     texelflow: Command, selfie_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MESA_GL_VERSION_OVERRIDE", "3.3")
+    monkeypatch.setenv("TEXELFLOW_GL_API", "gl")
     monkeypatch.setenv("MESA_GLES_VERSION_OVERRIDE", "3.0")
     result = texelflow("doctor", "--json")
     named, _ = diagnosis(result)

@@ -102,9 +102,10 @@ def test_work_groups_are_added_until_the_device_is_full() -> None:
 
 
 def test_halves_are_multiplied_where_shaders_have_them(context: Context) -> None:
-    assert half_vector(["GL_ARB_compute_shader", "GL_AMD_gpu_shader_half_float"]) == "f16vec4"
-    assert half_vector(["GL_ARB_compute_shader"]) is None
-    assert (measure_half_macs(context) is None) == (half_vector(context.gl.extensions) is None)
+    assert half_vector(["GL_ARB_compute_shader", "GL_AMD_gpu_shader_half_float"], False) == ("f16vec4", "")
+    assert half_vector(["GL_EXT_texture_buffer"], True) == ("vec4", "mediump")
+    assert half_vector(["GL_ARB_compute_shader"], False) is None
+    assert (measure_half_macs(context) is None) == (half_vector(context.gl.extensions, False) is None)
 
 
 def test_it_tells_what_the_blueprint_says(compiled: CompiledGraph) -> None:

@@ -23,7 +23,11 @@ from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.errors import MediaError
 
 PATTERN = ("--camera", "pattern", "--size", "160x120", "--fps", "60", "--effect", "none")
-OLD_OPENGL = {"MESA_GL_VERSION_OVERRIDE": "3.3", "MESA_GLSL_VERSION_OVERRIDE": "330"}
+OLD_OPENGL = {
+    "MESA_GL_VERSION_OVERRIDE": "3.3",
+    "MESA_GLSL_VERSION_OVERRIDE": "330",
+    "TEXELFLOW_GL_API": "gl",
+}
 
 
 @pytest.fixture

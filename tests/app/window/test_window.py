@@ -24,9 +24,11 @@ from texelflow.app.glfw_library import variant_for
 from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
 from texelflow.app.window.blit import blit, letterbox
 from texelflow.app.window.keys import Key
+from texelflow.app.window.opening import contexts_to_try
 from texelflow.app.window.window import Window, fitted
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
+from texelflow.gpu_delegate.egl import Api
 
 SIZE = (160, 120)
 sides = st.integers(1, 5000)
@@ -103,8 +105,11 @@ class TestSizes:
 
 
 class TestPicture:
-    def test_it_is_upright_with_bars_beside_it(self, display: Display) -> None:
-        with Window(SIZE, "upright") as window:
+    @pytest.mark.parametrize("api", ["gl", "gles"])
+    def test_it_is_upright_with_bars_beside_it(self, display: Display, api: Api) -> None:
+        with Window(SIZE, "upright", api=api) as window:
+            assert window.context.api == api
+            assert window.context.can_compute
             picture = shown(window, display, quarters(window.context, (40, 40)))
         assert picture.shape == (120, 160, 3)
         assert not picture[:, :20].any()
@@ -289,6 +294,23 @@ class TestEnd:
     )
     def test_the_library_that_fits_the_displays(self, environment: dict[str, str], variant: str) -> None:
         assert variant_for(environment) == variant
+
+
+@pytest.mark.parametrize(
+    ("asked", "backend", "tries"),
+    [
+        ("", "auto", [(REQUIRED, "gl"), (REQUIRED, "gles"), (DRAWING, "gl")]),
+        ("", "gl", [(REQUIRED, "gl"), (REQUIRED, "gles")]),
+        ("", "cpu", [(DRAWING, "gl"), (DRAWING, "gles")]),
+        ("gl", "auto", [(REQUIRED, "gl"), (DRAWING, "gl")]),
+        ("gles", "auto", [(REQUIRED, "gles")]),
+    ],
+)
+def test_opengl_es_comes_before_opengl_that_only_draws(
+    monkeypatch: pytest.MonkeyPatch, asked: str, backend: str, tries: list[tuple[tuple[int, int], Api]]
+) -> None:
+    monkeypatch.setenv("TEXELFLOW_GL_API", asked)
+    assert contexts_to_try(backend) == tries
 
 
 class TestRefusals:

@@ -73,6 +73,7 @@ def test_without_opengl_all_runs_on_the_cpu(graph: Graph, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(worker, "open_context", refuse)  # Mesa reads the variable once in a process
     monkeypatch.setenv("MESA_GL_VERSION_OVERRIDE", "4.1")
+    monkeypatch.setenv("TEXELFLOW_GL_API", "gl")
     reference = Reference(graph, delegate={})
     assert reference.delegation is not None
     assert (reference.delegation.partitions, reference.delegation.dispatches) == ((), 0)

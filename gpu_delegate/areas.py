@@ -96,7 +96,7 @@ def group_area(width: int, height: int, rows: int, group_threads: int, wave_thre
         for y in range(1, min(group_threads // x, threads_y) + 1)
     ]
     x, y = min(found, key=key)
-    y = max(y, ceil_div(LEAST_GROUP, x))
+    y = max(y, min(ceil_div(LEAST_GROUP, x), group_threads // x))
     return Area(rows, (x, y), ceil_div(width, x) * ceil_div(threads_y, y) * aligned(x * y, wave_threads))
 
 

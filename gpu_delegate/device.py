@@ -27,7 +27,7 @@ class Tuning:
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
-    sum_group_threads: int = 256  # of a work-group whose threads share sums
+    sum_group_threads: int = 256  # of a work-group whose threads share sums: all devices but Arm's oldest allow it
     sum_texels: int = 1024  # of shared memory that such a group may take: all that OpenGL ES guarantees
     sum_parts: int = 1  # the most threads that share the terms of a sum, to the same end
     least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
@@ -41,7 +41,7 @@ class Tuning:
     inputs_fetch: Fetch = "texture"
     unrolls: bool = True  # whether the driver's compiler may unroll loops
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
-    packs_halves: bool = False  # whether packHalf2x16 is worth trying
+    tries_packing: bool = False  # whether packHalf2x16 is used for halves where it rounds right
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
     leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
     sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
@@ -111,5 +111,5 @@ HARDWARE = SOFTWARE.with_tuning(
     loads_at_use=True,
     prologue_loads=160_000,
     leaves_sums=True,
-    packs_halves=True,
+    tries_packing=True,
 )

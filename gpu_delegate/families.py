@@ -62,7 +62,7 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
             thread_slices=2,
             window_slices=4,
             wave_threads=64,
-            packs_halves=False,
+            tries_packing=False,
         ),
         # Its shared memory is main memory: sums in parts spill (1 to 31 registers) and take more instructions.
         "mali": replace(_BLOCKS, wave_threads=16, window_slices=3, sum_parts=1),

@@ -33,7 +33,7 @@ _FORMATS: Mapping[Storage, int] = MappingProxyType(
 def device_of(context: Context, precision: Precision = "fp32") -> Device:
     """The limits of a context's driver, with the tuning of its family. Raises DeviceError where halves are tried."""
     device = Device(context.limits, TUNINGS[context.family.name])
-    if precision == "fp32" or not device.tuning.packs_halves:
+    if precision == "fp32" or not device.tuning.tries_packing:
         return device
     return device.with_limits(packs_halves=packs_halves(context))
 

@@ -142,15 +142,16 @@ class Search:
 
     def _fits(self, tile: Tile) -> bool:
         """Whether it can be had, and a thread's registers, the source and its compilation stay within bounds."""
+        tuning = self.device.tuning
         if tile.parts > 1 and not (
-            tile.leaves and tile.z_slices and shared_texels_of(self.body, tile) <= self.device.tuning.sum_texels
+            tile.leaves and tile.z_slices and shared_texels_of(self.body, tile) <= tuning.sum_texels
         ):
             return False
         if held_texels(self.body, tile) > self.facts.most_held and tile.rows > 1:
             return False
         if not tile.z_slices and self.body.split and self._all_slices() > _MOST_SLICES:
             return False
-        size, tuning = source_size(self.body, tile), self.device.tuning
+        size = source_size(self.body, tile)
         compile_s = size.operations * self.facts.operation_compile_us / 1e6
         return size.characters <= tuning.source_characters and compile_s <= _MOST_COMPILE_S
 

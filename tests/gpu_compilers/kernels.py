@@ -44,7 +44,7 @@ class Dispatch:
 
 def device_of(family: str, limits: Limits) -> Device:
     """What kernels for a family of GPUs are made for, where drivers round as they should. Raises KeyError."""
-    return Device(replace(limits, packs_halves=TUNINGS[family].packs_halves), TUNINGS[family])
+    return Device(replace(limits, packs_halves=TUNINGS[family].tries_packing), TUNINGS[family])
 
 
 def dispatches(model: str, device: Device, precision: Precision = "fp32") -> tuple[Dispatch, ...]:

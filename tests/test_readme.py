@@ -79,6 +79,7 @@ def test_command(
     if "--install" in line:
         monkeypatch.setenv("HOME", str(tmp_path))
     less = ["--only", "device"] if "bench gpu" in line else []  # tests of it are in test_gpu_bench.py
+    less += ["--budget", "2s"] if " tune " in line else []  # and in test_tune.py
     result = Command(capsys)(*shlex.split(line.partition(" > ")[0])[1:], *less)
     assert result.code == 0, result.err
     if "--masks masks --log frames.csv" in line:  # 1 s to 1.5 s at 30 frames per second, both included

@@ -62,10 +62,9 @@ app = typer.Typer(
     help="Segment people in live and recorded video on any GPU with OpenGL 4.3 or ES 3.1, and on the CPU without one.",
 )
 models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
-app.add_typer(models, name="models")
 app.add_typer(bench, name="bench")
+app.add_typer(models, name="models")
 app.add_typer(cache, name="cache")
-app.command("tune")(tune_verb)
 
 
 def _show_version(wanted: bool) -> None:
@@ -379,6 +378,9 @@ def inspect_verb(
         advise,
     )  # fmt: skip
     return run_inspect(model, options, Console(quiet=json))
+
+
+app.command("tune")(tune_verb)
 
 
 @app.command("doctor")

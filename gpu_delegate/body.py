@@ -368,15 +368,8 @@ class Loops:
         change = [0] * (len(self._phases) + 1)
         for tensor, slices in self._held.items():
             change[made[tensor]] += slices
-            change[read[tensor] + (0 if self._is_replaced(tensor, read[tensor]) else 1)] -= slices
+            change[read[tensor] + 1] -= slices
         return max(accumulate(change), default=0)
-
-    def _is_replaced(self, tensor: int, position: int) -> bool:
-        """Whether the last loop that reads a held value puts another one into its place, slice by slice."""
-        if not self.device.tuning.replaces_held:
-            return False
-        held = [root.tensor for root in self._phases[position].roots if isinstance(root, Hold)]
-        return any(self._held[each] >= self._held[tensor] for each in held)
 
     def _window_repeats(self) -> int:
         """How many threads compute a window for one pixel, each for the output slices of its own.

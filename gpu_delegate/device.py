@@ -17,11 +17,8 @@ class Tuning:
     """How kernels are made where the driver leaves a choice: measured (README, section on speed), here on llvmpipe."""
 
     held_slices: int = 16  # vec4 values that a kernel may hold in registers for one pixel
-    replaces_held: bool = False  # whether a value that is held in place of another one takes its registers
     min_fused_threads: int = 16  # the fewest threads for which a kernel that holds whole pixels pays off
-    min_shared_threads: int = (
-        1024  # the same where threads of a group share pixels: a kernel less for more work of each
-    )
+    min_shared_threads: int = 4096  # the same where threads of a group share pixels, see pixel_parts.py
     rows: int = 8  # pixels of one thread, in a column: they share loads of weights and of neighbours
     unrolled: int = 320  # vec4 multiplications that a thread's source may contain; each takes compile time
     whole_slices: int = 8  # output slices that a lone convolution computes in one thread; more are distributed ...
@@ -98,7 +95,6 @@ class Device:
 SOFTWARE = Device(Limits(storage_block_bytes=1 << 27), Tuning())  # the shader runs on the CPU: few threads, SIMD
 HARDWARE = SOFTWARE.with_tuning(
     held_slices=8,
-    replaces_held=True,
     rows=1,
     whole_slices=0,
     group_width=8,
@@ -113,7 +109,7 @@ HARDWARE = SOFTWARE.with_tuning(
     bake_weights=0,
     operation_compile_us=150.0,
     loads_at_use=True,
-    prologue_loads=1 << 17,
+    prologue_loads=160_000,
     leaves_sums=True,
     tries_packing=True,
 )

@@ -58,6 +58,7 @@ from .rewrite import float_data
 from .tile import Tile
 
 SLICE = Name("s", "int")  # of loops over slices
+_POSITIONS = frozenset("fiknpqr")  # with what the names of positions begin, and no others
 
 
 @dataclass
@@ -94,7 +95,7 @@ class Emitter:
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
         self._remaining: list[Value] = []  # conditions under which threads do what is emitted from there on
-        self._own: int | None = None  # a held value of which each part computes slices of its own
+        self.own: int | None = None  # a held value of which each part computes slices of its own
         self._fresh = 0
         self._positions: dict[Value, Name] = {}
         self._held_names: dict[int, str] = {}
@@ -121,6 +122,7 @@ class Emitter:
         return names
 
     def _new(self, prefix: str, value: Operand) -> Name:
+        assert prefix not in _POSITIONS, f"{prefix} names positions, which are counted by themselves"
         self._fresh += 1
         return Name(f"{prefix}{self._fresh}", type_of(value))
 
@@ -150,6 +152,7 @@ class Emitter:
 
     def position(self, prefix: str, value: Value) -> Name:
         """Like once(), for values that depend on the thread only: declared before all loops."""
+        assert prefix in _POSITIONS, f"{prefix} names what is declared in loops, which is counted by itself"
         if value not in self._positions:
             self._positions[value] = Name(f"{prefix}{len(self._positions)}", type_of(value))
             self.preamble.append(Declare(self._positions[value], value))
@@ -238,13 +241,14 @@ class Emitter:
 
     def held(self, tensor: int, row: int, index: int) -> Name:
         """The register of a held value for one of the thread's pixels and, by index, one of its slices."""
-        name = "own" if tensor == self._own else self._held_names.setdefault(tensor, f"a{len(self._held_names)}")
+        key = ~tensor if tensor == self.own else tensor
+        name = self._held_names.setdefault(key, f"a{len(self._held_names)}")
         return Name(f"{name}_{row}_{index}", "vec4")
 
     def held_slices(self, tensor: int) -> range:
         """Indices of the slices of a held value that this thread computes."""
         total = self.shape(tensor).slices
-        if tensor == self._own:
+        if tensor == self.own:
             return range(ceil_div(total, self.tile.parts))
         return range(self.tile.z_slices if self.splits else total)
 
@@ -255,8 +259,8 @@ class Emitter:
 
     def output_slice(self, index: int) -> Slice:
         """Slice `index` of those that this thread computes."""
-        if self._own is not None:
-            return pixel_parts.own_slice(self, self._own, index)
+        if self.own is not None:
+            return pixel_parts.own_slice(self, self.own, index)
         if not self.splits:
             return Slice(index)
         if index >= self._sure_slices:  # a thread without it computes the last one instead, and does not store it
@@ -398,20 +402,17 @@ class Emitter:
             if isinstance(root, Hold):
                 slices = self.held_slices(root.tensor)
                 self.add(Reserve(tuple(self.held(root.tensor, row, k) for row in self.rows for k in slices)))
-        if self.splits and not accumulates:
+        if self.tile.shares_pixels:
+            pixel_parts.emit_phase(self, phase, SLICE)
+        elif self.splits and not accumulates:
             for index in range(self.tile.z_slices):
                 exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
-                with self.when(exists):
+                with self.when(exists if self.tile.parts == 1 else sum_parts.and_own(self, exists, index)):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
-                if self.tile.shares_pixels:
-                    pixel_parts.emit_slice(self, phase, index)
-                    continue
                 with self.loop():
                     self._roots(phase, Slice(index))
-        elif self.tile.shares_pixels:
-            pixel_parts.emit_loop(self, phase, SLICE)
         else:
             count = phase.slices // (self.tile.parts if accumulates else 1)
             with self.loop((SLICE, count)):
@@ -441,18 +442,14 @@ class Emitter:
         start = record_of(node).emission.start
         assert start is not None
         if self.tile.shares_pixels and pixel_parts.is_shared_by_outputs(self.body, node):
-            self._own = node.outputs[0]
+            self.own = node.outputs[0]
         start(self, node)
-        if self.tile.parts > 1 and self._own is None:
+        if self.tile.parts > 1 and self.own is None:
             sum_parts.start_parts(self, node)
 
     def _finish(self, node: Node) -> None:
-        if self._own is not None:
-            own = sum_parts.registers_of(self, node)
-            self._own = None
-            pixel_parts.gather_own(self, node, own)
-        elif self.tile.parts > 1:
-            (pixel_parts.join_all if self.tile.shares_pixels else sum_parts.join)(self, node)
+        if self.tile.parts > 1:
+            (pixel_parts.finish if self.tile.shares_pixels else sum_parts.join)(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 
@@ -484,14 +481,14 @@ class Emitter:
             target = self.index(shape, at, row)
             stored = Lane(value, 0) if self.is_plain(tensor) else self.masked(value, shape.channels, at)
             self.add(StoreTo(self.outputs[tensor], target, stored))
-        for statement in self.sums.collect(tensor, at, [self.masked(value, shape.channels, at) for value in values]):
-            self.add(statement)
+        masked = [self.masked(value, shape.channels, at) for value in values]
+        self._scopes[-1].statements += self.sums.collect(tensor, at, masked)
 
     # Weights ------------------------------------------------------------------------------------------------------
 
     def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
-        if self.tile.baked and not self.splits and not self.tile.shares_pixels:
+        if self.tile.has_literals:
             return Weights(values, None)
         if (node.outputs[0], what) not in self._bases:
             self._bases[node.outputs[0], what] = self.blob.add(values)

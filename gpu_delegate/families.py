@@ -54,12 +54,11 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         "amd": replace(_BLOCKS, wave_threads=64, least_threads=32768, window_slices=4, sum_parts=1),
         "nvidia": replace(_BLOCKS, least_threads=32768),
         # Textures have a cache of their own there, and TensorFlow Lite reads them, too. With uniform blocks an Adreno
-        # 618 spills 757 registers; with more sums of a thread, or held slices in place of others, 193 in the first
+        # 618 spills 757 registers; with more sums of a thread, 193 in the first
         # kernel. packHalf2x16 takes a tenth more instructions than integers do.
         "adreno": replace(
             HARDWARE.tuning,
             held_slices=4,
-            replaces_held=False,
             thread_slices=2,
             window_slices=4,
             wave_threads=64,
@@ -70,7 +69,6 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         # The same, and eight cores of sixteen lanes are soon busy.
         "videocore": replace(
             _BLOCKS,
-            replaces_held=False,
             thread_slices=2,
             window_slices=2,
             wave_threads=16,

@@ -71,7 +71,7 @@ class GroupSums:
 
     def _place(self, slot: Operand) -> Value:
         """Where a thread keeps its value of a slot."""
-        thread = PIXEL if self._tile.shares_pixels else THREAD
+        thread = PIXEL if self._tile.parts > 1 else THREAD
         return thread + slot * self._threads
 
     def around(self, text: Sequence[str], past: str) -> list[str]:

@@ -20,6 +20,7 @@ from .partial_sums import (
     shared_bytes_of,
     with_few_groups,
 )
+from .pixel_parts import within_limits
 from .signature import graph_signature, signature_of
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
@@ -53,6 +54,7 @@ def lower(
     groups = group_nodes(graph, device, fuse, precision)
     signatures = [signature_of(body, precision) for body in groups.bodies]
     tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
+    tiles = [within_limits(body, tile, device.limits) for body, tile in zip(groups.bodies, tiles, strict=True)]
     sums = PartialSums(graph, groups.vector_nodes, {})
     if fuse and device.tuning.leaves_sums:
         tiles = _tiles_with_sums(groups, tiles, device)

@@ -68,6 +68,7 @@ _DEBUGGING = (
 )  # fmt: skip
 _TIMING = ("glQueryCounter", "glGetQueryObjectui64v", "glGetQueryObjectiv", "glGetQueryiv")
 _BUFFER_STORAGE = ("GL_ARB_buffer_storage", "GL_EXT_buffer_storage")
+_WRONG_TEXTURE_BUFFERS = ("softpipe",)  # renderers that fetch wrong texels (Mesa 22.3)
 _TEXTURE_BUFFERS, _TIMER = ("GL_EXT_texture_buffer", "GL_OES_texture_buffer"), "GL_EXT_disjoint_timer_query"
 
 
@@ -227,7 +228,8 @@ class GL:
         self.texture_units = not self.is_es and (version >= (4, 5) or "GL_ARB_direct_state_access" in has)
         self.buffer_storage = (version >= (4, 4) and not self.is_es) or bool(has & set(_BUFFER_STORAGE))
         self.khr_debug = version >= ((3, 2) if self.is_es else (4, 3)) or "GL_KHR_debug" in has
-        self.texture_buffers = not self.is_es or version >= (3, 2) or bool(has & set(_TEXTURE_BUFFERS))
+        has_texture_buffers = not self.is_es or version >= (3, 2) or bool(has & set(_TEXTURE_BUFFERS))
+        self.texture_buffers = has_texture_buffers and self.string(RENDERER) not in _WRONG_TEXTURE_BUFFERS
         self.texture_norm16 = not self.is_es or "GL_EXT_texture_norm16" in has
         self.float_linear = not self.is_es or "GL_OES_texture_float_linear" in has
         self.time_stamps = _TIMER in has if self.is_es else version >= (3, 3)

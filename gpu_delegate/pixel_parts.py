@@ -5,6 +5,7 @@ to keep a GPU busy. So the threads of a work-group share a pixel: each of its pa
 loop. Behind a loop that adds up, the parts add what the others have in shared memory, and all of them have the sums.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .body import Accumulate, Body, Hold, Phase
@@ -25,7 +26,8 @@ from .code import (
 )
 from .expressions import Slice
 from .graph import Node
-from .layout import ceil_div, shape_of
+from .layout import TEXEL_BYTES, ceil_div, shape_of
+from .limits import Limits
 from .nodes import is_channel_reduction, is_contraction, is_elementwise, is_pixelwise_contraction, reads_window
 from .sum_parts import ARRAY, registers_of
 from .tile import Tile
@@ -79,9 +81,14 @@ def _own_slices(emitter: "Emitter", tensor: int, index: int) -> tuple[int, int, 
     return slices, each, PART if each == 1 else PART * each + index
 
 
-def emit_loop(emitter: "Emitter", phase: Phase, variable: Name) -> None:
-    """A loop of which each part takes some turns: as many as all others, so that compilers know how many."""
+def emit_phase(emitter: "Emitter", phase: Phase, variable: Name) -> None:
+    """A loop over slices, of which each part takes some: as many as all others, so that compilers know how many."""
     parts, turns = emitter.tile.parts, ceil_div(phase.slices, emitter.tile.parts)
+    if phase.unrolled or phase.slices == 1:
+        for number in range(phase.slices):
+            with emitter.loop():
+                _emit_roots(emitter, phase, Slice(number), Operation("equal", (PART, number % parts)))
+        return
     if _goes_through_all(emitter.body, phase):
         with emitter.loop((variable, phase.slices)):
             _emit_roots(emitter, phase, Slice(variable), Operation("equal", (variable % parts, PART)))
@@ -91,12 +98,6 @@ def emit_loop(emitter: "Emitter", phase: Phase, variable: Name) -> None:
     with emitter.loop((variable, turns)), emitter.when(is_there):
         for root in phase.roots:
             emitter.root(root, Slice(at))
-
-
-def emit_slice(emitter: "Emitter", phase: Phase, number: int) -> None:
-    """One turn of an unrolled loop."""
-    with emitter.loop():
-        _emit_roots(emitter, phase, Slice(number), Operation("equal", (PART, number % emitter.tile.parts)))
 
 
 def _goes_through_all(body: Body, phase: Phase) -> bool:
@@ -118,10 +119,20 @@ def _emit_roots(emitter: "Emitter", phase: Phase, at: Slice, own: Value) -> None
                 emitter.root(root, at)
 
 
-def join_all(emitter: "Emitter", node: Node) -> None:
-    """Add the sums of all parts, so that each part has them all."""
+def finish(emitter: "Emitter", node: Node) -> None:
+    """Give each part the sums of all parts, or the slices that the others have computed."""
+    registers = registers_of(emitter, node)
+    if emitter.own is None:
+        _join(emitter, node, registers)
+    else:
+        emitter.own = None
+        _gather(emitter, node, registers)
+
+
+def _join(emitter: "Emitter", node: Node, registers: list[Name]) -> None:
+    """Add the sums of all parts."""
     x, y, parts = emitter.tile.local
-    area, threads, registers = x * y, x * y * parts, registers_of(emitter, node)
+    area, threads = x * y, x * y * parts
     _begin(emitter, node)
     for k, register in enumerate(registers):
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, register))
@@ -142,8 +153,8 @@ def join_all(emitter: "Emitter", node: Node) -> None:
     _end(emitter, node)
 
 
-def gather_own(emitter: "Emitter", node: Node, own: list[Name]) -> None:
-    """Let each part have the slices that the others have computed: `own` are a part's registers, row by row."""
+def _gather(emitter: "Emitter", node: Node, own: list[Name]) -> None:
+    """Leave a part's own registers, row by row, to all others."""
     x, y, parts = emitter.tile.local
     out, rows = node.outputs[0], len(emitter.rows)
     each = len(own) // rows
@@ -196,3 +207,11 @@ def texels_of_pixel(body: Body, parts: int) -> int:
         return slices * (1 if is_shared_by_outputs(body, node) else parts)
 
     return max(map(texels, _sums_of(body)))
+
+
+def within_limits(body: Body, tile: Tile, limits: Limits) -> Tile:
+    """The tile, without parts if the device has too little shared memory for them, or too small work-groups."""
+    needed_bytes = TEXEL_BYTES * shared_texels_of(body, tile)
+    if tile.threads <= limits.work_group_invocations and needed_bytes <= limits.shared_memory_bytes:
+        return tile
+    return replace(tile, local=(*tile.local[:2], 1))

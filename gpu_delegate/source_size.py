@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .body import Accumulate, Body, Phase, tensor_of
 from .graph import Conv2D, DepthwiseConv2D, Node, Pool2D
-from .layout import shape_of
+from .layout import ceil_div, shape_of
 from .moves import text_length
 from .nodes import (
     called_functions,
@@ -20,6 +20,7 @@ from .nodes import (
     is_scatter,
     reads_memory,
 )
+from .pixel_parts import is_shared_by_outputs
 from .tile import Tile
 
 FRAME = 2000  # characters of shaders/kernel.comp and what it includes
@@ -50,6 +51,8 @@ def source_size(body: Body, tile: Tile) -> SourceSize:
             if isinstance(root, Accumulate):
                 slices = _thread_slices(body, tile, root.node)
                 total += SourceSize(slices * (DECLARATION + _weight(tile) + (tile.rows - 1) * 30), slices)
+                if tile.parts > 1:  # sums go to shared memory and come back, each with a term for each part
+                    total += SourceSize(slices * tile.rows * (150 + 35 * tile.parts), slices * tile.rows * tile.parts)
     return total
 
 
@@ -57,7 +60,7 @@ def _times(body: Body, tile: Tile, phase: Phase) -> int:
     """How often the text of a loop is repeated, for one slice each; 1 for a loop."""
     if tile.z_slices and not any(isinstance(root, Accumulate) for root in phase.roots):
         return tile.z_slices
-    return phase.slices if phase.unrolled or (tile.baked and _has_weights(body, phase)) else 1
+    return phase.slices if phase.unrolled or (tile.has_literals and _has_weights(body, phase)) else 1
 
 
 def _has_weights(body: Body, phase: Phase) -> bool:
@@ -114,7 +117,9 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
         return SourceSize(100 * tile.rows, tile.rows)
     weights = body.graph.tensors[node.inputs[1]].shape
     taps, slices = math.prod(weights[1:3]), shape_of(body.graph.tensors[node.inputs[0]]).slices
-    lanes = weights[3] / slices if tile.baked or slices == 1 else 4  # a loop does not know the last slice from others
+    lanes = (
+        weights[3] / slices if tile.has_literals or slices == 1 else 4
+    )  # a loop does not know the last slice from others
     products = _products(tile, taps * _thread_slices(body, tile, node), lanes)
     if is_pixelwise_contraction(body.graph, node):
         return products
@@ -126,7 +131,10 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
 
 
 def _thread_slices(body: Body, tile: Tile, node: Node) -> int:
-    return tile.z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
+    slices = shape_of(body.graph.tensors[node.outputs[0]]).slices
+    if tile.shares_pixels and is_shared_by_outputs(body, node):
+        return ceil_div(slices, tile.parts)
+    return tile.z_slices or slices
 
 
 def _window(tile: Tile, height: int, stride: int, spread: int) -> int:
@@ -142,12 +150,8 @@ def _reads(body: Body, tensor: int, count: int) -> SourceSize:
     return SourceSize(length * count, count)
 
 
-def _are_literals(tile: Tile) -> bool:
-    return tile.baked and not tile.z_slices
-
-
 def _weight(tile: Tile) -> int:
-    return LITERAL if _are_literals(tile) else TEXEL
+    return LITERAL if tile.has_literals else TEXEL
 
 
 def _products(tile: Tile, places: int, lanes: float) -> SourceSize:
@@ -155,4 +159,4 @@ def _products(tile: Tile, places: int, lanes: float) -> SourceSize:
     characters = 14 + lanes * (14 + _weight(tile))
     if tile.rows > 1:  # then weights have names
         characters = lanes * (DECLARATION + _weight(tile)) + tile.rows * (14 + 18 * lanes)
-    return SourceSize(int(places * characters), int(places * lanes * (tile.rows + (not _are_literals(tile)))))
+    return SourceSize(int(places * characters), int(places * lanes * (tile.rows + (not tile.has_literals))))

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 from .code import (
     PART,
     PAST,
+    PIXEL,
     THREAD,
     ZEROS,
-    AddTo,
     Assign,
     Name,
     Operation,
     Shared,
     StoreShared,
     Synchronise,
+    Value,
     combined,
 )
 from .graph import Node
+from .indices import Validity
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -46,10 +48,21 @@ def join(emitter: "Emitter", node: Node) -> None:
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, register))
     emitter.add(Synchronise())
     emitter.leave(PAST)
-    emitter.leave(Operation("less", (0, PART)))
     for k, register in enumerate(registers):
-        others = [Shared(ARRAY, THREAD + (k * threads + part * area)) for part in range(1, parts)]
-        emitter.add(AddTo(register, combined("add", others)))
+        with emitter.when(is_own(emitter, k % len(emitter.held_slices(node.outputs[0])))):
+            each = [Shared(ARRAY, PIXEL + (k * threads + part * area)) for part in range(parts)]
+            emitter.add(Assign(register, combined("add", each)))
+
+
+def is_own(emitter: "Emitter", index: int) -> Value:
+    """Whether this part finishes slice `index` of those whose terms the parts share."""
+    return Operation("equal", (PART, index % emitter.tile.parts))
+
+
+def and_own(emitter: "Emitter", condition: Validity, index: int) -> Validity:
+    """A condition, and that this part finishes slice `index`."""
+    own = is_own(emitter, index)
+    return own if condition is True else combined("both", [condition, own])
 
 
 def registers_of(emitter: "Emitter", node: Node) -> list[Name]:

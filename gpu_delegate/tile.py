@@ -40,6 +40,11 @@ class Tile:
         """Whether parts share all loops over a pixel's slices, see pixel_parts.py; else just a sum's."""
         return self.parts > 1 and self.z_slices == 0
 
+    @property
+    def has_literals(self) -> bool:
+        """Whether weights are literals: where they may be, and a thread has all slices."""
+        return self.baked and self.z_slices == 0 and self.parts == 1
+
     def sure_slices(self, slices: int) -> int:
         """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""
         return self.z_slices - (-slices % self.z_slices if self.leaves else 0)

@@ -7,13 +7,14 @@ not a number, so that the values of other tensors tell.
 
 import ctypes
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import PHWC4, Storage
-from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.runtime import Program, _Step
 
@@ -28,10 +29,10 @@ class BoundlessProgram(Program):
         self._lengths: dict[int, int] = {}  # of each buffer, in bytes
         super().__init__(context, compiled)
 
-    def _buffer(self, size_bytes: int, data: Float32Array | None) -> int:
+    def _buffer(self, size_bytes: int, data: npt.NDArray[Any] | None) -> int:
         values = np.full((size_bytes + GUARD_BYTES) // 4, NO_NUMBER, np.float32)
         if data is not None:
-            values[: data.size] = data.reshape(-1)
+            values.view(np.uint8)[: data.nbytes] = data.reshape(-1).view(np.uint8)
         name = super()._buffer(values.nbytes, values)
         self._lengths[name] = values.nbytes
         return name

@@ -294,4 +294,9 @@ def random_device(device: Device, rng: np.random.Generator) -> Device:
         bake_pixels=pick(1, 1, 60, 1 << 30),
         bake_weights=pick(0, 300, 3000),
         prologue_loads=pick(0, 2000, 40000, 1 << 40),
+        leaves_sums=bool(pick(0, 1, 1)),
+        sum_groups=pick(1, 4, 64),
+        sum_threads=pick(64, 128, 256),
+        sum_parts=pick(1, 3, 8) if device.tuning.sum_parts > 1 else 1,
+        min_shared_threads=pick(1, 100, 4096),
     )

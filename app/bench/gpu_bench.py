@@ -79,6 +79,9 @@ def _measure_all(
         console.note(f"{begin - start:4.0f} of {options.budget_s:.0f} s: {measurement.section}: {measurement.name}")
         measured = _run(measurement, options, report, process, most_s)
         end = perf_counter()
+        if process.stop and measured.why:  # it did not fail: it was ended
+            section["left_out"].append(measurement.name)
+            continue
         section["measurements"].append(
             {
                 "name": measurement.name,

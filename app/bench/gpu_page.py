@@ -66,7 +66,7 @@ def _section(name: str, section: Mapping[str, Any]) -> Iterator[str]:
         if each["reason"]:
             yield f'<p class="lacking">{escape(each["name"])}: {escape(each["reason"])}</p>'
     if section["left_out"]:
-        yield f'<p class="lacking">left out, since time was over: {escape(", ".join(section["left_out"]))}</p>'
+        yield f'<p class="lacking">left out: {escape(", ".join(section["left_out"]))}</p>'
 
 
 def _folded(table: ReportTable) -> Iterator[str]:

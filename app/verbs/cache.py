@@ -1,5 +1,6 @@
 """`texelflow cache`: what the program keeps on disk is listed or removed; fetched models and photographs stay."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,7 +13,7 @@ from texelflow.gpu_delegate.wording import meant, sized
 
 from ..console import Console, counted
 
-_LONGEST_KEY = 80  # characters of a key in the table
+_START, _END = 60, 30  # characters of a long key in the table
 _FETCHED = ("models", "scenes")  # folders of what was fetched
 
 
@@ -79,7 +80,9 @@ def _fetched() -> Iterator[_Fetched]:
 
 
 def _shortened(key: str) -> str:
-    return key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "..."
+    """A key without the marks of JSON; of a long one the middle is left out: it ends with the model's name."""
+    words = re.sub(r'["\[\]]', "", key)
+    return words if len(words) <= _START + _END else f"{words[:_START]}...{words[-_END:]}"
 
 
 def _time(seconds: float) -> str:

@@ -17,7 +17,7 @@ def parse_precision(text: str) -> Precision:
     for precision in known:
         if text == precision:
             return precision
-    raise UsageError(f"--precision {text}: {' or '.join(known)} is needed{meant(text, known)}")
+    raise UsageError(f"--precision {text}: one of {', '.join(known)} is needed{meant(text, known)}")
 
 
 def checked_budget(compile_budget_s: float) -> float:

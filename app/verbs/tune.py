@@ -153,6 +153,8 @@ def _show(name: str, renderer: str, found: Choices, whole: Sequence[WholeCompari
     ]
     if rows:
         console.table("Kernels measured", ("signature", "before, ms", "now, ms", "tile", "same results"), rows)
+    else:
+        console.say("no kernel was measured to the end in this time; a longer --budget measures more")
     for each in whole:
         console.say(_line(name, renderer, each))
 

@@ -61,7 +61,7 @@ class SweepCase:
         return Graph(f"{self.kind} {self.side} {self.stride}", MappingProxyType(tensors), (node,), (0,), (3,))
 
 
-CASES = tuple(SweepCase(kind, side, stride) for side in reversed(SIDES) for stride in STRIDES for kind in KINDS)
+CASES = tuple(SweepCase(kind, side, stride) for side in SIDES for stride in STRIDES for kind in KINDS)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class CaseTimes:
 def sweep(
     timer: TimesKernels, device: Device, budget: Budget, cases: Sequence[SweepCase] = CASES
 ) -> Iterator[CaseTimes]:
-    """Each case with all work-groups that the device has, as long as there is time, the largest maps first."""
+    """Each case with all work-groups that the device has, as long as there is time, the smallest maps first."""
     for case in cases:
         if budget.is_spent:
             return

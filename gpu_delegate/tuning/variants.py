@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..graph import Shape
 from ..kernel import Kernel
 from ..lower import Lowered
 from ..tile import Tile
@@ -25,13 +26,15 @@ class Slot:
 class Variants:
     """Lowerings in which all kernels have their first other tile, their second, and so on, made when they are needed.
 
-    One for each kernel and tile would take longer than compiling the kernels.
+    One for each kernel and tile would take longer than compiling the kernels. It is made all the same for a kernel
+    whose inputs have other shapes where others have other tiles, as partial sums of work-groups do.
     """
 
     def __init__(self, lowered: Lowered, slots: Sequence[Slot], lower_with: LowerWith) -> None:
         """`lowered` is the graph with the tiles that kernels have."""
         self._slots, self._lower_with = slots, lower_with
         self._made = {0: lowered}
+        self._own: dict[tuple[str, int], Lowered] = {}
 
     def kernel(self, slot: Slot, number: int) -> tuple[Kernel, Lowered]:
         """The kernel with its other tile of that number (0 for the one that it has), and what it is part of."""
@@ -40,7 +43,17 @@ class Variants:
                 {each.signature: each.others[number - 1] for each in self._slots if number <= len(each.others)}
             )
         lowered = self._made[number]
+        if number and _input_shapes(lowered, slot.signature) != _input_shapes(self._made[0], slot.signature):
+            key = slot.signature, number
+            if key not in self._own:
+                self._own[key] = self._lower_with({slot.signature: slot.others[number - 1]})
+            lowered = self._own[key]
         return by_signature(lowered.kernels)[slot.signature][0], lowered
+
+
+def _input_shapes(lowered: Lowered, signature: str) -> list[Shape]:
+    kernel, _ = by_signature(lowered.kernels)[signature]
+    return [lowered.graph.tensors[tensor].shape for tensor in kernel.inputs]
 
 
 def key_of(kernel: Kernel) -> KernelKey:

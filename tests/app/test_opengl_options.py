@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
@@ -50,3 +52,11 @@ def test_choices_are_in_the_environment_meanwhile(monkeypatch: pytest.MonkeyPatc
 def test_another_api_is_refused_in_one_line(run: Command) -> None:
     for verb in (("replay", CLIP), ("bench", "frame")):
         assert "gles" in run(*verb, "--gl-api", "vulkan").complaint
+
+
+@pytest.mark.gl
+def test_softpipe_has_no_buffer_textures() -> None:
+    program = "from texelflow.gpu_delegate.context import open_context as o; c = o(); print(c.renderer, c.limits)"
+    environment = {**os.environ, "GALLIUM_DRIVER": "softpipe"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("softpipe Limits(texture_buffer_texels=0,")

@@ -70,7 +70,7 @@ WRONG = [  # arguments of `bench model`, and what is said
     ("--per-op --backend delegate", "--per-op is for --backend gl, not for delegate"),
     ("--unfused --use_gpu=true", "--unfused is for --backend gl, not for delegate"),
     ("--precision fp16 --backend cpu", "--precision is for --backend gl or delegate, not for cpu"),
-    ("--precision fp8", "fp32 or fp16 or fp16-arithmetic is needed"),
+    ("--precision fp8", "one of fp32, fp16, fp16-arithmetic is needed"),
     ("--compile-budget -1", "--compile-budget"),
     ("--duration 0", "--duration 0: seconds"),
     ("--duration nan", "--duration nan: seconds"),

@@ -94,6 +94,7 @@ def test_the_verb(network: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "small.tflite").write_bytes(network)
     texelflow = Command(capsys)
     assert "a day at most" in texelflow("tune", tmp_path / "small.tflite", "--budget", "x").complaint
+    assert "a longer --budget" in texelflow("tune", tmp_path / "small.tflite", "--budget", "0.000001s").out
     result = texelflow("tune", tmp_path / "small.tflite", "--budget", "0.3s", "--json")
     assert result.code == 0
     said = json.loads(result.out)

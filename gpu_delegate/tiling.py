@@ -178,7 +178,8 @@ def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
     def threads(z_slices: int, rows: int, part: int) -> int:
         return domain.pixels // rows * (ceil_div(slices, z_slices) if z_slices else 1) * part
 
-    each_slices, parts = _even_slices(body, baked, tuning), possible_parts(body, tuning)
+    each_slices = _even_slices(body, baked, tuning)
+    parts = [1] if baked else possible_parts(body, tuning)  # literals are the same for all threads
     shares = [
         (z_slices, rows, 1)
         for z_slices in each_slices

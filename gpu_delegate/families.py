@@ -52,7 +52,8 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         # No sums in parts: compilers cannot know that a wave's threads are of one part, and give up scalar loads of
         # weights (latency of selfie 246 k with, 110 k without, though with fewer dispatches).
         "amd": replace(_BLOCKS, wave_threads=64, least_threads=32768, window_slices=4, sum_parts=1),
-        "nvidia": replace(_BLOCKS, least_threads=32768),
+        # A dispatch costs a large card more than the weights of gates that its work-groups read again.
+        "nvidia": replace(_BLOCKS, least_threads=32768, prologue_loads=600_000),
         # Textures have a cache of their own there, and TensorFlow Lite reads them, too. With uniform blocks an Adreno
         # 618 spills 757 registers; with more sums of a thread, 193 in the first
         # kernel. packHalf2x16 takes a tenth more instructions than integers do.

@@ -52,7 +52,7 @@ def bench_gpu(options: GpuBench, console: Console) -> tuple[GpuReport, int]:
     if not SHORTEST_S <= options.budget_s <= LONGEST_S:
         raise UsageError(f"--budget {options.budget_s:g}s: {SHORTEST_S:g} to {LONGEST_S:g} s are needed")
     sections = chosen_sections(options.only)
-    if options.peers and not shutil.which(options.peers):
+    if options.peers and not shutil.which(str(options.peers)):
         raise UsageError(f"--peers {options.peers}: no such program; the path of a Python interpreter is needed")
     settle(Files((), (Write("--report", options.report, "report"),)), options.force)
     make_folder(options.report)

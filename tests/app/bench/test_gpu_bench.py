@@ -159,9 +159,11 @@ def test_the_page_names_the_gpu_by_what_doctor_found(tmp_path: Path, monkeypatch
     monkeypatch.setattr(measuring_process, "VERB", f"print({json.dumps(json.dumps({'findings': [finding]}))})")
     report, _ = bench_gpu(GpuBench(tmp_path, 30, only="doctor"), Console(quiet=True))
     assert renderer_of(report) == "Voodoo 3, 3dfx"
-    figures: dict[str, Any] = {"renderer": "", "vendor": "", "gl_version": "", "family": "", "cpu": {"name": ""}, "extensions": [],
-               "gpu_memory": None, "clock": {"kind": "", "reason": ""},
-               "limits": {"half_arithmetic": "", "shared_bytes": 0}}  # fmt: skip
+    figures: dict[str, Any] = {
+        **dict.fromkeys(("renderer", "vendor", "gl_version", "family"), ""),
+        **{"cpu": {"name": ""}, "extensions": [], "gpu_memory": None, "clock": {"kind": "", "reason": ""}},
+        "limits": {"half_arithmetic": "", "shared_bytes": 0},
+    }
     _, limits = tables_of("device", [{"figures": figures}])
     assert limits.rows == (("shared bytes", "0"),)
 

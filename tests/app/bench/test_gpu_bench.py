@@ -161,7 +161,10 @@ def test_the_page_names_the_gpu_by_what_doctor_found(tmp_path: Path, monkeypatch
     assert renderer_of(report) == "Voodoo 3, 3dfx"
     figures: dict[str, Any] = {
         **dict.fromkeys(("renderer", "vendor", "gl_version", "family"), ""),
-        **{"cpu": {"name": ""}, "extensions": [], "gpu_memory": None, "clock": {"kind": "", "reason": ""}},
+        "cpu": {"name": ""},
+        "extensions": [],
+        "gpu_memory": None,
+        "clock": {"kind": "", "reason": ""},
         "limits": {"half_arithmetic": "", "shared_bytes": 0},
     }
     _, limits = tables_of("device", [{"figures": figures}])

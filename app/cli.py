@@ -483,7 +483,8 @@ def _complain_of_usage(error: Any) -> int:
         message = f"No such option: {option}{setting_meant(option, names)}"
     elif context and verb:
         message = f"{verb[0]}{meant(verb[1], context.command.commands)}"
-    return _complain(f"{message}; `{command} --help` tells more", 2) if message else 2
+    end = "" if message.endswith("?") else ";"
+    return _complain(f"{message}{end} `{command} --help` tells more", 2) if message else 2
 
 
 def _complain(line: str, code: int) -> int:

@@ -24,7 +24,7 @@ def cache_clear_verb(
     kind: Annotated[str | None, typer.Argument(metavar="KIND", help="tuning or runtimes; all by default.")] = None,
     json: JsonOption = False,
 ) -> int:
-    """Remove what is kept; it is found out anew when it is needed. Fetched models and photographs stay."""
+    """Remove what is kept; it is measured again when needed. Fetched models and photographs stay."""
     from .console import Console
     from .verbs.cache import clear_cache
 

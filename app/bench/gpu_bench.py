@@ -6,6 +6,7 @@ each one: an end at any time leaves what was measured. Nothing is fetched.
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ def bench_gpu(options: GpuBench, console: Console) -> tuple[GpuReport, int]:
     if not SHORTEST_S <= options.budget_s <= LONGEST_S:
         raise UsageError(f"--budget {options.budget_s:g}s: {SHORTEST_S:g} to {LONGEST_S:g} s are needed")
     sections = chosen_sections(options.only)
+    if options.peers and not shutil.which(str(options.peers)):
+        raise UsageError(f"--peers {options.peers}: no such program; the path of a Python interpreter is needed")
     settle(Files((), (Write("--report", options.report, "report"),)), options.force)
     make_folder(options.report)
     models = [status.entry.name for status in list_models() if status.present]
@@ -76,7 +79,8 @@ def _measure_all(
         if not most_s:
             section["left_out"].append(measurement.name)
             continue
-        console.note(f"{begin - start:4.0f} of {options.budget_s:.0f} s: {measurement.section}: {measurement.name}")
+        what = ": ".join(dict.fromkeys((measurement.section, measurement.name)))
+        console.note(f"{begin - start:4.0f} of {options.budget_s:.0f} s: {what}")
         measured = _run(measurement, options, report, process, most_s)
         end = perf_counter()
         if process.stop and measured.why:  # it did not fail: it was ended

@@ -48,8 +48,13 @@ def _head(report: Mapping[str, Any]) -> Iterator[str]:
 
 def renderer_of(report: Mapping[str, Any]) -> str:
     """The GPU's name, from whatever has told it."""
-    measurements = (each for section in report["sections"].values() for each in section["measurements"])
-    found = (each["figures"].get("renderer") for each in measurements if each["figures"])
+    measurements = [each for section in report["sections"].values() for each in section["measurements"]]
+    figures = [each["figures"] for each in measurements if each["figures"]]
+    findings = (finding for each in figures for finding in each.get("findings", ()))
+    found = (
+        *(each.get("renderer") for each in figures),
+        *(each["found"] for each in findings if (each["topic"], each["name"]) == ("OpenGL", "renderer")),
+    )
     return next((str(name) for name in found if name and name != "TensorFlow Lite"), "a GPU that was not found")
 
 
@@ -66,7 +71,7 @@ def _section(name: str, section: Mapping[str, Any]) -> Iterator[str]:
         if each["reason"]:
             yield f'<p class="lacking">{escape(each["name"])}: {escape(each["reason"])}</p>'
     if section["left_out"]:
-        yield f'<p class="lacking">left out: {escape(", ".join(section["left_out"]))}</p>'
+        yield f'<p class="lacking">left out: {escape("; ".join(section["left_out"]))}</p>'
 
 
 def _folded(table: ReportTable) -> Iterator[str]:

@@ -86,7 +86,7 @@ def chosen_sections(only: str | None) -> tuple[Section, ...]:
     wanted = names if only is None else [name.strip() for name in only.split(",")]
     for name in wanted:
         if name not in names:
-            raise UsageError(f"--only {name}: {', '.join(names)} are the sections{meant(name, names)}")
+            raise UsageError(f"--only {name}: no such section; there are {', '.join(names)}{meant(name, names)}")
     return tuple(section for section in SECTIONS if section.name in wanted)
 
 

@@ -56,7 +56,7 @@ def _device(done: _Measured) -> Iterator[ReportTable]:
         "CPU": found["cpu"]["name"],
         "extensions": len(found["extensions"]),
     }
-    limits = ((name.replace("_", " "), value) for name, value in found["limits"].items())
+    limits = ((name.replace("_", " "), value) for name, value in found["limits"].items() if value != "")
     yield ReportTable(("", ""), tuple((name, text(value)) for name, value in facts.items()))
     yield ReportTable(("limit", ""), tuple((name, text(value)) for name, value in limits), "Limits")
 

@@ -112,7 +112,7 @@ def compare_masks(frame: int, gpu: Floats, cpu: Floats) -> MaskDifference:
 
 def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats, cpu: Floats) -> None:
     """A PNG of frame, GPU mask, CPU mask and their difference, side by side, labelled. Raises MediaError."""
-    apart = np.nan_to_num(errors(gpu, cpu), nan=1.0) * _FULL_SCALE
+    apart = np.minimum(np.nan_to_num(errors(gpu, cpu), nan=1.0), 1) * _FULL_SCALE  # errors may be huge
     panels = [
         (f"frame {difference.frame}", np.ascontiguousarray(rgba[..., 2::-1])),
         ("GPU", _shown(gpu)),
@@ -127,10 +127,10 @@ def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats
 
 def _shown(values: Floats) -> npt.NDArray[np.uint8]:
     """BGR of a mask (H, W), or of a picture (H, W, 4) over black."""
-    levels = np.nan_to_num(values)
+    levels = np.clip(np.nan_to_num(values), 0, 1)
     if levels.ndim == 3:
         levels = levels[..., 2::-1] * levels[..., 3:]
-    whole = np.ascontiguousarray(np.clip(levels, 0, 1) * 255, np.uint8)
+    whole = np.ascontiguousarray(levels * 255, np.uint8)
     return whole if whole.ndim == 3 else np.asarray(cv2.cvtColor(whole, cv2.COLOR_GRAY2BGR), np.uint8)
 
 

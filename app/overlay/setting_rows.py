@@ -115,6 +115,7 @@ def _chosen(imgui: Any, choices: tuple[str, ...], value: str, flags: int = 0) ->
 
 def _explain(imgui: Any, spec: Spec) -> None:
     """What the setting is for, where the mouse rests on it."""
+    values = f": {meaning(spec)}" if meaning(spec) else ""
     takes = f"\n{spec.takes.capitalize()}." if spec.takes else ""
     if imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip | imgui.HoveredFlags_.allow_when_disabled):
-        imgui.set_tooltip(f"{spec.help}\n{spec.flag}: {meaning(spec)}{takes}")
+        imgui.set_tooltip(f"{spec.help}\n{spec.flag}{values}{takes}")

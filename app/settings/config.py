@@ -80,9 +80,9 @@ def dump(settings: Settings) -> str:
 
 def _comment(spec: Spec) -> str:
     """What a setting is for and what it may be."""
-    choices = f"one of {', '.join(spec.choices)}; " if spec.kind == "choice" else ""
-    takes = f"; {spec.takes}" if spec.takes else ""
-    return f"# {spec.help} ({choices}{meaning(spec)}{takes})"
+    choices = f"one of {', '.join(spec.choices)}" if spec.kind == "choice" else ""
+    facts = "; ".join(filter(None, (choices, meaning(spec), spec.takes)))
+    return f"# {spec.help} ({facts})" if facts else f"# {spec.help}"
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:

@@ -82,7 +82,8 @@ def _made(spec: Spec, values: str, *default: Any) -> Any:
     metavar = "|".join(spec.choices) if spec.kind == "choice" else spec.placeholder or _PLACEHOLDERS.get(spec.kind)
     if spec.kind == "text" and spec.choices:  # of names; what else it takes are files
         metavar = "NAME|FILE"
+    help = f"{spec.help} ({values})" if values else spec.help
     return typer.Option(
-        *default, *names, metavar=metavar, help=f"{spec.help} ({values})", rich_help_panel=spec.section.capitalize(),
+        *default, *names, metavar=metavar, help=help, rich_help_panel=spec.section.capitalize(),
         show_default=False,
     )  # fmt: skip

@@ -41,6 +41,7 @@ Verb = Literal["live", "replay"]
 OverlayStyle = Literal["compact", "full"]
 Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
 
+_NO_VALUE = "none"  # what an empty default is called
 _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
@@ -103,7 +104,7 @@ class Spec:
     @property
     def usual(self) -> str:
         """The default in words; an empty background is a built-in one."""
-        return as_text(self.default) or (DEFAULT_BACKGROUND if self.kind == "background" else "none")
+        return as_text(self.default) or (DEFAULT_BACKGROUND if self.kind == "background" else _NO_VALUE)
 
     @property
     def takes(self) -> str:
@@ -356,10 +357,10 @@ def while_running(before: Settings, after: Settings) -> tuple[Settings, tuple[st
 
 
 def meaning(spec: Spec) -> str:
-    """The range of a number, and the default: 'from 0 to 1; 0.5 by default'."""
+    """The range of a number, and the default, unless it is nothing: 'from 0 to 1; 0.5 by default'."""
     numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
     zero = f"0: {spec.zero}; " if spec.zero else ""
-    return f"{numbers}{zero}{spec.usual} by default"
+    return "" if spec.usual == _NO_VALUE else f"{numbers}{zero}{spec.usual} by default"
 
 
 def setting_meant(name: str, names: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ _DECODERS = ("h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mjpeg", "prores")
 _TOOLS = {  # and their packages
     "glslangValidator": "glslang-tools", "Xvfb": "xvfb", "xdotool": "xdotool", "cwm": "cwm", "apitrace": "apitrace",
 }  # fmt: skip
-_SETTINGS = ("TEXELFLOW_GPU", "GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER",
+_SETTINGS = ("GLCONTEXT_DEVICE_INDEX", "LIBGL_ALWAYS_SOFTWARE", "GALLIUM_DRIVER",
              "MESA_GL_VERSION_OVERRIDE", "EGL_PLATFORM", "__EGL_VENDOR_LIBRARY_FILENAMES",
              "__EGL_VENDOR_LIBRARY_DIRS")  # fmt: skip
 _MOST_FILES = 10_000
@@ -68,6 +68,7 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
     if "gl_version" not in found:
         why, _, advice = str(found.get("error") or "none").removeprefix("no OpenGL: ").partition("; ")
         advice = advice.partition(", or use ")[0] or _INSTALL_GL
+        advice = "EGL's devices are below" if "texelflow doctor" in advice else advice
         return [Finding("OpenGL", "OpenGL", "missing", why, f"{advice}; masks and logs need none", stops=True)]
     who = Finding("OpenGL", "renderer", "ok", f"{found['renderer']}, {found['vendor']}")
     if found["software"]:
@@ -133,6 +134,8 @@ def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Findin
     elif not devices:
         lines.append(Finding("EGL", "devices", "missing", "none", _INSTALL_GL))
     lines += [_egl_device(number, device) for number, device in enumerate(devices or ())]
+    if chosen := environment.get("TEXELFLOW_GPU"):  # which --gpu sets, too
+        lines.append(Finding("EGL", "choice", "ok", f"{chosen}, by --gpu or TEXELFLOW_GPU"))
     settings = [f"{name}={environment[name]}" for name in _SETTINGS if environment.get(name)]
     if settings:
         lines.append(Finding("EGL", "environment", "warn", ", ".join(settings), "unset what you did not mean"))

@@ -109,7 +109,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
     [
         (["replay", CLIP, "--effect", "sparkle"], "--effect sparkle: one of tint"),
         (["replay", CLIP, "--effect", "blurr"], "is needed; did you mean blur?"),
-        (["replay", CLIP, "--efect", "blur"], "did you mean --effect?"),
+        (["replay", CLIP, "--efect", "blur"], "did you mean --effect? `texelflow"),
         (["replya", CLIP], "No such command 'replya'; did you mean replay?"),
         (["bench", "modle"], "did you mean model?"),
         (["inspect", "selfie", "--tuning", "hardwear"], "did you mean hardware?"),

@@ -15,10 +15,10 @@ from texelflow.app.bench import gpu_bench, measuring_process
 from texelflow.app.bench.cpu_peak import cpu_facts
 from texelflow.app.bench.energy import energy_counters, spent_j
 from texelflow.app.bench.gpu_bench import GpuBench, bench_gpu, litert_refusal
-from texelflow.app.bench.gpu_page import report_page
+from texelflow.app.bench.gpu_page import renderer_of, report_page
 from texelflow.app.bench.gpu_plan import LEAST_S, MOST_S, SECTIONS, allowance_s, chosen_sections, planned
 from texelflow.app.bench.gpu_privacy import REMOVED, PersonalWords, without_personal
-from texelflow.app.bench.gpu_tables import TABLES
+from texelflow.app.bench.gpu_tables import TABLES, tables_of
 from texelflow.app.console import Console
 from texelflow.gpu_delegate.errors import UsageError
 
@@ -46,7 +46,9 @@ def test_no_measurement_takes_all_the_time(left_s: float) -> None:
 
 def test_sections_are_chosen_by_name() -> None:
     assert [section.name for section in chosen_sections("peaks, doctor")] == ["doctor", "peaks"]
-    with pytest.raises(UsageError, match="did you mean models"):
+    with pytest.raises(
+        UsageError, match=r"--only modles: no such section; there are doctor, .*; did you mean models\?"
+    ):
         chosen_sections("modles")
     assert set(TABLES) == {section.name for section in SECTIONS}
 
@@ -104,7 +106,11 @@ def test_what_there_is_no_time_for_is_said(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(gpu_bench, "allowance_s", lambda left_s: 0.0)
     report, _ = bench_gpu(GpuBench(tmp_path, 30, only="peaks,peers"), Console(quiet=True))
     assert report["sections"]["peaks"]["left_out"] == ["peaks"]
-    assert "left out: peaks" in (tmp_path / "report.html").read_text()
+    left_out = "; ".join(report["sections"]["peers"]["left_out"])
+    assert left_out
+    page = (tmp_path / "report.html").read_text()
+    assert "left out: peaks<" in page
+    assert f"left out: {left_out}<" in page
 
 
 @pytest.mark.parametrize("budget", ["4s", "200m", "1.x"])
@@ -145,6 +151,30 @@ def test_figures_cut_short_do_not_end_the_page() -> None:
     page = report_page({**report, "sections": {"device": section}})
     assert "no table of these figures" in page
     assert not any(tag in page for tag in ("<b>", "<i>"))
+
+
+def test_the_page_names_the_gpu_by_what_doctor_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the limits hold no row without a value."""
+    finding = {"topic": "OpenGL", "name": "renderer", "state": "ok", "found": "Voodoo 3, 3dfx", "advice": ""}
+    monkeypatch.setattr(measuring_process, "VERB", f"print({json.dumps(json.dumps({'findings': [finding]}))})")
+    report, _ = bench_gpu(GpuBench(tmp_path, 30, only="doctor"), Console(quiet=True))
+    assert renderer_of(report) == "Voodoo 3, 3dfx"
+    figures: dict[str, Any] = {
+        **dict.fromkeys(("renderer", "vendor", "gl_version", "family"), ""),
+        "cpu": {"name": ""},
+        "extensions": [],
+        "gpu_memory": None,
+        "clock": {"kind": "", "reason": ""},
+        "limits": {"half_arithmetic": "", "shared_bytes": 0},
+    }
+    _, limits = tables_of("device", [{"figures": figures}])
+    assert limits.rows == (("shared bytes", "0"),)
+
+
+def test_peers_are_an_interpreter_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = Command(capsys)("bench", "gpu", "--report", tmp_path / "out", "--peers", tmp_path / "python")
+    assert "--peers" in result.complaint
+    assert not (tmp_path / "out").exists()
 
 
 def test_joules_are_counted_over_the_end_of_a_counters_range(tmp_path: Path) -> None:

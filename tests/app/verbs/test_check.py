@@ -16,7 +16,7 @@ from texelflow import assets
 from texelflow.app.cli import main
 from texelflow.app.console import Console
 from texelflow.app.frame import gl_path
-from texelflow.app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures
+from texelflow.app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures, save_picture
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
@@ -247,6 +247,15 @@ def test_not_a_number_never_agrees() -> None:
     gpu, cpu = np.array([[nan, inf, nan, 1]], np.float32), np.array([[nan, inf, 0, 1]], np.float32)
     np.testing.assert_array_equal(errors(gpu, cpu), np.array([[0, 0, nan, 0]], np.float32))
     assert not compare_masks(0, gpu, cpu).agrees(MaskLimits(1e9, 0.9999, 2))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 4)])
+def test_a_picture_of_masks_that_are_no_numbers_or_huge(shape: tuple[int, ...], tmp_path: Path) -> None:
+    gpu, cpu = np.full(shape, 3e38, np.float32), np.full(shape, -3e38, np.float32)
+    gpu[0, 1], gpu[0, 2] = np.nan, np.inf
+    save_picture(tmp_path / "0.png", compare_masks(0, gpu, cpu), np.zeros((4, 5, 4), np.uint8), gpu, cpu)
+    assert (tmp_path / "0.png").stat().st_size
 
 
 def test_masks_in_numbers() -> None:

@@ -57,6 +57,7 @@ def test_the_table_fits_a_terminal(
         ({"__EGL_VENDOR_LIBRARY_FILENAMES": "/nonexistent", "__EGL_VENDOR_LIBRARY_DIRS": ""}, "EGL has no device"),
         ({"GLCONTEXT_LINUX_LIBEGL": "libEGL-of-nobody.so"}, "libEGL-of-nobody.so cannot be loaded"),
         ({"GLCONTEXT_DEVICE_INDEX": "99"}, "EGL has no device 99"),
+        ({"TEXELFLOW_GPU": "nonsense"}, "no GPU is called nonsense"),
         ({"MESA_GL_VERSION_OVERRIDE": "3.1", "MESA_GLES_VERSION_OVERRIDE": "3.0"}, "OpenGL 3.1 and OpenGL ES 3.0 (ll"),
         ({"TEXELFLOW_CACHE": "/dev/null/models"}, "cannot be stored: Not a directory"),
     ],
@@ -74,6 +75,7 @@ def test_says_why_it_cannot(
     _, reasons = diagnosis(result)
     assert result.code == 2
     assert reason in reasons[0]
+    assert "texelflow doctor" not in result.out  # that it is already
 
 
 def test_older_opengl_leaves_the_network_to_the_cpu(

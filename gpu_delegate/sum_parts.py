@@ -2,8 +2,8 @@
 emitted.
 
 Where a map has few pixels and few output slices, threads would be few, too, and each would run through all input
-slices. Instead thread (x, y, part) of a group adds some of them, and the first part adds what the others have left in
-shared memory.
+slices. Instead thread (x, y, part) of a group adds some of them, and each part finishes some output slices from what
+the others have left in shared memory.
 """
 
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ def start_parts(emitter: "Emitter", node: Node) -> None:
 
 
 def join(emitter: "Emitter", node: Node) -> None:
-    """Leave the thread's sums to the first part, which adds them; the others end, as do threads past the edges."""
+    """Leave the thread's sums to all parts, each of which finishes some of them; threads past the edges end."""
     x, y, parts = emitter.tile.local
     area, threads, registers = x * y, x * y * parts, registers_of(emitter, node)
     emitter.shared[ARRAY] = threads * len(registers)

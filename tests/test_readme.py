@@ -72,13 +72,23 @@ def test_command_with_a_window(line: str, recording: Path, display: Display) -> 
 @pytest.mark.gl
 @pytest.mark.parametrize("line", [line for line in commands("texelflow") if not opens_window(line)])
 def test_command(
-    line: str, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str,
+    recording: Path,
+    selfie_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shutil.copytree(recording.parent, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     if "--install" in line:
         monkeypatch.setenv("HOME", str(tmp_path))
     less = ["--only", "device"] if "bench gpu" in line else []  # tests of it are in test_gpu_bench.py
+    if " tune " in line:  # and in test_tune.py; what is found here is not this user's
+        less = ["--budget", "2s"]
+        (tmp_path / "cache").mkdir()
+        (tmp_path / "cache" / "models").symlink_to(selfie_model.parent)
+        monkeypatch.setenv("TEXELFLOW_CACHE", str(tmp_path / "cache"))
     result = Command(capsys)(*shlex.split(line.partition(" > ")[0])[1:], *less)
     assert result.code == 0, result.err
     if "--masks masks --log frames.csv" in line:  # 1 s to 1.5 s at 30 frames per second, both included

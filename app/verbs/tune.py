@@ -79,7 +79,8 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
             console.note(f"interrupted; {counted(len(found.kernels), 'kernel')} measured so far are kept")
             return exit_code(stopped.number)
         tuned = replace(device, choices=known.updated(found))
-        whole = [compare_whole(context, part, device, tuned, options.precision) for part in parts]
+        compared = parts if found else []  # nothing was found that could make a difference
+        whole = [compare_whole(context, part, device, tuned, options.precision) for part in compared]
         renderer = context.renderer
     _show(graph.name, renderer, found, whole, console)
     if options.json:

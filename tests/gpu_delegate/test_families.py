@@ -5,14 +5,18 @@ from dataclasses import fields
 from pathlib import Path
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given
 
+from tests.engine import on_cpu, on_gpu, worst
 from tests.sketch import Sketch
 from texelflow.app.cli import main
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Tuning
+from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device, Tuning
 from texelflow.gpu_delegate.families import TUNINGS, UNKNOWN, device_like, family_of
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import read_model
 
 # (family, GL_VENDOR, GL_RENDERER), as users of Mesa, of vendors' drivers, of ANGLE and of macOS have reported them
 NAMES = [
@@ -144,3 +148,15 @@ def test_inspect_says_why_this_device_is_of_its_family(
 ) -> None:
     assert main(["inspect", model_path, "--no-peaks"]) == 0
     assert f"tuned as {context.family.name}: {context.family.reason}" in capsys.readouterr().out
+
+
+def test_kernels_of_every_family_agree_with_tensorflow_lite(context: Context) -> None:
+    """At odd sizes: windows and sums, some shared by threads, and gates, wherever weights and inputs come from."""
+    m = Sketch(0)
+    x = m.depthwise(m.image(5, 7, 13), activation="RELU")
+    m.output(m.conv(m.binary("MUL", x, m.unary("LOGISTIC", m.conv(m.mean(x), 13))), 10))
+    values = [np.random.default_rng(1).uniform(-1, 1, m.shape(0)).astype(np.float32)]
+    wanted = on_cpu(m.build(), values)
+    for family, tuning in TUNINGS.items():
+        compiled = compile_graph(read_model(m.build()), Device(context.limits, tuning))
+        assert worst(on_gpu(context, compiled, values), wanted) < 1e-5, family

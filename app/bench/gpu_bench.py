@@ -7,7 +7,6 @@ each one: an end at any time leaves what was measured. Nothing is fetched.
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -29,6 +28,7 @@ from .gpu_plan import LONGEST_S, SHORTEST_S, Measurement, Section, allowance_s, 
 from .gpu_report import ARCHIVE_NAME, FORMAT, PAGE_NAME, GpuReport, finish_report, save_report
 from .measuring_process import MeasuringProcess, ProcessFigures
 
+_PEER = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
 _PART = "import sys; from texelflow.app.bench.gpu_parts import main; sys.exit(main(sys.argv[1], sys.argv[2:]))"
 _PEERS: Mapping[str, str] = MappingProxyType({"litert": "peer_litert.py", "mediapipe": "peer_mediapipe.py"})
 _NETWORKS = ("mobilenet-v1", "deeplab-v3")
@@ -109,9 +109,9 @@ def _run(
     if measurement.kind == "litert" and (why := litert_refusal(version_line)):
         return ProcessFigures(None, why)
     model, *rest = measurement.arguments
-    python = str(options.peers or sys.executable)
-    program = Path(__file__).with_name(_PEERS[measurement.kind])
-    return process.run([python, "-I", str(program), str(model_path(model)), *rest], most_s)
+    words = str(Path(__file__).with_name(_PEERS[measurement.kind])), str(model_path(model)), *rest
+    command = [str(options.peers), "-I", *words] if options.peers else python_command(_PEER, *words)
+    return process.run(command, most_s)
 
 
 def show_gpu_bench(report: GpuReport, folder: Path, console: Console) -> None:

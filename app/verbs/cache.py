@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
 from texelflow.gpu_delegate.cache_folder import cache_folder
@@ -45,8 +44,8 @@ def list_cache(console: Console, as_json: bool) -> int:
         )  # fmt: skip
         return 0
     if entries:
-        rows = [(e.kind, _shortened(e.key), sized(e.size_bytes), _time(e.used_s)) for e in entries]
-        console.table("Kept, the last used first", ("kind", "what", "size", "last used"), rows)
+        rows = [(e.kind, _shortened(e.key), sized(e.size_bytes)) for e in entries]
+        console.table("Kept, the last used first", ("kind", "what", "size"), rows)
     count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     console.say(f"{count}, {sized(total_bytes)} of {sized(cache.most_bytes)}, in {cache.folder}")
     for each in fetched:
@@ -83,7 +82,3 @@ def _shortened(key: str) -> str:
     """A key without the marks of JSON; of a long one the middle is left out: it ends with the model's name."""
     words = re.sub(r'["\[\]]', "", key)
     return words if len(words) <= _START + _END else f"{words[:_START]}...{words[-_END:]}"
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, tz=timezone.utc).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -42,10 +42,9 @@ def time_dispatches(program: Program, rounds: int = ROUNDS) -> DispatchTimes:
     repeats = tuple(mean_seconds(clock, partial(program.repeat, number), _SPAN_S)[0] for number in numbers)
     spans_s = [_round(clock, program, repeats) for _ in range(rounds if repeats else 0)]
     whole = [spans for spans in spans_s if spans is not None]
-    each_ms = [[span * 1e3 / count for span in spans] for spans, count in zip(zip(*whole), repeats)]  # noqa: B905
-    return DispatchTimes(
-        tuple(map(min, each_ms)), tuple(map(median, each_ms)), repeats if whole else (), clock.choice.line
-    )
+    measured, counts = list(zip(*whole, strict=True)), repeats if whole else ()
+    each_ms = [[span * 1e3 / count for span in spans] for spans, count in zip(measured, counts, strict=True)]
+    return DispatchTimes(tuple(map(min, each_ms)), tuple(map(median, each_ms)), counts, clock.choice.line)
 
 
 def _round(clock: SpanClock, program: Program, repeats: Sequence[int]) -> tuple[float, ...] | None:

@@ -30,12 +30,12 @@ def run_sweep(budget_s: float, console: Console, as_json: bool) -> int:
     found = list[CaseTimes]()
     with open_context() as context, console.tuning() as report, stop_flag() as stopped:
         budget, timer = Budget(budget_s, perf_counter), KernelTimer(context)
-        for each in sweep(timer, device_of(context), budget):
+        for each in sweep(timer, device_of(context), budget, is_over=lambda: bool(stopped)):
             found.append(each)
             report(len(found), len(CASES), f"{each.case.kind}, {each.case.side}x{each.case.side} /{each.case.stride}")
-            if stopped:
-                break
         renderer = context.renderer
+    if stopped:
+        console.note("interrupted; what was measured so far follows")
     _show(renderer, found, console)
     if as_json:
         console.json({"renderer": renderer, "cases": [_case(each) for each in found]})

@@ -6,7 +6,7 @@ Their third side is here that of threads that share the terms of a sum; 1 where 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -73,18 +73,29 @@ class CaseTimes:
 
 
 def sweep(
-    timer: TimesKernels, device: Device, budget: Budget, cases: Sequence[SweepCase] = CASES
+    timer: TimesKernels,
+    device: Device,
+    budget: Budget,
+    cases: Sequence[SweepCase] = CASES,
+    is_over: Callable[[], bool] = bool,
 ) -> Iterator[CaseTimes]:
-    """Each case with all work-groups that the device has, as long as there is time, the smallest maps first."""
+    """Each case with all work-groups that the device has, as long as there is time, the smallest maps first.
+
+    `is_over` is asked before each measurement; a case that it ends is left out.
+    """
     for case in cases:
         if budget.is_spent:
             return
-        times = _case_times(timer, device, case)
+        times = _case_times(timer, device, case, is_over)
         timer.release()
+        if is_over():
+            return
         yield CaseTimes(case, MappingProxyType(times))
 
 
-def _case_times(timer: TimesKernels, device: Device, case: SweepCase) -> dict[GroupSides, float]:
+def _case_times(
+    timer: TimesKernels, device: Device, case: SweepCase, is_over: Callable[[], bool]
+) -> dict[GroupSides, float]:
     base = compile_graph(case.graph(), device)
     (kernel,) = base.kernels
     assert kernel.tile is not None
@@ -98,6 +109,8 @@ def _case_times(timer: TimesKernels, device: Device, case: SweepCase) -> dict[Gr
     times: dict[GroupSides, float] = {}
     for _ in range(_ROUNDS):
         for local, lowered in made.items():
+            if is_over():
+                return times
             ms = timer.ms(lowered.kernels[0], partial(isolated, base, lowered, device=device))
             if ms is not None:
                 times[local] = min(ms, times.get(local, ms))

@@ -31,6 +31,12 @@ def test_the_best_over_a_domain() -> None:
     assert [*sweep(device, DEVICE, Budget(0.0, device.clock), cases)] == []
 
 
+def test_a_case_that_is_cut_off_is_left_out() -> None:
+    device, asked = SimulatedDevice(true_ms, noise=0.0), iter(range(1000))
+    found = [*sweep(device, DEVICE, Budget(1e9, device.clock), CASES[:3], is_over=lambda: next(asked) > 100)]
+    assert 0 < len(found) < 3
+
+
 def test_the_domain_is_the_papers() -> None:
     assert {case.side for case in CASES} == {8, 16, 32, 64, 128}
     assert {case.stride for case in CASES} == {1, 2, 3}

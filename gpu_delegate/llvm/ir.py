@@ -1,0 +1,213 @@
+"""Instructions go in, the text of a module in LLVM's intermediate representation comes out (llvm.org/docs/LangRef).
+
+A plain writer of text, since a network takes tens of thousands of instructions, and the start waits for them. Variables
+are allocas, which LLVM's mem2reg turns into registers; loops and branches are blocks of Python's `with`.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+I1, I8, I32, I64, FLOAT, POINTER, VOID = "i1", "i8", "i32", "i64", "float", "ptr", "void"
+
+
+@dataclass(frozen=True)
+class Register:
+    """A value of LLVM: what it is called, or a constant, and its type."""
+
+    text: str
+    type: str
+
+    @property
+    def operand(self) -> str:
+        """As instructions take it: with its type."""
+        return f"{self.type} {self.text}"
+
+
+def vector(element: str, lanes: int) -> str:
+    """The type of a vector; of one lane it is the element's own."""
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def integer(value: int, kind: str = I32) -> Register:
+    """A constant int."""
+    return Register(str(value), kind)
+
+
+def number(value: float) -> Register:
+    """A constant float: its bits, widened to a double, as LLVM writes floats."""
+    bits = np.float64(np.float32(value)).view(np.uint64)
+    return Register(f"0x{int(bits):016X}", FLOAT)
+
+
+def constants(values: Sequence[Register]) -> Register:
+    """A constant vector of constants of one type."""
+    return Register(f"<{', '.join(value.operand for value in values)}>", vector(values[0].type, len(values)))
+
+
+class Module:
+    """Functions, and the intrinsics and outside functions that they call."""
+
+    def __init__(self) -> None:
+        self._functions: list[Function] = []
+        self._declared: dict[str, str] = {}
+
+    def function(self, name: str, parameters: Sequence[tuple[str, str]], result: str = VOID) -> "Function":
+        """A new function; parameters are (type, name), a type may carry attributes ("ptr noalias")."""
+        self._functions.append(Function(self, name, parameters, result))
+        return self._functions[-1]
+
+    def declare(self, name: str, result: str, types: Sequence[str]) -> None:
+        """A function that is defined elsewhere; the same one may be declared again."""
+        self._declared[name] = f"declare {result} @{name}({', '.join(types)})"
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join([*self._declared.values(), *(function.text for function in self._functions), ""])
+
+
+class Function:
+    """One function under construction; instructions are added at its end."""
+
+    def __init__(self, module: Module, name: str, parameters: Sequence[tuple[str, str]], result: str) -> None:
+        self._module = module
+        self._head = f"define {result} @{name}({', '.join(f'{kind} %{called}' for kind, called in parameters)})"
+        self.parameters = [Register(f"%{called}", kind.split()[0]) for kind, called in parameters]
+        self.attributes = "nounwind"
+        self._reserved: list[str] = []  # allocas, which belong into the first block
+        self._lines: list[str] = []
+        self._count = 0
+        self._block = "entry"
+
+    @property
+    def text(self) -> str:
+        """Its definition."""
+        lines = [f"{self._head} {self.attributes} {{", "entry:", *self._reserved, *self._lines, "}"]
+        return "\n".join(lines)
+
+    # Instructions -----------------------------------------------------------------------------------------------------
+
+    def give(self, instruction: str, kind: str) -> Register:
+        """A new register with an instruction's result."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self._lines.append(f"  {name} = {instruction}")
+        return Register(name, kind)
+
+    def do(self, instruction: str) -> None:
+        """An instruction without a result."""
+        self._lines.append(f"  {instruction}")
+
+    def binary(self, operation: str, left: Register, right: Register) -> Register:
+        """`operation` may carry flags ("fadd contract", "add nsw")."""
+        return self.give(f"{operation} {left.operand}, {right.text}", left.type)
+
+    def compare(self, how: str, left: Register, right: Register) -> Register:
+        """`how` is an instruction with its condition ("icmp slt", "fcmp ogt")."""
+        lanes = left.type.partition(" x ")[0].lstrip("<") if left.type.startswith("<") else "1"
+        return self.give(f"{how} {left.operand}, {right.text}", vector(I1, int(lanes)))
+
+    def choose(self, condition: Register, value: Register, other: Register) -> Register:
+        """select: one of both, lane by lane where the condition is a vector."""
+        return self.give(f"select {condition.operand}, {value.operand}, {other.operand}", value.type)
+
+    def convert(self, how: str, value: Register, kind: str) -> Register:
+        """A conversion ("sitofp", "fptosi", "bitcast", "zext") to a type."""
+        return self.give(f"{how} {value.operand} to {kind}", kind)
+
+    def call(self, name: str, result: str, *arguments: Register) -> Register:
+        """A call of an intrinsic or an outside function, which it declares."""
+        self._module.declare(name, result, [argument.type for argument in arguments])
+        text = f"call {result} @{name}({', '.join(argument.operand for argument in arguments)})"
+        if result == VOID:
+            self.do(text)
+            return Register("", VOID)
+        return self.give(text, result)
+
+    def fma(self, left: Register, right: Register, addend: Register) -> Register:
+        """left * right + addend, rounded once."""
+        return self.call(f"llvm.fma.{suffix(left.type)}", left.type, left, right, addend)
+
+    def splat(self, value: Register, lanes: int) -> Register:
+        """A vector of one number in all lanes."""
+        if lanes == 1:
+            return value
+        kind = vector(value.type, lanes)
+        one = self.give(f"insertelement {kind} poison, {value.operand}, i32 0", kind)
+        return self.give(f"shufflevector {one.operand}, {kind} poison, <{lanes} x i32> zeroinitializer", kind)
+
+    # Memory -----------------------------------------------------------------------------------------------------------
+
+    def at(self, pointer: Register, index: Register | int, element: str = FLOAT) -> Register:
+        """The address of an element, by its index."""
+        where = integer(index, I64) if isinstance(index, int) else index
+        return self.give(f"getelementptr inbounds {element}, {pointer.operand}, {where.operand}", POINTER)
+
+    def load(self, kind: str, pointer: Register, align_bytes: int = 4) -> Register:
+        """What stands at an address."""
+        return self.give(f"load {kind}, {pointer.operand}, align {align_bytes}", kind)
+
+    def store(self, value: Register, pointer: Register, align_bytes: int = 4) -> None:
+        """A value to an address."""
+        self.do(f"store {value.operand}, {pointer.operand}, align {align_bytes}")
+
+    def reserve(self, kind: str, count: int = 1, align_bytes: int = 64) -> Register:
+        """The address of a variable, or of an array of so many, on the stack."""
+        self._count += 1
+        name, many = f"%a{self._count}", f", i32 {count}" if count > 1 else ""
+        self._reserved.append(f"  {name} = alloca {kind}{many}, align {align_bytes}")
+        return Register(name, POINTER)
+
+    # Blocks -----------------------------------------------------------------------------------------------------------
+
+    def label(self, name: str) -> None:
+        """A new block begins; a branch to it must stand before."""
+        self._lines.append(f"{name}:")
+        self._block = name
+
+    def new_label(self, what: str) -> str:
+        """A name for a block that no other has."""
+        self._count += 1
+        return f"{what}{self._count}"
+
+    @contextmanager
+    def loop(self, start: Register, stop: Register, step: int = 1) -> Iterator[Register]:
+        """What is added inside runs for each index start, start + step ... below stop (signed); yields the index."""
+        head, body, latch, end = (self.new_label(what) for what in ("head", "body", "latch", "end"))
+        before, index, following = self._block, f"%i{head}", f"%n{head}"
+        self.do(f"br label %{head}")
+        self.label(head)
+        self.do(f"{index} = phi {start.type} [ {start.text}, %{before} ], [ {following}, %{latch} ]")
+        inside = self.compare("icmp slt", Register(index, start.type), stop)
+        self.do(f"br i1 {inside.text}, label %{body}, label %{end}")
+        self.label(body)
+        yield Register(index, start.type)
+        self.do(f"br label %{latch}")
+        self.label(latch)
+        self.do(f"{following} = add nsw {start.type} {index}, {step}")
+        self.do(f"br label %{head}")
+        self.label(end)
+
+    @contextmanager
+    def when(self, condition: Register) -> Iterator[None]:
+        """What is added inside runs where a condition holds."""
+        body, end = self.new_label("then"), self.new_label("end")
+        self.do(f"br i1 {condition.text}, label %{body}, label %{end}")
+        self.label(body)
+        yield
+        self.do(f"br label %{end}")
+        self.label(end)
+
+    def give_back(self, value: Register | None = None) -> None:
+        """The function's end."""
+        self.do(f"ret {value.operand}" if value else "ret void")
+
+
+def suffix(kind: str) -> str:
+    """A type as the names of intrinsics end: v16f32."""
+    lanes, _, element = kind.strip("<>").rpartition(" x ")
+    short = {FLOAT: "f32", POINTER: "p0"}.get(element, element)
+    return f"v{lanes}{short}" if lanes else short

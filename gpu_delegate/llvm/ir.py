@@ -53,11 +53,26 @@ class Module:
     def __init__(self) -> None:
         self._functions: list[Function] = []
         self._declared: dict[str, str] = {}
+        self._named = 0
+        self._shared: dict[str, str] = {}
 
     def function(self, name: str, parameters: Sequence[tuple[str, str]], result: str = VOID) -> "Function":
         """A new function; parameters are (type, name), a type may carry attributes ("ptr noalias")."""
         self._functions.append(Function(self, name, parameters, result))
         return self._functions[-1]
+
+    def new_name(self, prefix: str) -> str:
+        """A name that no function has."""
+        self._named += 1
+        return f"{prefix}{self._named}"
+
+    def shared(self, name: str) -> str:
+        """The function that does the same as the one added last: an earlier one, which then stands for both, or it."""
+        body = self._functions[-1].text.replace(f"@{name}(", "@(", 1)
+        known = self._shared.setdefault(body, name)
+        if known != name:
+            self._functions.pop()
+        return known
 
     def declare(self, name: str, result: str, types: Sequence[str]) -> None:
         """A function that is defined elsewhere; the same one may be declared again."""
@@ -138,6 +153,18 @@ class Function:
         kind = vector(value.type, lanes)
         one = self.give(f"insertelement {kind} poison, {value.operand}, i32 0", kind)
         return self.give(f"shufflevector {one.operand}, {kind} poison, <{lanes} x i32> zeroinitializer", kind)
+
+    def shuffle(self, left: Register, right: Register, lanes: Sequence[int]) -> Register:
+        """A vector of constant lanes of two vectors: those of the second one are numbered behind the first one's."""
+        element = left.type.strip("<>").rpartition(" x ")[2]
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        text = f"shufflevector {left.operand}, {right.operand}, <{len(lanes)} x i32> <{mask}>"
+        return self.give(text, vector(element, len(lanes)) if len(lanes) > 1 else f"<1 x {element}>")
+
+    def lane(self, value: Register, lane: int) -> Register:
+        """One lane of a vector."""
+        element = value.type.strip("<>").rpartition(" x ")[2]
+        return self.give(f"extractelement {value.operand}, i32 {lane}", element)
 
     # Memory -----------------------------------------------------------------------------------------------------------
 

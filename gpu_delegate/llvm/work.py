@@ -24,8 +24,8 @@ class StepRange:
     z1: int
 
 
-Task = tuple[StepRange, ...]
-Round = tuple[Task, ...]
+WorkTask = tuple[StepRange, ...]
+WorkRound = tuple[WorkTask, ...]
 
 _CALL = np.dtype(
     [("kernel", "<u8"), ("tensors", "<u8"), ("weights", "<u8"), *((name, "<i4") for name in ("y0", "y1", "z0", "z1"))],
@@ -46,7 +46,7 @@ class StepAddresses:
 class WorkTable:
     """A plan in memory as native code reads it; it must outlive every run."""
 
-    def __init__(self, rounds: Sequence[Round], steps: Sequence[StepAddresses]) -> None:
+    def __init__(self, rounds: Sequence[WorkRound], steps: Sequence[StepAddresses]) -> None:
         """Lay out the calls of all ranges. Raises ValueError for a plan of too many tasks."""
         rounds = [tasks for tasks in rounds if tasks]
         tasks = [task for each in rounds for task in each]

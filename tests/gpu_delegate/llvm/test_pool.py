@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.llvm.compiler import CompiledCode, compile_module, n
 from texelflow.gpu_delegate.llvm.machine import AVX512, NEON, CpuTarget, usable_cores
 from texelflow.gpu_delegate.llvm.pool import WorkerPool, default_threads
 from texelflow.gpu_delegate.llvm.pool_code import pool_text
-from texelflow.gpu_delegate.llvm.work import MOST_TASKS, Round, StepAddresses, StepRange, WorkTable
+from texelflow.gpu_delegate.llvm.work import MOST_TASKS, WorkRound, StepAddresses, StepRange, WorkTable
 
 ROWS, WIDTH = 24, 16
 
@@ -67,7 +67,7 @@ class Network:
         return result
 
 
-def cut_rows(step: int, parts: int) -> Round:
+def cut_rows(step: int, parts: int) -> WorkRound:
     """All rows of a step in so many tasks."""
     edges = [ROWS * part // parts for part in range(parts + 1)]
     return tuple((StepRange(step, y0, y1, 0, 1),) for y0, y1 in pairwise(edges))

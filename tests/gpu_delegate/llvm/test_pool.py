@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.llvm.compiler import CompiledCode, compile_module, n
 from texelflow.gpu_delegate.llvm.machine import AVX512, NEON, CpuTarget, usable_cores
 from texelflow.gpu_delegate.llvm.pool import WorkerPool, default_threads
 from texelflow.gpu_delegate.llvm.pool_code import pool_text
-from texelflow.gpu_delegate.llvm.work import MOST_TASKS, WorkRound, StepAddresses, StepRange, WorkTable
+from texelflow.gpu_delegate.llvm.work import MOST_TASKS, StepAddresses, StepRange, WorkRound, WorkTable
 
 ROWS, WIDTH = 24, 16
 

@@ -47,6 +47,16 @@ def constants(values: Sequence[Register]) -> Register:
     return Register(f"<{', '.join(value.operand for value in values)}>", vector(values[0].type, len(values)))
 
 
+def filled(value: Register, lanes: int) -> Register:
+    """A constant vector of one constant in all lanes."""
+    return value if lanes == 1 else Register(f"splat ({value.operand})", vector(value.type, lanes))
+
+
+def lanes_of(kind: str) -> int:
+    """How many lanes a type has: 1 where it is no vector."""
+    return int(kind[1 : kind.index(" ")]) if kind[0] == "<" else 1
+
+
 class Module:
     """Functions, and the intrinsics and outside functions that they call."""
 
@@ -122,8 +132,7 @@ class Function:
 
     def compare(self, how: str, left: Register, right: Register) -> Register:
         """`how` is an instruction with its condition ("icmp slt", "fcmp ogt")."""
-        lanes = left.type.partition(" x ")[0].lstrip("<") if left.type.startswith("<") else "1"
-        return self.give(f"{how} {left.operand}, {right.text}", vector(I1, int(lanes)))
+        return self.give(f"{how} {left.operand}, {right.text}", vector(I1, lanes_of(left.type)))
 
     def choose(self, condition: Register, value: Register, other: Register) -> Register:
         """select: one of both, lane by lane where the condition is a vector."""

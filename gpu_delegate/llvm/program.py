@@ -62,13 +62,15 @@ class NativeProgram:
         return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
 
 
-def compile_native(source: Graph, target: CpuTarget, fuse: bool = True, keep_all: bool = False) -> NativeProgram:
-    """Decide everything about a model; the arguments are those of compile_graph.
+def compile_native(
+    source: Graph, target: CpuTarget, fuse: bool = True, keep_all: bool = False, module: Module | None = None
+) -> NativeProgram:
+    """Decide everything about a model; the arguments are those of compile_graph. Functions go into a module if given.
 
     Raises UnsupportedError for a model with unsupported ops or too many weights, DeviceError for too much memory.
     """
     graph, reports = rewrite_graph(source, fuse)
-    module = Module()
+    module = module or Module()
 
     def makes(device: Device, storages: Storages) -> _NativeKernels:
         return _NativeKernels(module, target, storages)

@@ -1,7 +1,8 @@
 """A NativeProgram goes in, a network that runs on the CPU comes out: BHWC arrays in, BHWC arrays out."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,13 @@ class NativeNetwork:
         """
         if inputs is not None:
             self._write_inputs((inputs,) if isinstance(inputs, np.ndarray) else inputs)
-        for function, arguments in self._calls:
-            function(*arguments)
+        for number, kernel in enumerate(self.compiled.kernels):
+            self.run_part(number, (0, kernel.row_groups), (0, kernel.slice_blocks))
         return tuple(self.read(number) for number in self.compiled.graph.outputs)
+
+    def run_part(self, number: int, groups: tuple[int, int], blocks: tuple[int, int]) -> None:
+        """Some of a kernel's row groups and slice blocks: from the first number of each on, up to the second."""
+        self._calls[number](*groups, *blocks)
 
     def _write_inputs(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
         numbers = self.compiled.graph.inputs
@@ -81,11 +86,10 @@ class NativeNetwork:
             return self._weights.ctypes.data + FLOAT_BYTES * self.compiled.constants[tensor]
         return self._arena.ctypes.data + self.compiled.plan.offsets[tensor]
 
-    def _call(self, number: int) -> tuple[Any, tuple[Any, ...]]:
-        """A step's function and its arguments: all row groups, all slice blocks."""
+    def _call(self, number: int) -> Callable[[int, int, int, int], None]:
+        """A kernel's function, but for the row groups and slice blocks that it computes."""
         kernel = self.compiled.kernels[number]
         tensors = (*kernel.inputs, *kernel.outputs)
         addresses = (ctypes.c_void_p * len(tensors))(*map(self._address, tensors))
         weights = self._weights.ctypes.data + FLOAT_BYTES * self.compiled.weight_offsets[number]
-        function = self._code.function(kernel.symbol, _PROTOTYPE)
-        return function, (addresses, weights, 0, kernel.row_groups, 0, kernel.slice_blocks)
+        return partial(self._code.function(kernel.symbol, _PROTOTYPE), addresses, weights)

@@ -66,9 +66,7 @@ class GlslKernels:
     storages: Storages
     vector_tile: Tile  # of kernels of vector nodes alone
 
-    def pixel(
-        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
-    ) -> Kernel:
+    def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
         """A body's kernel, with vector nodes computed first, and sums left at the end."""
         kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
         return replace(kernel, signature=signature, tile=tile)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from ..body import Body
 from ..graph import Node
 from ..layout import Storages
-from ..nodes import record_of
 from ..packing import Float32Array
 from ..tile import Tile
 from .ir import Module

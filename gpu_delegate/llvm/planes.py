@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..layout import PHWC4, MapShape, Storage, ceil_div
 from ..packing import Float32Array
 
+FLOAT_BYTES = 4
 LINE_FLOATS = 16  # of a cache line, and of the widest vector
 MARGIN_FLOATS = 256  # in front of and behind all tensors
 

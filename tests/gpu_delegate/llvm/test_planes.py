@@ -1,9 +1,10 @@
-"""Planes of CPU kernels: what goes in comes out, channels past the last are zeros, and no planes share a cache's sets."""
+"""Planes of CPU kernels: what goes in comes out, other channels are zeros, and no planes share a cache's sets."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from texelflow.gpu_delegate.layout import PLAIN, MapShape
 from texelflow.gpu_delegate.llvm.planes import (
     LINE_FLOATS,
@@ -24,7 +25,8 @@ def test_planes_and_back(batch: int, height: int, width: int, channels: int) -> 
     values = np.arange(1, 1 + batch * height * width * channels, dtype=np.float32)
     values = values.reshape(batch, height, width, channels)
     data = to_planes(values, shape)
-    assert data.size == tensor_floats(shape) and data.ctypes.data % 64 == 0
+    assert data.size == tensor_floats(shape)
+    assert data.ctypes.data % 64 == 0
     assert np.array_equal(from_planes(data, shape), values)
     assert not planes_of(data, shape)[channels:].any()
     if shape.is_vector:
@@ -34,7 +36,8 @@ def test_planes_and_back(batch: int, height: int, width: int, channels: int) -> 
 @pytest.mark.parametrize("pixels", [2, 15, 16, 256, 1024, 4096, 65536])
 def test_planes_begin_lines_and_differ_in_sets(pixels: int) -> None:
     stride = plane_floats(MapShape(1, 1, pixels, 8))
-    assert stride >= pixels and stride % LINE_FLOATS == 0
+    assert stride >= pixels
+    assert stride % LINE_FLOATS == 0
     assert len({plane * stride // LINE_FLOATS % 64 for plane in range(64)}) == 64
 
 

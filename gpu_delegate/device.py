@@ -55,6 +55,7 @@ class Device:
     limits: Limits
     tuning: Tuning
     choices: Choices = UNMEASURED
+    in_planes: bool = False  # whether tensors are in planes (llvm/planes.py), else in PHWC4
 
     @property
     def offset_alignment_bytes(self) -> int:

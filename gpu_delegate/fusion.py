@@ -38,7 +38,8 @@ def group_nodes(graph: Graph, device: Device, fuse: bool = True, precision: Prec
 
     Raises UnsupportedError naming a node for which no kernel can be planned at all.
     """
-    views = find_views(graph, device.offset_alignment_bytes, precision) if fuse else NONE
+    alignment_bytes, in_planes = device.offset_alignment_bytes, device.in_planes
+    views = find_views(graph, alignment_bytes, precision, in_planes) if fuse else NONE
     grouper = _Grouper(graph, device.fitted(), views, fuse)
     for number in range(len(graph.nodes)):
         grouper.place(number)

@@ -282,7 +282,10 @@ def check_verb(
     unfused: Annotated[bool, typer.Option("--unfused", help="A model: one dispatch per op, all tensors.")] = False,
     backend: Annotated[
         str,
-        typer.Option(metavar="gl|delegate", help="A model: tensor by tensor, or its outputs through the delegate."),
+        typer.Option(
+            metavar="gl|native|delegate",
+            help="A model: tensor by tensor on the GPU or as the CPU's own code, or its outputs through the delegate.",
+        ),
     ] = "gl",
     runs: Annotated[int | None, typer.Option(help="Of the delegate; 50 by default.")] = None,
     tolerance: Annotated[

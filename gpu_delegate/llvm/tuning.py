@@ -22,7 +22,8 @@ def cpu_device(target: CpuTarget) -> Device:
     """The device that stands for a kind of CPU: a lane is a pixel, neighbours along x are in one vector.
 
     Sums of all slices of a tile are in registers: four vectors of lanes for each slice. Vector nodes are computed once,
-    and weights are read, since literals in code are loads, too, and make it as long as the model.
+    not in front of each that needs them. Weights are read: literals in code are loads, too, and make it as long as the
+    model.
     """
     slices = max(1, target.registers // 8)
     tuning = replace(
@@ -33,7 +34,7 @@ def cpu_device(target: CpuTarget) -> Device:
         simd_width=target.lanes,
         bake_pixels=_ANY,
         bake_weights=0,
-        prologue_loads=0,
+        prologue_loads=-1,
         leaves_sums=False,
     )
     return Device(_LIMITS, tuning, in_planes=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..packing import Float32Array
 from . import ir
-from .ir import FLOAT, I32, I64, POINTER, Function, Module, Register
+from .ir import FLOAT, I32, I64, Function, Module, Register
 from .sampling_tables import Neighbours, Word, WordReader, WordTable, gathered, least
 
 COLOURS = 3

@@ -6,16 +6,18 @@ other, so that no place lies outside of what is there.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..graph import Tensor
-from ..layout import PHWC4, PLAIN, MapShape, Storage
+from ..layout import PHWC4, PLAIN, MapShape, Storage, shape_of
 from ..packing import Float32Array
 from .planes import FLOAT_BYTES, tensor_floats
+from .program import NativeProgram
+from .work import StepRange, WorkRound
 
 _HEAD_BYTES = 8  # the length of the description in front of it
 _MOST_FLOATS = 1 << 29  # of all tensors together
@@ -52,6 +54,7 @@ class NativeImage:
     outputs: tuple[int, ...]
     tensors: Mapping[int, StoredTensor]  # those that callers may read and write
     steps: tuple[NativeStep, ...]
+    rounds: tuple[WorkRound, ...]  # their order
     arena_floats: int
     weights: Float32Array  # of all steps, and constant maps
     code: bytes  # an object file
@@ -62,10 +65,41 @@ class NativeImage:
             "inputs": self.inputs, "outputs": self.outputs, "arena_floats": self.arena_floats,
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
             "steps": [list(vars(step).values()) for step in self.steps],
+            "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
             "weights": self.weights.size, "code": len(self.code),
         }  # fmt: skip
         head = json.dumps(described).encode()
         return len(head).to_bytes(_HEAD_BYTES, "little") + head + self.weights.tobytes() + self.code
+
+
+def image_of(
+    program: NativeProgram, code: bytes, rounds: Sequence[WorkRound], tensors: Collection[int] = ()
+) -> NativeImage:
+    """What running a compiled model takes; callers may read and write inputs and outputs, and further tensors."""
+    graph = program.graph
+    steps = [_step(program, number) for number in range(len(program.kernels))]
+    stored = {number: _stored(program, number) for number in {*graph.inputs, *graph.outputs, *tensors}}
+    arena_floats = program.plan.total_bytes // FLOAT_BYTES
+    return NativeImage(
+        graph.inputs, graph.outputs, stored, tuple(steps), tuple(rounds), arena_floats, program.weights, code
+    )
+
+
+def _stored(program: NativeProgram, number: int) -> StoredTensor:
+    shape, place = shape_of(program.graph.tensors[number]), program.plan.offsets[number] // FLOAT_BYTES
+    return StoredTensor(replace(program.tensor(number), data=None), shape, program.storages[number], place)
+
+
+def _step(program: NativeProgram, number: int) -> NativeStep:
+    kernel = program.kernels[number]
+    tensors = [
+        (True, program.constants[t]) if t in program.constants else (False, program.plan.offsets[t] // FLOAT_BYTES)
+        for t in (*kernel.inputs, *kernel.outputs)
+    ]
+    return NativeStep(
+        kernel.name, kernel.symbol, tuple(tensors), program.weight_offsets[number],
+        kernel.row_groups, kernel.slice_blocks, kernel.macs,
+    )  # fmt: skip
 
 
 def parse_image(data: bytes) -> NativeImage | None:
@@ -96,10 +130,13 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
         NativeStep(str(name), str(symbol), tuple((bool(w), _count(at)) for w, at in places), *_counts(rest))
         for name, symbol, places, *rest in described["steps"]
     )
+    rounds = tuple(
+        tuple(tuple(StepRange(*_counts(part)) for part in task) for task in tasks) for tasks in described["rounds"]
+    )
     weights = np.frombuffer(rest, np.float32, described["weights"])
     inputs, outputs = _counts(described["inputs"]), _counts(described["outputs"])
     return NativeImage(
-        inputs, outputs, tensors, steps, _count(described["arena_floats"]), weights, rest[weights_bytes:]
+        inputs, outputs, tensors, steps, rounds, _count(described["arena_floats"]), weights, rest[weights_bytes:]
     )
 
 
@@ -120,8 +157,10 @@ def _is_sound(image: NativeImage) -> bool:
     ends = [tensor.place + tensor_floats(tensor.shape, tensor.storage) for tensor in stored]
     places = [place for step in image.steps for place in (*step.tensors, (True, step.weights))]
     limits = {True: image.weights.size, False: image.arena_floats}
+    parts = [part for tasks in image.rounds for task in tasks for part in task]
     return (
         image.arena_floats <= _MOST_FLOATS
+        and all(_is_within(part, image.steps) for part in parts)
         and all(
             tensor.shape.pixels * tensor.shape.channels == np.prod(tensor.own.shape, dtype=int) for tensor in stored
         )
@@ -129,3 +168,9 @@ def _is_sound(image: NativeImage) -> bool:
         and all(at <= limits[of_weights] for of_weights, at in places)
         and {*image.inputs, *image.outputs} <= image.tensors.keys()
     )
+
+
+def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:
+    """Whether a range is one of its step's."""
+    step = steps[part.step] if part.step < len(steps) else None
+    return step is not None and part.y1 <= step.row_groups and part.z1 <= step.slice_blocks

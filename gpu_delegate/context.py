@@ -17,6 +17,7 @@ from typing import Any
 import moderngl
 
 from . import debug, opengl
+from .calls import Calls
 from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated, version_text
 from .egl import LEAST_ES, Api
@@ -75,7 +76,7 @@ class _Loader:
 
 
 class Context:
-    """An open context: `gl` (ctypes entry points), `mgl` (moderngl's), `limits`, `readback`, the driver's names.
+    """An open context: `gl` (ctypes entry points), `calls` (lists of calls), `mgl` (moderngl's), `limits`, `readback`.
 
     Use it as a context manager, or call release(); objects created in it are freed with it.
     """
@@ -96,6 +97,7 @@ class Context:
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
+        self.calls = Calls(self.gl)
         self.api: Api = "gles" if self.gl.is_es else "gl"
         self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
         if self.gl.version < (LEAST_ES if self.gl.is_es else needed):
@@ -199,6 +201,7 @@ class Context:
     def release(self) -> None:
         """Free the context and everything in it; a second call does nothing."""
         native, self._native = self._native, None
+        self.calls.wait()
         self._messages.detach()
         if self._owns_mgl:
             self.mgl.release()

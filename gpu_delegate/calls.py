@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # loaded by the thread
 
 CALLS_CHOICE = "TEXELFLOW_CALLS"  # in the environment: "loop" for no native code
 _LOOPS = 200  # lists made by the loop before LLVM is loaded: who makes few does not need it
-_MOST_LISTS = 64  # of one cache
+_MOST_LISTS = 96  # of one cache
 
 
 class Calls:
@@ -45,6 +45,7 @@ class Calls:
         self._gathered: list[CallList] = []
         self._is_gathering = self._is_guarded = False
         self.flushes = 0  # how often gathered lists were made
+        self.native_calls = 0  # in lists that native code makes
         self._left = 0 if os.environ.get(CALLS_CHOICE, "").strip() == "loop" else _LOOPS
         self._loading: threading.Thread | None = None
 
@@ -75,7 +76,10 @@ class Calls:
         """Make them now, or with all that is gathered, or have them recorded with what is recorded."""
         if self._recording is not None:
             self._recording += calls.calls
-        elif self._is_gathering:
+            return
+        if self.make:
+            self.native_calls += len(calls.calls)
+        if self._is_gathering:
             self._gathered.append(calls)
         else:
             self._make([calls])
@@ -181,7 +185,7 @@ def _record(found: list[tuple[str, tuple[Any, ...]]], name: str, *arguments: Any
     found.append((name, arguments))
 
 
-def _after(gathered: Sequence[CallList], flush: Callable[[], None], function: Callable[..., Any], *arguments: Any) -> Any:
+def _after(gathered: Sequence[CallList], flush: Callable[[], None], function: Any, *arguments: Any) -> Any:
     if gathered:
         flush()
     return function(*arguments)

@@ -154,13 +154,14 @@ class Context:
         """Assert that the caller is on the thread that owns the context."""
         assert threading.get_ident() == self.thread, "OpenGL is used outside the thread that opened the context"
 
-    def check_errors(self, where: str) -> None:
+    def check_errors(self, where: str, code: int | None = None) -> None:
         """Raise DeviceError if an OpenGL error is pending; `where` says what was being done.
 
+        `code` is what glGetError has given, if it was called already.
         Of a GPU that was reset it is ContextLostError, as soon as OpenGL has errors of that, or a second later.
         Other messages of the driver become OpenGLWarnings, each text once.
         """
-        code = self.gl.glGetError()
+        code = self.gl.glGetError() if code is None else code
         if not code and not self._messages.waiting:  # the usual case, for each stage of each frame
             self.resets.check()
             return
@@ -187,6 +188,12 @@ class Context:
     def scope(self, name: str) -> contextlib.AbstractContextManager[None]:
         """A debug group: commands issued inside it are shown together under this name in OpenGL debuggers."""
         return _Scope(self.gl, label_text(name)) if self.gl.khr_debug else contextlib.nullcontext()
+
+    def scope_calls(self, name: str) -> list[tuple[str, tuple[Any, ...]]]:
+        """The calls that begin and end such a group, for lists; empty where there are none."""
+        text = label_text(name)
+        begin = "glPushDebugGroup", (opengl.DEBUG_SOURCE_APPLICATION, 0, len(text), text)
+        return [begin, ("glPopDebugGroup", ())] if self.gl.khr_debug else []
 
     def label(self, kind: int, name: int, text: str) -> None:
         """Name an object, bound before, for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER."""

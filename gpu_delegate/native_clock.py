@@ -1,4 +1,4 @@
-"""This system goes in; the C function by which perf_counter_ns reads the clock comes out, to be called by native code."""
+"""This system goes in; the C function by which perf_counter_ns reads the clock comes out, for native code to call."""
 
 import ctypes
 import sys

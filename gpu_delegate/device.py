@@ -19,7 +19,9 @@ class Tuning:
     held_slices: int = 16  # vec4 values that a kernel may hold in registers for one pixel
     min_fused_threads: int = 16  # the fewest threads for which a kernel that holds whole pixels pays off
     min_shared_threads: int = 4096  # the same where threads of a group share pixels, see pixel_parts.py
+    joins_sums: bool = True  # whether a kernel may have several windows and contractions
     rows: int = 8  # pixels of one thread, in a column: they share loads of weights and of neighbours
+    window_rows: int = 0  # the same where there are windows and no contractions; 0: as many as elsewhere
     unrolled: int = 320  # vec4 multiplications that a thread's source may contain; each takes compile time
     whole_slices: int = 8  # output slices that a lone convolution computes in one thread; more are distributed ...
     thread_slices: int = 4  # ... so that each thread computes this many
@@ -55,6 +57,7 @@ class Device:
     limits: Limits
     tuning: Tuning
     choices: Choices = UNMEASURED
+    in_planes: bool = False  # whether tensors are in planes (llvm/planes.py), else in PHWC4
 
     @property
     def offset_alignment_bytes(self) -> int:

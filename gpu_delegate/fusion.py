@@ -13,7 +13,7 @@ from .device import Device
 from .errors import UnsupportedError
 from .graph import Graph, Node
 from .layout import Precision
-from .nodes import is_channel_reduction, is_contraction, is_elementwise, is_pixelwise_contraction, is_scatter
+from .nodes import has_role, is_channel_reduction, is_contraction, is_elementwise, is_pixelwise_contraction, is_scatter
 from .precedence import Precedence
 from .reads import read_through
 from .reduction import is_vector_node
@@ -38,7 +38,8 @@ def group_nodes(graph: Graph, device: Device, fuse: bool = True, precision: Prec
 
     Raises UnsupportedError naming a node for which no kernel can be planned at all.
     """
-    views = find_views(graph, device.offset_alignment_bytes, precision) if fuse else NONE
+    alignment_bytes, in_planes = device.offset_alignment_bytes, device.in_planes
+    views = find_views(graph, alignment_bytes, precision, in_planes) if fuse else NONE
     grouper = _Grouper(graph, device.fitted(), views, fuse)
     for number in range(len(graph.nodes)):
         grouper.place(number)
@@ -127,6 +128,8 @@ class _Grouper:
         body = group.body
         if is_too_long(body, self.device.tuning):
             raise Decline("its source would be too long")
+        if not self.device.tuning.joins_sums and sum(map(_sums, body.nodes)) > 1:
+            raise Decline("it would have two windows or contractions")
         whole = not body.split or sum(is_contraction(node) for node in body.nodes) > 1
         whole = whole and not self._is_reduction(body)
         if whole and not has_threads_enough(body, self.device.tuning):
@@ -175,3 +178,8 @@ class _Grouper:
         members = frozenset({number}) if group is None else group.members
         done |= members
         return (need for member in sorted(members) for need in self.needs[member]), group
+
+
+def _sums(node: Node) -> bool:
+    """Whether a node adds up many values, each times a weight of its own, or not."""
+    return is_contraction(node) or has_role(node, "window")

@@ -58,6 +58,24 @@ class Kernel:
         return math.prod(self.grid) * math.prod(self.local)
 
 
+@dataclass(frozen=True)
+class GlslKernels:
+    """Makes the kernels of a program in GLSL."""
+
+    limits: Limits
+    storages: Storages
+    vector_tile: Tile  # of kernels of vector nodes alone
+
+    def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
+        """A body's kernel, with vector nodes computed first, and sums left at the end."""
+        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+        return replace(kernel, signature=signature, tile=tile)
+
+    def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[Kernel]:
+        """The one kernel of vector nodes."""
+        return [reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages)]
+
+
 def pixel_kernel(
     body: Body,
     prologue: VectorWork,

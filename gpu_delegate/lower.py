@@ -1,15 +1,16 @@
 """Lowering: the passes' graph goes in, kernels in an executable order and how tensors are stored come out."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
 
 from .body import Body, too_many_bindings
 from .bounds import weight_bytes
 from .device import COMPILE_BUDGET_S, Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
-from .kernel import Kernel, grid_of, pixel_kernel, reduction_kernel
+from .kernel import GlslKernels, Kernel, grid_of
 from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
 from .nodes import has_role
 from .partial_sums import (
@@ -31,15 +32,44 @@ MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernel
 MOST_REPEATED_BYTES = 1 << 26  # of the weights of vector nodes that are in several kernels, over the whole program
 
 
+class TargetKernel(Protocol):
+    """What the order of kernels and the plan of memory need to know of one."""
+
+    @property
+    def inputs(self) -> tuple[int, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[int, ...]: ...
+
+
+K = TypeVar("K", bound=TargetKernel)
+K_co = TypeVar("K_co", bound=TargetKernel, covariant=True)
+
+
+class KernelMaker(Protocol[K_co]):
+    """Makes the kernels of one target: GLSL for a GPU, or LLVM's code for a CPU."""
+
+    def pixel(
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
+    ) -> K_co: ...
+
+    def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[K_co]:
+        """Kernels that store at least these outputs of vector nodes."""
+        ...
+
+
 @dataclass(frozen=True)
-class Lowered:
+class LoweredGraph(Generic[K]):
     """Kernels in order, how each tensor is stored, and what fusion declined."""
 
     graph: Graph
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[K, ...]
     declined: tuple[str, ...]
     storages: Storages
     views: Views
+
+
+Lowered = LoweredGraph[Kernel]
 
 
 def lower(
@@ -49,7 +79,23 @@ def lower(
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
 ) -> Lowered:
-    """Kernels for a whole graph. Raises UnsupportedError naming the first node that has none."""
+    """Kernels in GLSL for a whole graph. Raises UnsupportedError naming the first node that has none."""
+
+    def glsl(fitted: Device, storages: Storages) -> GlslKernels:
+        return GlslKernels(fitted.limits, storages, reduction_tile(fitted))
+
+    return lower_with(glsl, graph, device, fuse, precision, compile_budget_s)
+
+
+def lower_with(
+    target: Callable[[Device, Storages], KernelMaker[K]],
+    graph: Graph,
+    device: Device,
+    fuse: bool = True,
+    precision: Precision = "fp32",
+    compile_budget_s: float = COMPILE_BUDGET_S,
+) -> LoweredGraph[K]:
+    """The same for any target, which is given a device within its limits, and how tensors are stored."""
     device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
     groups = group_nodes(graph, device, fuse, precision)
     signatures = [signature_of(body, precision) for body in groups.bodies]
@@ -60,13 +106,13 @@ def lower(
         tiles = _tiles_with_sums(groups, tiles, device)
         sums = find_partial_sums(graph, groups.bodies, tiles, groups.vector_nodes, device)
     storages = _storages(sums.graph, groups, precision)
-    builder = _Builder(device, sums, storages, inline=fuse)
+    builder = _Builder(target(device, storages), device, sums, inline=fuse)
     for number, (body, tile, signature) in enumerate(zip(groups.bodies, tiles, signatures, strict=True)):
         builder.add(replace(body, graph=sums.graph), tile, signature, sums.left_by.get(number, ()))
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
     if not fuse:
         builder.add_vectors(list(groups.vector_nodes))
-    return Lowered(sums.graph, tuple(builder.kernels), groups.declined, storages, groups.views)
+    return LoweredGraph(sums.graph, tuple(builder.kernels), groups.declined, storages, groups.views)
 
 
 def _tiles_with_sums(groups: Groups, tiles: Sequence[Tile], device: Device) -> list[Tile]:
@@ -101,16 +147,16 @@ def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
     return frozenset(tensor for tensor, shape in shapes.items() if shape.channels == 1 and not shape.is_vector)
 
 
-class _Builder:
-    def __init__(self, device: Device, sums: PartialSums, storages: Storages, inline: bool) -> None:
+class _Builder(Generic[K]):
+    def __init__(self, maker: KernelMaker[K], device: Device, sums: PartialSums, inline: bool) -> None:
+        self.maker = maker
         self.graph = sums.graph
         self.limits, self.tuning = device.limits, device.tuning
-        self.vector_tile = reduction_tile(device)
+        self.vector_threads = reduction_tile(device).threads
         self.vector_nodes = sums.vectors
         self.order = {tensor: number for number, tensor in enumerate(sums.vectors)}  # that of the graph
-        self.storages = storages
         self.inline = inline
-        self.kernels: list[Kernel] = []
+        self.kernels: list[K] = []
         self.stored: set[int] = set()
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
@@ -123,13 +169,12 @@ class _Builder:
             self.add_vectors(wanted)
             prologue = replace(prologue, nodes=())
         self._count(prologue.nodes)
-        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
-        self.kernels.append(replace(kernel, signature=signature, tile=tile))
+        self.kernels.append(self.maker.pixel(body, prologue, tile, left, signature))
 
     def add_vectors(self, wanted: list[int]) -> None:
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
-        work = self._work(self._behind(wanted), self.vector_tile.threads)
+        work = self._work(self._behind(wanted), self.vector_threads)
         if not self.inline or not self._fits(work, (), len(wanted)):
             for node in work.nodes:
                 self._add_reduction(replace(work, nodes=(node,)), node.outputs)
@@ -138,8 +183,9 @@ class _Builder:
             self._add_reduction(work, wanted)
 
     def _add_reduction(self, work: VectorWork, outputs: Sequence[int]) -> None:
-        self.kernels.append(reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages))
-        self.stored.update(outputs)
+        for kernel in self.maker.vectors(work, outputs):
+            self.kernels.append(kernel)
+            self.stored.update(kernel.outputs)
 
     def _work(self, nodes: Sequence[Node], threads: int) -> VectorWork:
         return VectorWork(self.graph, tuple(nodes), threads, self.inline and self.tuning.leaves_sums)

@@ -1,6 +1,6 @@
 """Compilation: a graph and a device go in, a CompiledGraph (everything decided, no OpenGL yet) comes out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -12,9 +12,9 @@ from .errors import DeviceError
 from .graph import Graph, Tensor
 from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, find_cyclic_barriers
 from .kernel import Kernel
-from .layout import Fetch, Precision, Storages, shape_of
+from .layout import Fetch, MapShape, Precision, Storage, Storages, shape_of
 from .limits import Limits
-from .lower import lower
+from .lower import TargetKernel, lower
 from .packing import Float32Array, phwc4, vector_texels
 from .passes.pipeline import PASSES, UNFUSED_PASSES, PassReport, run_passes
 from .rewrite import float_data
@@ -81,11 +81,7 @@ def compile_graph(
     records = usage_records(graph, lowered.kernels, lowered.storages, lowered.views)
     _check_sizes(graph, records, device.limits)
     _check_grids(lowered.kernels, device.limits)
-    planner: Planner = memory.naive if keep_all else memory.greedy_by_size
-    plan = planner(list(records), device.offset_alignment_bytes)
-    if plan.total_bytes > MAX_ARENA_BYTES:
-        raise DeviceError(f"{source.name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
-    plan = with_views(plan, lowered.views)
+    plan = memory_plan(source.name, records, lowered.views, keep_all, device.offset_alignment_bytes)
     barriers = find_cyclic_barriers(_accesses(graph, lowered.kernels, lowered.storages, plan))
     constants = dict.fromkeys(t for kernel in lowered.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
@@ -105,7 +101,11 @@ def rewrite_graph(source: Graph, fuse: bool = True) -> tuple[Graph, tuple[PassRe
 
 
 def usage_records(
-    graph: Graph, kernels: tuple[Kernel, ...], storages: Storages, views: Views = NONE
+    graph: Graph,
+    kernels: Sequence[TargetKernel],
+    storages: Storages,
+    views: Views = NONE,
+    size_bytes: Callable[[Storage, MapShape], int] = Storage.size_bytes,
 ) -> tuple[memory.UsageRecord, ...]:
     """Lifetimes of all tensors with memory of their own, those of their views included.
 
@@ -123,10 +123,21 @@ def usage_records(
         first[owner], last[owner] = 0, len(kernels)
     return tuple(
         memory.UsageRecord(
-            tensor, storages[tensor].size_bytes(shape_of(graph.tensors[tensor])), first[tensor], last[tensor]
+            tensor, size_bytes(storages[tensor], shape_of(graph.tensors[tensor])), first[tensor], last[tensor]
         )
         for tensor in first
     )
+
+
+def memory_plan(
+    name: str, records: Sequence[memory.UsageRecord], views: Views, keep_all: bool, alignment_bytes: int
+) -> memory.MemoryPlan:
+    """Where all tensors lie, views included. Raises DeviceError where they take too much memory."""
+    planner: Planner = memory.naive if keep_all else memory.greedy_by_size
+    plan = planner(list(records), alignment_bytes)
+    if plan.total_bytes > MAX_ARENA_BYTES:
+        raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
+    return with_views(plan, views)
 
 
 def accesses_of(compiled: CompiledGraph) -> list[list[Access]]:

@@ -251,7 +251,9 @@ def _even_slices(body: Body, baked: bool, tuning: Tuning) -> list[int]:
 
 def _most_rows(body: Body, baked: bool, z_slices: int, tuning: Tuning) -> int:
     """Pixels that one thread may compute."""
-    tuned = 1 if _writes_slices(body) else tuning.rows
+    has_sums = any(is_contraction(node) for node in body.nodes)
+    usual = tuning.window_rows if tuning.window_rows and _shares_loads(body) and not has_sums else tuning.rows
+    tuned = 1 if _writes_slices(body) else usual
     most = min(tuned, (2 if _shares_loads(body) else 1) if baked else tuned)
     return max(1, min(most, tuning.unrolled // _unrolled(body, z_slices)))
 

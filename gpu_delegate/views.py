@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .graph import Concatenation, Graph, Node, Shape, StridedSlice
-from .layout import Precision, ceil_div, storage_inside, stores_halves
+from .layout import Precision, ceil_div, shape_of, storage_inside, stores_halves
+from .llvm.planes import FLOAT_BYTES, plane_floats
 from .moves import movement_of
 from .nodes import has_role
 from .reduction import is_vector_node
@@ -27,9 +28,12 @@ class TensorView:
 NO_VIEWS: Mapping[int, TensorView] = MappingProxyType({})
 
 
-def find_views(graph: Graph, alignment_bytes: int, precision: Precision) -> "Views":
-    """The views of a graph of rank 4. Ranges begin at multiples of the alignment, as bindings need it."""
-    return _Finder(graph, alignment_bytes, precision).views()
+def find_views(graph: Graph, alignment_bytes: int, precision: Precision, in_planes: bool = False) -> "Views":
+    """The views of a graph of rank 4. Ranges begin at multiples of the alignment, as bindings need it.
+
+    Where tensors are in planes (llvm/planes.py), views have as many pixels as what they lie in.
+    """
+    return _Finder(graph, alignment_bytes, precision, in_planes).views()
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,9 @@ NONE = Views(NO_VIEWS, MappingProxyType({}))
 
 
 class _Finder:
-    def __init__(self, graph: Graph, alignment_bytes: int, precision: Precision) -> None:
+    def __init__(self, graph: Graph, alignment_bytes: int, precision: Precision, in_planes: bool) -> None:
         self.graph = graph
+        self.in_planes = in_planes
         self.alignment_bytes = alignment_bytes
         self.producers = graph.producers()
         # Only float32 is what callers read and write; halves lie between kernels.
@@ -83,7 +88,8 @@ class _Finder:
                 offset = self._offset_bytes(source, begin, sizes)
                 return offset is not None and self._has_memory(source) and self._put(out, source, offset)
         in_order = has_role(node, "movement") and movement_of(node).in_order
-        if in_order and keeps_bytes(shapes[source].shape, shapes[out].shape):
+        same_bytes = keeps_pixels if self.in_planes else keeps_bytes
+        if in_order and same_bytes(shapes[source].shape, shapes[out].shape):
             return self._alias(source, out)
         return False
 
@@ -134,7 +140,11 @@ class _Finder:
 
     def _offset_bytes(self, tensor: int, begin: Shape, sizes: Shape) -> int | None:
         """Where a region of a tensor begins in it; None if it is no range of bytes, or one that cannot be bound."""
-        texels = first_texel(self.graph.tensors[tensor].shape, begin, sizes)
+        whole = self.graph.tensors[tensor].shape
+        texels = first_texel(whole, begin, sizes)
+        if self.in_planes:
+            in_place = texels is not None and whole[:3] == sizes[:3]
+            return FLOAT_BYTES * plane_floats(shape_of(self.graph.tensors[tensor])) * begin[3] if in_place else None
         if texels is None:
             return None
         offset_bytes = texels * storage_inside(self.graph.tensors[tensor], self.precision).texel_bytes
@@ -150,6 +160,11 @@ def first_texel(whole: Shape, begin: Shape, sizes: Shape) -> int | None:
     if partial and any(size != 1 for size in count[: partial[-1]]):
         return None
     return sum(at * math.prod(lengths[k + 1 :]) for k, at in enumerate((begin[3] // 4, *begin[:3])))
+
+
+def keeps_pixels(source: Shape, out: Shape) -> bool:
+    """Whether a RESHAPE of BHWC tensors leaves every value where it is in planes."""
+    return source[3] == out[3]
 
 
 def keeps_bytes(source: Shape, out: Shape) -> bool:

@@ -10,11 +10,10 @@ from typing import Literal
 
 import pytest
 
+from tests.gpu_compilers.glslang import VALIDATOR
+
 ROOT = Path(__file__).parents[1]
-_VALIDATOR = "glslangValidator"
-
-needs_validator = pytest.mark.skipif(shutil.which(_VALIDATOR) is None, reason=f"{_VALIDATOR} is not installed")
-
+needs_validator = pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
 
 _OLD = {"MESA_GL_VERSION_OVERRIDE": "3.3", "TEXELFLOW_GL_API": "gl"}
 _LACKING = ("EXT_texture_buffer", "OES_texture_buffer", "EXT_texture_norm16", "OES_texture_float_linear",
@@ -47,7 +46,7 @@ def assert_valid_glsl(shaders: Mapping[str, str], folder: Path, kind: Literal["f
     """Have sources, by any names, compiled without a warning; files are written into an empty folder."""
     for name, source in shaders.items():
         (folder / f"{name}.{kind}").write_text(source)
-    command = [_VALIDATOR, *map(str, folder.iterdir())]
+    command = [VALIDATOR, *map(str, folder.iterdir())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
     assert "WARNING" not in done.stdout

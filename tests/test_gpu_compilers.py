@@ -37,6 +37,7 @@ from tests.gpu_compilers.records import (
     read_table,
     write_table,
 )
+from tests.portable import needs_validator
 
 RADV = "radv-navi22"
 SLOWEST_S = 2.0  # that a driver may take for one kernel
@@ -57,7 +58,6 @@ def lacking() -> str:
 
 
 needs_radv = pytest.mark.skipif(bool(lacking()), reason=lacking() or "it is there")
-needs_validator = pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
 needs_fake_devices = pytest.mark.skipif(prefix_of() is None, reason=f"{PREFIX} does not name fake devices")
 
 

@@ -118,6 +118,7 @@ def test_engine_imports() -> None:
     for file in ENGINE:
         tops = top_levels(file)
         assert not tops & {"app", "assets", "tests", "texelflow"}, file
+        assert "llvmlite" not in tops or file.name == "compiler.py", file
         if file.name not in MAY_IMPORT_MODERNGL:
             assert not tops & MODERNGL, file
         if file.name not in MAY_IMPORT_CONTEXT:

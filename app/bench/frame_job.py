@@ -161,6 +161,6 @@ def _means(job: FrameJob, frames: Sequence[Rgba], masks: Path | None) -> list[fl
 
 def _mean_error(model: FrameModel, size: ImageSize, frames: Sequence[Rgba], means: Sequence[float]) -> float:
     """How far the mean of any frame's mask is from the CPU path's."""
-    path = CpuPath(model, rgba_format(size))
+    path = CpuPath(model, rgba_format(size), as_read=True)
     expected = [float(path.run(rgba_picture(np.array(frame))).mean(dtype=np.float64)) for frame in frames]
     return float(np.abs(np.subtract(means, expected)).max())

@@ -15,6 +15,7 @@ import numpy as np
 
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
+from texelflow.gpu_delegate.cpu.rewriting import rewritten
 from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.quantization import dequantized, quantized
 
@@ -37,14 +38,16 @@ class CpuPath:
         threads: int | None = None,
         delegate: Mapping[str, Any] | None = None,
         preprocessing: Preprocessing = "plain",
+        as_read: bool = False,
     ) -> None:
-        """`delegate` is Reference's. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is
-        not installed.
+        """`delegate` is Reference's. With `as_read`, or a delegate, no pass changes the model, as what judges others
+        needs it. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed.
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         self.take(frame)
-        with contextlib.nullcontext() if is_apart(model.graph) else _silence():
-            self._reference = Reference(model.graph, threads, delegate=delegate)
+        graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
+        with contextlib.nullcontext() if is_apart(graph) else _silence():
+            self._reference = Reference(graph, threads, delegate=delegate)
 
     @property
     def delegation(self) -> Delegation | None:

@@ -51,7 +51,8 @@ tenth of the way to the new one; the first one's is taken at once, and one that 
 quarter.
 
 Back. Pixel (x, y) of the frame samples the mask with the inverse of the same map, bilinear and clamped likewise. A
-frame pixel whose centre lies outside the crop, which the network never saw, has mask 0.
+frame pixel whose centre lies outside the crop, which the network never saw, has mask 0. Values of the mask up to 1e-20
+may count as 0 beforehand.
 """
 
 from typing import Literal
@@ -68,8 +69,11 @@ from .sampling import Fit as Fit
 from .sampling import SampledAxis as SampledAxis
 from .sampling import Sampling as Sampling
 from .sampling import sampling as sampling
+from .stretch import StretchedToRgb, is_stretched
 
 Preprocessing = Literal["auto", "plain"]
+
+_TRACE = 1e-20  # of a mask: no more than this, weighted, may be subnormal, with which some CPUs are 100 times as slow
 
 
 class Preprocessor:
@@ -92,8 +96,11 @@ class Preprocessor:
         there = sampling(self.frame_size, tensor_size, fit, area=preprocessing == "auto")
         back = sampling(self.frame_size, mask_size or tensor_size, fit).inverse()
         stored = there.stored(frame)
-        if frame.layout == "rgba":
-            self._to_rgb: PixelsToRgb | PlanesToRgb = PixelsToRgb(frame, stored.taps())
+        self._to_rgb: PixelsToRgb | PlanesToRgb | StretchedToRgb
+        if is_stretched(frame, fit, there):
+            self._to_rgb = StretchedToRgb(frame, tensor_size)
+        elif frame.layout == "rgba":
+            self._to_rgb = PixelsToRgb(frame, stored.taps())
         else:
             self._to_rgb = PlanesToRgb(frame, stored.taps(), stored.chroma(frame).taps())
         self._exposure = Exposure(frame, stored) if preprocessing == "auto" else None
@@ -122,9 +129,17 @@ class Preprocessor:
 
     def mask_to_frame(self, mask: Floats) -> Floats:
         """The mask (h, w) of the frame from that of the network (H, W); pictures (H, W, C) likewise."""
+        mask = _without_traces(mask)
         if self.fit == "stretch":  # OpenCV means the same, to 1e-5, and is ten times as fast
             return np.asarray(cv2.resize(mask, self.frame_size, interpolation=cv2.INTER_LINEAR), np.float32)
         columns = cv2.transpose(resample_rows(cv2.transpose(mask), self._mask_x))  # rows copy faster than columns
         frame_mask = resample_rows(np.asarray(columns, np.float32), self._mask_y)
         frame_mask[self._unseen] = 0
         return frame_mask
+
+
+def _without_traces(mask: Floats) -> Floats:
+    """A mask, or a picture, in which values up to _TRACE are 0; one with negative values stays as it is."""
+    if mask.min() < 0:
+        return mask
+    return np.asarray(cv2.threshold(mask, _TRACE, 0, cv2.THRESH_TOZERO)[1], np.float32)

@@ -97,7 +97,7 @@ def _compare_frames(
     preprocessing: Preprocessing,
     console: Console,
 ) -> _Findings:
-    cpu = CpuPath(model, source.format, preprocessing=preprocessing)
+    cpu = CpuPath(model, source.format, preprocessing=preprocessing, as_read=True)
     with console.compilation() as progress:
         job = frame_job(
             context, model, source.format, progress, precision,

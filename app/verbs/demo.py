@@ -105,7 +105,7 @@ def _check(clip: Path, model: SegmentationModel) -> tuple[list[MaskDifference], 
     differences: list[MaskDifference] = []
     still_mask: Floats = np.zeros((0, 0), np.float32)
     with open_context() as context, FileSource(clip) as source:
-        gpu, cpu = GlFrameJob(context, model, source.format), CpuPath(model, source.format)
+        gpu, cpu = GlFrameJob(context, model, source.format), CpuPath(model, source.format, as_read=True)
         for frame in source:
             if frame.index % CHECK_EVERY == 0:
                 mask = gpu.run(frame.picture)

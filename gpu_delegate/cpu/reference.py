@@ -5,7 +5,6 @@ written from the graph as read. A graph with opaque nodes goes to a process of i
 where the graph does not hold all that it says.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from ..delegate.delegate import GpuDelegate
 from ..errors import UsageError
 from ..graph import Graph
+from ..llvm.machine import usable_cores
 from .array_pipe import AnyArray
 from .child_interpreter import ChildInterpreter
 from .delegation import Delegation
@@ -47,7 +47,7 @@ class Reference:
         """
         check_footprint(graph, keep_all_tensors)
         model = graph.original or write_model(graph, every_output=keep_all_tensors)
-        default = max(1, min(MOST_THREADS, _usable_cpus() - SPARED_CPUS))
+        default = max(1, min(MOST_THREADS, usable_cores() - SPARED_CPUS))
         self.threads = threads or default
         options = InterpreterOptions(
             self.threads,
@@ -115,8 +115,3 @@ class Reference:
 def is_apart(graph: Graph) -> bool:
     """Whether a graph runs in a process of its own, whose complaints nobody sees."""
     return bool(graph.original or graph.opaque)
-
-
-def _usable_cpus() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

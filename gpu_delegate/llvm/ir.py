@@ -47,17 +47,42 @@ def constants(values: Sequence[Register]) -> Register:
     return Register(f"<{', '.join(value.operand for value in values)}>", vector(values[0].type, len(values)))
 
 
+def filled(value: Register, lanes: int) -> Register:
+    """A constant vector of one constant in all lanes."""
+    return value if lanes == 1 else Register(f"splat ({value.operand})", vector(value.type, lanes))
+
+
+def lanes_of(kind: str) -> int:
+    """How many lanes a type has: 1 where it is no vector."""
+    return int(kind[1 : kind.index(" ")]) if kind[0] == "<" else 1
+
+
 class Module:
     """Functions, and the intrinsics and outside functions that they call."""
 
     def __init__(self) -> None:
         self._functions: list[Function] = []
         self._declared: dict[str, str] = {}
+        self._named = 0
+        self._shared: dict[str, str] = {}
 
     def function(self, name: str, parameters: Sequence[tuple[str, str]], result: str = VOID) -> "Function":
         """A new function; parameters are (type, name), a type may carry attributes ("ptr noalias")."""
         self._functions.append(Function(self, name, parameters, result))
         return self._functions[-1]
+
+    def new_name(self, prefix: str) -> str:
+        """A name that no function has."""
+        self._named += 1
+        return f"{prefix}{self._named}"
+
+    def shared(self, name: str) -> str:
+        """The function that does the same as the one added last: an earlier one, which then stands for both, or it."""
+        body = self._functions[-1].text.replace(f"@{name}(", "@(", 1)
+        known = self._shared.setdefault(body, name)
+        if known != name:
+            self._functions.pop()
+        return known
 
     def declare(self, name: str, result: str, types: Sequence[str]) -> None:
         """A function that is defined elsewhere; the same one may be declared again."""
@@ -107,8 +132,7 @@ class Function:
 
     def compare(self, how: str, left: Register, right: Register) -> Register:
         """`how` is an instruction with its condition ("icmp slt", "fcmp ogt")."""
-        lanes = left.type.partition(" x ")[0].lstrip("<") if left.type.startswith("<") else "1"
-        return self.give(f"{how} {left.operand}, {right.text}", vector(I1, int(lanes)))
+        return self.give(f"{how} {left.operand}, {right.text}", vector(I1, lanes_of(left.type)))
 
     def choose(self, condition: Register, value: Register, other: Register) -> Register:
         """select: one of both, lane by lane where the condition is a vector."""
@@ -138,6 +162,18 @@ class Function:
         kind = vector(value.type, lanes)
         one = self.give(f"insertelement {kind} poison, {value.operand}, i32 0", kind)
         return self.give(f"shufflevector {one.operand}, {kind} poison, <{lanes} x i32> zeroinitializer", kind)
+
+    def shuffle(self, left: Register, right: Register, lanes: Sequence[int]) -> Register:
+        """A vector of constant lanes of two vectors: those of the second one are numbered behind the first one's."""
+        element = left.type.strip("<>").rpartition(" x ")[2]
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        text = f"shufflevector {left.operand}, {right.operand}, <{len(lanes)} x i32> <{mask}>"
+        return self.give(text, vector(element, len(lanes)) if len(lanes) > 1 else f"<1 x {element}>")
+
+    def lane(self, value: Register, lane: int) -> Register:
+        """One lane of a vector."""
+        element = value.type.strip("<>").rpartition(" x ")[2]
+        return self.give(f"extractelement {value.operand}, i32 {lane}", element)
 
     # Memory -----------------------------------------------------------------------------------------------------------
 

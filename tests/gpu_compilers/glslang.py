@@ -10,6 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from texelflow.gpu_delegate.kernel import Kernel
+from texelflow.gpu_delegate.shader import for_es
+
 VALIDATOR = "glslangValidator"
 BindingKind = Literal["texels", "uniform", "storage"]
 SETS: Mapping[BindingKind, int] = MappingProxyType({"storage": 0, "texels": 1, "uniform": 2})
@@ -49,6 +52,17 @@ def validate(sources: Iterable[tuple[str, str]], folder: Path) -> list[str]:
     complaints = [line for line in done.stdout.splitlines() if "ERROR" in line or "WARNING" in line]
     assert (done.returncode == 0) == (not complaints), done.stderr
     return complaints
+
+
+def in_es(sources: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The same for OpenGL ES 3.1 with the one extension that it may lack."""
+    return {(ending, for_es(source, (3, 1), {"GL_EXT_texture_buffer"})) for ending, source in sources}
+
+
+def complaints_of_kernels(kernels: Iterable[Kernel], folder: Path) -> list[str]:
+    """Those of validate about both forms of each kernel's text."""
+    sources = {("comp", kernel.source) for kernel in kernels}
+    return validate({*sources, *in_es(sources)}, folder)
 
 
 def compile_spirv(source: str) -> Module:

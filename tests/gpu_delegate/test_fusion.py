@@ -1,6 +1,7 @@
 """Grouping into kernels: nothing is lost or done twice, nothing waits for itself, and refusals have reasons."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.op_cases import CASES, UNFUSED, devices_for
 from tests.sketch import OpCase, Sketch
 from texelflow.gpu_delegate.body import MOST_NODES
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.nodes import has_role, is_contraction
 from texelflow.gpu_delegate.ops.reduce import is_spatial_mean
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
@@ -66,6 +68,17 @@ def test_kernels_of_the_real_models(name: str, device: Device, fuse: bool, reque
         assert len(compiled.kernels) == len(compiled.graph.nodes)
     elif device.tuning.simd_width > 1:
         assert len(compiled.kernels) <= 50
+
+
+def test_a_kernel_may_be_for_one_window_or_contraction(selfie_model: Path) -> None:
+    """Where registers are few, what kernels hand over through the cache costs less than what they would hold."""
+    device = SOFTWARE.with_tuning(joins_sums=False, prologue_loads=0)
+    compiled = compile_graph(load_model(selfie_model), device)
+    check_kernels(compiled)
+    pixel_kernels = [kernel.nodes for kernel in compiled.kernels if kernel.tile]
+    sums = [sum(is_contraction(n) or has_role(n, "window") for n in nodes) for nodes in pixel_kernels]
+    assert max(sums) == 1
+    assert max(map(len, pixel_kernels)) > 2  # elementwise nodes join as ever
 
 
 @pytest.mark.slow

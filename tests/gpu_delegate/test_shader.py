@@ -4,24 +4,23 @@ import hashlib
 import json
 import random
 import re
-import shutil
-from collections.abc import Iterable
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from tests.engine import DEVICES
-from tests.gpu_compilers.glslang import VALIDATOR, validate
+from tests.gpu_compilers.glslang import complaints_of_kernels, in_es, validate
 from tests.model_builder import SELFIE, selfie_like
-from tests.op_cases import CASES, UNFUSED, devices_for
+from tests.portable import needs_validator
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.shader import explain_log, fill, for_es, load
+from texelflow.gpu_delegate.shader import explain_log, fill, load
 
 DATA = Path(__file__).parents[1] / "data"
 ENDINGS = (".comp", ".frag", ".vert")
@@ -128,7 +127,8 @@ def small_model(device: Device, precision: Precision = "fp32") -> CompiledGraph:
     return compile_graph(read_model(m.build()), device, precision=precision)
 
 
-def snapshot_models() -> dict[str, CompiledGraph]:
+@pytest.fixture(scope="module")
+def snapshots() -> Mapping[str, CompiledGraph]:
     """What a refactor may not change unnoticed."""
     selfie, changed = read_model(selfie_like(0, SELFIE)), read_model(selfie_like(0))
     return {
@@ -153,23 +153,19 @@ def digests(compiled: CompiledGraph) -> list[str]:
     ]
 
 
-def test_generated_kernels_are_what_they_were(pytestconfig: pytest.Config) -> None:
+def test_generated_kernels_are_what_they_were(
+    pytestconfig: pytest.Config, snapshots: Mapping[str, CompiledGraph]
+) -> None:
     """After an intended change: pytest --update-snapshots, and look at what git shows of tests/data."""
-    models = snapshot_models()
-    kernels = models["small, hardware"].kernels
+    kernels = snapshots["small, hardware"].kernels
     text = "\n".join(f"// {k.name}\n{k.source[k.source.index(AFTER_INCLUDES) :]}" for k in kernels)
-    found = {name: digests(compiled) for name, compiled in models.items()}
+    found = {name: digests(compiled) for name, compiled in snapshots.items()}
     stored, example = DATA / "kernels.json", DATA / "small_model.comp"
     if pytestconfig.getoption("--update-snapshots"):
         stored.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         example.write_text(text, encoding="utf-8")
     assert text == example.read_text(encoding="utf-8")
     assert found == json.loads(stored.read_text(encoding="utf-8"))
-
-
-def in_es(sources: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The same for OpenGL ES 3.1 with the one extension that it may lack."""
-    return {(ending, for_es(source, (3, 1), {"GL_EXT_texture_buffer"})) for ending, source in sources}
 
 
 def variants(name: str) -> list[str]:
@@ -188,24 +184,14 @@ def variants(name: str) -> list[str]:
     return [load(name), *(load(name, defines) for defines in each + mixed)]
 
 
-needs_validator = pytest.mark.skipif(shutil.which(VALIDATOR) is None, reason=f"{VALIDATOR} is not installed")
-
-
-@pytest.mark.slow
 @needs_validator
-def test_generated_kernels_are_valid_glsl(tmp_path: Path) -> None:
-    """Drivers accept more than the language allows; the reference compiler does not."""
-    plans = list(snapshot_models().values())
-    for case in CASES:
-        if not case.refused:
-            graph, names = read_model(case.model()), devices_for(case)
-            plans += [compile_graph(graph, DEVICES[name]) for name in names if name != UNFUSED]
+def test_generated_kernels_are_valid_glsl(tmp_path: Path, snapshots: Mapping[str, CompiledGraph]) -> None:
+    """Those of whole networks; tests/gpu_delegate/ops/test_ops.py has every op's."""
+    plans = [*snapshots.values()]
     plans += [compile_graph(read_model(selfie_like(0)), device, precision="fp16") for device in (SOFTWARE, HARDWARE)]
     plans.append(compile_graph(read_model(selfie_like(0)), DEVICES["baked"]))
     plans.append(compile_graph(read_model(selfie_like(0)), HARDWARE.with_limits(texture_buffer_texels=64)))
-    sources = {("comp", kernel.source) for plan in plans for kernel in plan.kernels}
-    assert len(sources) > 300
-    assert validate({*sources, *in_es(sources)}, tmp_path) == []
+    assert complaints_of_kernels((kernel for plan in plans for kernel in plan.kernels), tmp_path) == []
 
 
 @needs_validator

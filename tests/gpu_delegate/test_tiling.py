@@ -99,6 +99,12 @@ def wasted(height: int, width: int, pointwise: bool) -> float:
     return len(columns) * len(rows) / domain.pixels - 1
 
 
+def test_windows_may_have_rows_of_their_own() -> None:
+    tuned = SOFTWARE.with_tuning(rows=1, window_rows=4)
+    assert tile_of(graph_of(32, 32, pointwise=False), tuned).rows == 4
+    assert tile_of(graph_of(32, 32, pointwise=True), tuned).rows == 1
+
+
 def test_few_threads_repeat_the_work_of_others_on_odd_maps() -> None:
     """With groups of powers of two alone, 33 x 33 pixels took the threads of 42 x 64."""
     assert wasted(33, 33, pointwise=True) < 0.1

@@ -132,6 +132,12 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="module")
+def expected(recording: Path) -> list[VideoFrame]:
+    """Its frames, decoded from the start."""
+    return in_order(recording)
+
+
+@pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return plain(tmp_path_factory.mktemp("clip") / "a.mp4")
 
@@ -152,8 +158,9 @@ def assert_same(frame: VideoFrame, expected: VideoFrame) -> None:
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 24])
-def test_any_frame_in_any_order_is_that_of_decoding_from_the_start(recording: Path, cache_bytes: int) -> None:
-    expected = in_order(recording)
+def test_any_frame_in_any_order_is_that_of_decoding_from_the_start(
+    recording: Path, expected: list[VideoFrame], cache_bytes: int
+) -> None:
     chance = random.Random(recording.name)
     with SeekableSource(recording, cache_bytes=cache_bytes) as source:
         for _ in range(20 if len(expected) <= FRAMES else 8):
@@ -163,15 +170,14 @@ def test_any_frame_in_any_order_is_that_of_decoding_from_the_start(recording: Pa
             source.frame(len(expected))
 
 
-def test_forwards_and_backwards_one_by_one(recording: Path) -> None:
-    expected = in_order(recording)[:FRAMES]
+def test_forwards_and_backwards_one_by_one(recording: Path, expected: list[VideoFrame]) -> None:
+    expected = expected[:FRAMES]
     with SeekableSource(recording, cache_bytes=0) as source:
         for index in (*range(len(expected)), *reversed(range(len(expected)))):
             assert_same(source.frame(index), expected[index])
 
 
-def test_what_is_told_of_a_file_is_what_its_frames_have(recording: Path) -> None:
-    expected = in_order(recording)
+def test_what_is_told_of_a_file_is_what_its_frames_have(recording: Path, expected: list[VideoFrame]) -> None:
     with SeekableSource(recording) as source:
         source.frame(len(expected) - 1)
         assert source.wait_wholly_decoded(30)

@@ -1,12 +1,16 @@
 """Every row of the table of op cases, and the original delegate's own test vectors, on the GPU against the CPU."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tests.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.gpu_compilers.glslang import complaints_of_kernels
 from tests.op_cases import CASES, UNFUSED, devices_for
+from tests.portable import needs_validator
 from tests.sketch import OpCase
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import UnsupportedError
@@ -17,9 +21,10 @@ RUN = [case for case in CASES if not case.refused]
 REFUSED = [case for case in CASES if case.refused]
 
 
-def compiled_graphs(model: bytes, devices: Sequence[str]) -> dict[str, CompiledGraph]:
-    """The programs that a model has on different devices, each program once."""
-    graph = read_model(model)
+@cache  # two tests look at them
+def compiled_graphs(case: OpCase) -> Mapping[str, CompiledGraph]:
+    """The programs that a case's model has on different devices, each program once."""
+    graph, devices = read_model(case.model()), devices_for(case)
     found = {name: compile_graph(graph, DEVICES[name]) for name in devices if name != UNFUSED}
     if UNFUSED in devices:
         found[UNFUSED] = compile_graph(graph, DEVICES["software"], fuse=False)
@@ -33,9 +38,16 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, case: OpCase) -> None
     graph = read_model(model)
     inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
     wanted = on_cpu(model, inputs)
-    plans = compiled_graphs(model, devices_for(case))
-    errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in plans.items()}
+    errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in compiled_graphs(case).items()}
     assert {name: error for name, error in errors.items() if not error <= case.tolerance} == {}
+
+
+@needs_validator
+def test_their_kernels_are_valid_glsl(tmp_path: Path) -> None:
+    """Drivers accept more than the language allows; the reference compiler does not."""
+    kernels = [kernel for case in RUN for plan in compiled_graphs(case).values() for kernel in plan.kernels]
+    assert len({kernel.source for kernel in kernels}) > 300
+    assert complaints_of_kernels(kernels, tmp_path) == []
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)

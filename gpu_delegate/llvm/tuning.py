@@ -1,0 +1,39 @@
+"""A kind of CPU goes in; what compilation knows of it as a device comes out: its tuning, without OpenGL's limits."""
+
+from dataclasses import replace
+
+from ..device import SOFTWARE, Device
+from ..limits import Limits
+from .machine import CpuTarget
+
+_ANY = 1 << 31  # of what OpenGL bounds and memory does not
+_LIMITS = Limits(
+    texture_buffer_texels=_ANY,
+    texture_buffer_alignment_bytes=1,
+    storage_alignment_bytes=1,
+    storage_bindings=_ANY,
+    storage_block_bytes=_ANY,
+    uniform_alignment_bytes=1,
+    shared_memory_bytes=_ANY,
+)
+
+
+def cpu_device(target: CpuTarget) -> Device:
+    """The device that stands for a kind of CPU: a lane is a pixel, neighbours along x are in one vector.
+
+    Sums of all slices of a tile are in registers: four vectors of lanes for each slice. Vector nodes are computed once,
+    and weights are read, since literals in code are loads, too, and make it as long as the model.
+    """
+    slices = max(1, target.registers // 8)
+    tuning = replace(
+        SOFTWARE.tuning,
+        rows=1,
+        whole_slices=slices,
+        thread_slices=slices,
+        simd_width=target.lanes,
+        bake_pixels=_ANY,
+        bake_weights=0,
+        prologue_loads=0,
+        leaves_sums=False,
+    )
+    return Device(_LIMITS, tuning, in_planes=True)

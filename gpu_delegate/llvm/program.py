@@ -1,0 +1,124 @@
+"""A graph and a kind of CPU go in; steps, their code as text, weights and a plan of memory come out, no machine code.
+
+Passes, fusion, views, tiles and the plan of memory are those of the GPU path (lower.py); what differs is in the tuning
+(tuning.py), in the order of values in memory (planes.py), and in the code.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from ..body import Body
+from ..device import Device
+from ..graph import Graph, Tensor
+from ..layout import MapShape, Storage, Storages, shape_of
+from ..lower import lower_with
+from ..memory import MemoryPlan, UsageRecord
+from ..packing import Float32Array
+from ..partial_sums import PartialSum
+from ..passes.pipeline import PassReport
+from ..program import memory_plan, rewrite_graph, usage_records
+from ..rewrite import float_data
+from ..tile import Tile
+from ..vector_work import VectorWork
+from ..views import Views
+from .ir import Module
+from .kernel import LlvmKernel, pixel_function
+from .machine import CpuTarget
+from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
+from .tuning import cpu_device
+from .vectors import in_functions, vector_function
+
+
+@dataclass(frozen=True)
+class NativeProgram:
+    """A model as a list of calls with their memory. Offsets of weights and constants are in floats, 16 to a line."""
+
+    source: Graph  # as read
+    graph: Graph  # after the passes
+    passes: tuple[PassReport, ...]
+    declined: tuple[str, ...]
+    target: CpuTarget
+    steps: tuple[LlvmKernel, ...]
+    text: str  # of the module with all functions
+    weights: Float32Array  # of all steps, and constant maps behind them
+    weight_offsets: tuple[int, ...]  # of each step
+    constants: Mapping[int, int]  # tensor to its offset among the weights
+    records: tuple[UsageRecord, ...]
+    plan: MemoryPlan
+    storages: Storages
+    views: Views
+
+    def tensor(self, number: int) -> Tensor:
+        """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
+        return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Tensors that the steps write to memory, in order."""
+        return tuple(dict.fromkeys(t for step in self.steps for t in step.outputs))
+
+
+def compile_native(source: Graph, target: CpuTarget, fuse: bool = True, keep_all: bool = False) -> NativeProgram:
+    """Decide everything about a model; the arguments are those of compile_graph.
+
+    Raises UnsupportedError for a model with unsupported ops or too many weights, DeviceError for too much memory.
+    """
+    graph, reports = rewrite_graph(source, fuse)
+    module = Module()
+
+    def makes(device: Device, storages: Storages) -> _NativeKernels:
+        return _NativeKernels(module, target, storages)
+
+    lowered = lower_with(makes, graph, cpu_device(target), fuse)
+    graph, steps = lowered.graph, lowered.kernels
+    records = usage_records(graph, steps, lowered.storages, lowered.views, _size_bytes)
+    plan = memory_plan(source.name, records, lowered.views, keep_all, FLOAT_BYTES * LINE_FLOATS)
+    read = dict.fromkeys(t for step in steps for t in step.inputs if graph.tensors[t].is_constant)
+    maps = [to_planes(float_data(graph.tensors[t]), shape_of(graph.tensors[t])) for t in read]
+    weights, offsets = _joined([*(step.weights for step in steps), *maps])
+    constants = dict(zip(read, offsets[len(steps) :], strict=True))
+    return NativeProgram(
+        source, graph, reports, lowered.declined, target, steps, module.text, weights, offsets[: len(steps)],
+        MappingProxyType(constants), records, plan, lowered.storages, lowered.views,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _NativeKernels:
+    """Makes the functions of a program; equal ones are one."""
+
+    module: Module
+    target: CpuTarget
+    storages: Storages
+
+    def pixel(
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
+    ) -> LlvmKernel:
+        """A body's function; the tuning leaves vector nodes to functions of their own."""
+        assert not prologue.nodes
+        assert not left
+        made = pixel_function(self.module, self.module.new_name("k"), body, tile, self.target, self.storages)
+        return replace(made, signature=signature, symbol=self.module.shared(made.symbol))
+
+    def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[LlvmKernel]:
+        """Functions that store all values of vector nodes."""
+        made = []
+        for nodes in in_functions(work):
+            name = self.module.new_name("k")
+            kernel = vector_function(self.module, name, replace(work, nodes=nodes), self.target.lanes)
+            made.append(replace(kernel, symbol=self.module.shared(name)))
+        return made
+
+
+def _size_bytes(storage: Storage, shape: MapShape) -> int:
+    return FLOAT_BYTES * tensor_floats(shape, storage)
+
+
+def _joined(pieces: Sequence[Float32Array]) -> tuple[Float32Array, tuple[int, ...]]:
+    """Pieces one behind the other, each from the beginning of a cache line on, and where each begins."""
+    padded = [np.pad(piece.reshape(-1), (0, -piece.size % LINE_FLOATS)) for piece in pieces]
+    ends = np.cumsum([0, *(piece.size for piece in padded)]).tolist()
+    return np.concatenate([np.zeros(0, np.float32), *padded]), tuple(ends[:-1])

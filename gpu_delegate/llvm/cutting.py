@@ -18,11 +18,6 @@ class StepSize:
     work: int
 
 
-def shared_rounds(steps: Sequence[StepSize], threads: int) -> tuple[WorkRound, ...]:
-    """One round for each step that is worth sharing, one task for all steps in between; for one thread a single one."""
-    return joined_rounds(cut_step(number, step, threads) for number, step in enumerate(steps))
-
-
 def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:
     """The same with one task where rounds of one task follow each other."""
     found: list[WorkRound] = []

@@ -1,6 +1,6 @@
 """The sizes of steps and a number of threads go in, rounds of tasks come out: which parts of a step threads share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .work import StepRange, WorkRound

@@ -60,7 +60,7 @@ class ComparedPlan(Protocol):
 
 
 class ComparedProgram(Protocol):
-    """A compiled model whose tensors can be read and written: a Program, or a NativeNetwork."""
+    """A compiled model whose tensors can be read and written: a Program, or a CheckedNetwork."""
 
     @property
     def compiled(self) -> ComparedPlan: ...

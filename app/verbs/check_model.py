@@ -29,7 +29,7 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.llvm.compiler import compile_module, native_target
 from texelflow.gpu_delegate.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.llvm.program import compile_native
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.quantization import quantized
 from texelflow.gpu_delegate.runtime import Program
@@ -122,7 +122,7 @@ def native_programs(target: CpuTarget, graph: Graph) -> Loads:
     @contextmanager
     def load(fuse: bool) -> Iterator[ComparedProgram]:
         compiled = compile_native(graph, target, fuse, keep_all=True)
-        yield NativeNetwork(compiled, compile_module(compiled.text, target))
+        yield CheckedNetwork(compiled, compile_module(compiled.text, target))
 
     return load
 

@@ -15,7 +15,7 @@ from texelflow.gpu_delegate.llvm.compiler import CompiledCode, native_target, ob
 from texelflow.gpu_delegate.llvm.ir import Module
 from texelflow.gpu_delegate.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 
 Values = npt.NDArray[Any]
 Fold = Callable[..., Any]
@@ -59,7 +59,7 @@ def gate(graph: Graph, x: Values) -> Values:
 
 
 @pytest.fixture(scope="module", params=[4, 8, 16])
-def networks(request: pytest.FixtureRequest) -> dict[Any, NativeNetwork]:
+def networks(request: pytest.FixtureRequest) -> dict[Any, CheckedNetwork]:
     """All graphs of this file, compiled at once."""
     target, module = target_with(request.param), Module()
     programs: dict[Any, NativeProgram] = {}
@@ -69,14 +69,14 @@ def networks(request: pytest.FixtureRequest) -> dict[Any, NativeNetwork]:
             programs[fold, c, h, w] = compile_native(folds_graph(fold, c, h, w), target, module=module)
     names = sorted({kernel.symbol for program in programs.values() for kernel in program.kernels})
     code = CompiledCode(object_code(module.text, target), names, {}, target)
-    return {key: NativeNetwork(program, code) for key, program in programs.items()}
+    return {key: CheckedNetwork(program, code) for key, program in programs.items()}
 
 
-def inputs_of(network: NativeNetwork, low: float, high: float) -> Values:
+def inputs_of(network: CheckedNetwork, low: float, high: float) -> Values:
     return np.random.default_rng(1).uniform(low, high, network.input_shapes[0]).astype(np.float32)
 
 
-def run_in_parts(network: NativeNetwork, x: Values) -> Sequence[Values]:
+def run_in_parts(network: CheckedNetwork, x: Values) -> Sequence[Values]:
     """The outputs where every part of each function was computed by a call of its own, the last ones first."""
     network.run(x)
     wanted = [network.read(tensor) for tensor in network.compiled.graph.outputs]
@@ -92,7 +92,7 @@ def run_in_parts(network: NativeNetwork, x: Values) -> Sequence[Values]:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_matrices_and_arithmetic(networks: dict[Any, NativeNetwork], size: tuple[int, int, int, int]) -> None:
+def test_matrices_and_arithmetic(networks: dict[Any, CheckedNetwork], size: tuple[int, int, int, int]) -> None:
     network = networks[size]
     x = inputs_of(network, -1, 1)
     (found,) = run_in_parts(network, x)
@@ -103,7 +103,7 @@ def test_matrices_and_arithmetic(networks: dict[Any, NativeNetwork], size: tuple
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("fold", FOLDS)
-def test_reductions(networks: dict[Any, NativeNetwork], fold: str, size: tuple[int, int, int, int]) -> None:
+def test_reductions(networks: dict[Any, CheckedNetwork], fold: str, size: tuple[int, int, int, int]) -> None:
     c, _, h, w = size
     network = networks[fold, c, h, w]
     x = inputs_of(network, 0.98, 1.02) if fold == "REDUCE_PROD" else inputs_of(network, -2, -1)

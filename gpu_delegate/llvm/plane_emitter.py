@@ -21,7 +21,7 @@ BLOCK = Name("block", "int")  # of output slices, of those that a tile's kernel 
 
 @dataclass(frozen=True)
 class BlockWeights(Weights):
-    """Matrices of a convolution, block by block (input slices, taps, output slices of a block, 4, 4): `values` of one."""
+    """Matrices of a convolution, block by block; `values` of one: (input slices, taps, its output slices, 4, 4)."""
 
     def texel(self, *at: Slice | int) -> Value:
         """By input slice, tap, output slice and lane, as Weights has it."""

@@ -109,10 +109,10 @@ class Network:
         attributes = Conv2D(activation, (stride, stride), (1, 1), around)
         return self._convolution("CONV_2D", x, (channels, *kernel, depth), (1, *size, channels), attributes)
 
-    def separate(self, x: int, stride: int = 1, dilation: int = 1) -> int:
+    def separate(self, x: int, stride: int = 1, dilation: int = 1, activation: str = "RELU6") -> int:
         """A depthwise 3x3 convolution."""
         (size, around), depth = slid(self.shape(x), (3, 3), stride, "SAME", dilation), self.shape(x)[3]
-        attributes = DepthwiseConv2D("RELU6", (stride, stride), (dilation, dilation), around)
+        attributes = DepthwiseConv2D(activation, (stride, stride), (dilation, dilation), around)
         return self._convolution("DEPTHWISE_CONV_2D", x, (1, 3, 3, depth), (1, *size, depth), attributes)
 
     def pooled(self, x: int, op: str, size: int, stride: int = 1, padding: str = "SAME") -> int:

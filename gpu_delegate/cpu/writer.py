@@ -33,18 +33,19 @@ SCHEMA_VERSION = 3
 IDENTIFIER = b"TFL3"
 
 
-def write_model(graph: Graph, every_output: bool = False) -> bytes:
+def write_model(graph: Graph, every_output: bool = False, names: bool = False) -> bytes:
     """The .tflite file of a graph, the same bytes for the same graph.
 
     The graph is as the reader created it, before any pass. With every_output, what any operator writes becomes an
     output, after the model's own: TensorFlow Lite 2.14 computes in place even if it is asked to preserve all tensors,
     but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the builtin TRANSPOSE_CONV, what
-    DENSIFY makes of a constant that constant. Opaque operators are written as they were read. Raises UnsupportedError
-    for a graph that does not hold all that its file says.
+    DENSIFY makes of a constant that constant. Opaque operators are written as they were read. With `names` tensors have
+    theirs, which other readers of such files need. Raises UnsupportedError for a graph that does not hold all that its
+    file says.
     """
     if graph.original:
         raise UnsupportedError(f"{graph.name}: its file has more than its graph holds")
-    return _Writer(graph).file(every_output)
+    return _Writer(graph, names).file(every_output)
 
 
 def written_indices(graph: Graph) -> dict[int, int]:
@@ -65,8 +66,9 @@ class _Writer:
     where the constants begin: position p among them is -p to it.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, names: bool) -> None:
         self.graph = graph
+        self.names = names
         self.builder = flatbuffers.Builder(1 << 16)
         self.indices = {ABSENT: ABSENT, **written_indices(graph)}
         self.tables: dict[str, int] = {}  # by content
@@ -103,7 +105,7 @@ class _Writer:
         return self.tables[key]
 
     def tensor(self, tensor: Tensor) -> int:
-        """A tensor without a name: names are not needed, and strings take time."""
+        """A tensor, without its name where that is not asked for: strings take time."""
         fields = {
             "Shape": self.integers(tensor.shape),
             "Type": getattr(tflite.TensorType, tensor.dtype.upper()),
@@ -112,6 +114,8 @@ class _Writer:
         }
         if tensor.quantization and not tensor.dtype.startswith("float"):  # floats mean themselves
             fields["Quantization"] = self.quantization(tensor.quantization)
+        if self.names:
+            fields["Name"] = self.builder.CreateString(tensor.name)
         return self.table("Tensor", **fields)
 
     def quantization(self, quantization: Quantization) -> int:

@@ -20,6 +20,7 @@ from texelflow.gpu_delegate.cpu.interpreter import load_interpreter_module
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.wording import meant
 
 from .retinaface_layers import from_channel_planes
@@ -91,15 +92,16 @@ def opener(rival: str) -> tuple[Opener, str]:
 
 
 def parse_rivals(text: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The rivals that are asked for, all of them for None, and of those the packages that are not installed.
+    """The rivals that are asked for, all of them for None, and those of them that are not installed.
 
-    Raises UsageError for a name that is none, and for one that was asked for by name and is not installed.
+    XNNPACK is always the first, since outputs are compared with its. Raises UsageError for a name that is none, and for
+    one that was asked for by name and is not installed.
     """
-    names = tuple(PACKAGES) if text is None else tuple(dict.fromkeys(text.split(",")))
+    names = tuple(PACKAGES) if text is None else tuple(dict.fromkeys(("xnnpack", *text.split(","))))
     for name in names:
         if name not in PACKAGES:
-            known = ", ".join(PACKAGES)
-            raise UsageError(f"--against {text}: {known}, with commas between them, are needed{meant(name, PACKAGES)}")
+            known = f"{', '.join(PACKAGES)}, with commas between them, are needed{meant(name, PACKAGES)}"
+            raise UsageError(f"--against {printable_name(text)}: {known}")
     lacking = tuple(name for name in names if name in MODULES and importlib.util.find_spec(MODULES[name]) is None)
     if lacking and text is not None:
         raise UsageError(f"--against {text}: {how_to_install(lacking)}")

@@ -96,7 +96,7 @@ def _layers(graph: Graph) -> str:
 
 
 def _layer(graph: Graph, node: Node, number: int) -> str:
-    """Parameters by number: outputs, kernel, stride, padding (left, top, right, bottom), bias, weights, ReLU, groups."""
+    """Parameters by number: outputs, kernel, stride, zeros left, top, right and bottom, bias, weights, ReLU, groups."""
     conv, weights = attributes_of(node, Conv2D), graph.tensors[node.inputs[1]].shape
     around, outputs = conv.padding, graph.tensors[node.outputs[0]].shape[3]
     size = int(np.prod(weights))

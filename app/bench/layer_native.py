@@ -1,0 +1,33 @@
+"""A graph of convolutions goes in; the same network in our own code for the CPU comes out.
+
+Planes of channels are the layout that it computes in, so a picture in planes is read as it is, with no way in.
+"""
+
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+
+from .layer_contenders import Contender, Floats, InputForm
+
+
+class NativeContender:
+    """A network of machine code."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._network = NativeNetwork.load(graph)
+        (self._input,), (self._output,) = graph.inputs, graph.outputs
+        self.run = self._network.run_steps
+
+    def write(self, bhwc: Floats) -> None:
+        """See Contender."""
+        self._network.write(self._input, bhwc)
+
+    def read(self) -> Floats:
+        """See Contender."""
+        self.run()
+        found: Floats = self._network.read(self._output)
+        return found
+
+
+def open_native(graph: Graph, form: InputForm, threads: int) -> Contender:
+    """The graph in machine code for this CPU. Raises DeviceError without LLVM."""
+    return NativeContender(graph)

@@ -5,8 +5,9 @@ Planes of channels are the layout that it computes in, so a picture in planes is
 
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.packing import Float32Array
 
-from .layer_contenders import Contender, Floats, InputForm
+from .layer_contenders import Contender, InputForm
 
 
 class NativeContender:
@@ -17,17 +18,17 @@ class NativeContender:
         (self._input,), (self._output,) = graph.inputs, graph.outputs
         self.run = self._network.run_steps
 
-    def write(self, bhwc: Floats) -> None:
+    def write(self, bhwc: Float32Array) -> None:
         """See Contender."""
         self._network.write(self._input, bhwc)
 
-    def read(self) -> Floats:
+    def read(self) -> Float32Array:
         """See Contender."""
         self.run()
-        found: Floats = self._network.read(self._output)
+        found: Float32Array = self._network.read(self._output)
         return found
 
 
-def open_native(graph: Graph, form: InputForm, threads: int) -> Contender:
+def open_ours(graph: Graph, form: InputForm, threads: int) -> Contender:
     """The graph in machine code for this CPU. Raises DeviceError without LLVM."""
     return NativeContender(graph)

@@ -22,7 +22,7 @@ from ..signals import StopFlag, exit_code, stop_flag
 from .cpu_peak import cpu_facts
 from .cpu_roofs import CpuRoofs, measure_roofs
 from .in_turn import call_figures, call_in_turn
-from .layer_contenders import Contender, how_to_install, opener, parse_rivals
+from .layer_contenders import Contender, how_to_install, parse_rivals, rival_maker
 from .model_options import MOST_THREADS
 from .retinaface_layers import LEAST_SIDE, MOST_SIDE, ConvLayer, layers_of, retinaface, single_layers
 from .time_plot import check_matplotlib
@@ -51,7 +51,7 @@ class LayersBench:
 
 def bench_layers(options: LayersBench, console: Console) -> tuple[_Figures, int]:
     """Measure: the figures, and the exit code: a signal's, or 1 if our outputs differ. Raises TexelflowError."""
-    sizes = parse_sizes(options.sizes)
+    sizes = parse_sides(options.sizes)
     _check(options)
     rivals, lacking = parse_rivals(options.against)
     if lacking:
@@ -60,7 +60,7 @@ def bench_layers(options: LayersBench, console: Console) -> tuple[_Figures, int]
         if options.plot is not None:
             raise UsageError(f"--plot needs peaks that code for this CPU measures: {why}")
         console.note(f"without our own code: {why}")
-    openers = {rival: opener(rival) for rival in rivals}
+    openers = {rival: rival_maker(rival) for rival in rivals}
     figures: _Figures = {
         "cpu": cpu_facts()["name"],
         "threads": options.threads,
@@ -80,7 +80,7 @@ def bench_layers(options: LayersBench, console: Console) -> tuple[_Figures, int]
     return figures, exit_code(stop.number) or int(bench.differs)
 
 
-def parse_sizes(text: str) -> tuple[int, ...]:
+def parse_sides(text: str) -> tuple[int, ...]:
     """320,640,800. Raises UsageError."""
     parts = text.split(",")
     is_fine = len(parts) <= _MOST_SIZES and all(part.isdecimal() and len(part) <= 4 for part in parts)
@@ -105,9 +105,9 @@ def _check(options: LayersBench) -> None:
 def _makers(openers: Mapping[str, Any], threads: int, has_native: bool) -> Iterator[tuple[str, _Maker]]:
     """What makes each contender of a graph; rivals twice."""
     if has_native:
-        from .layer_native import open_native
+        from .layer_native import open_ours
 
-        yield OURS, partial(open_native, threads=threads)
+        yield OURS, partial(open_ours, form="planes", threads=threads)
     for rival, (make, _) in openers.items():
         yield rival, partial(make, form="packed", threads=threads)
         yield rival + FROM_PLANES, partial(make, form="planes", threads=threads)

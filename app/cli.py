@@ -282,7 +282,10 @@ def check_verb(
     unfused: Annotated[bool, typer.Option("--unfused", help="A model: one dispatch per op, all tensors.")] = False,
     backend: Annotated[
         str,
-        typer.Option(metavar="gl|delegate", help="A model: tensor by tensor, or its outputs through the delegate."),
+        typer.Option(
+            metavar="gl|native|delegate",
+            help="A model: tensor by tensor on the GPU or as the CPU's own code, or its outputs through the delegate.",
+        ),
     ] = "gl",
     runs: Annotated[int | None, typer.Option(help="Of the delegate; 50 by default.")] = None,
     tolerance: Annotated[
@@ -366,6 +369,9 @@ def inspect_verb(
     ] = None,
     force: Annotated[bool, output_option("--force", help="Write over the files that are there.")] = False,
     advise: Annotated[bool, typer.Option("--advise", help="Say what to change in the model.")] = False,
+    cpu: Annotated[
+        str | None, typer.Option("--cpu", metavar="native", help="Show the steps of the CPU's own code instead.")
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """Show what becomes of a model: what runs on the GPU and why the rest does not, passes, dispatches, memory."""
@@ -375,7 +381,7 @@ def inspect_verb(
 
     options = InspectOptions(
         unfused, json, ops, peaks, parse_precision(precision), checked_budget(compile_budget), shaders, tuning, force,
-        advise,
+        advise, cpu,
     )  # fmt: skip
     return run_inspect(model, options, Console(quiet=json))
 

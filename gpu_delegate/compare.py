@@ -1,4 +1,4 @@
-"""A GPU program, the CPU reference and an input go in; the error of every tensor that both have comes out.
+"""A program of this engine, the reference and an input go in; the error of every tensor that both have comes out.
 
 The tensors are in the order of the model's operators, so that the first one that diverges names the operator at fault,
 or the group of operators that one kernel computes.
@@ -6,23 +6,75 @@ or the group of operators that one kernel computes.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .cpu.reference import Reference
 from .graph import ABSENT, Graph, Node
+from .layout import Precision, Storages
 from .packing import Float32Array
-from .program import CompiledGraph
-from .runtime import Program
+from .views import Views
 
 TOLERANCE = 1e-4
 HALF_ERROR = 2.0**-10  # for each time that values are stored as halves: 2^-11 is rounded, and later ops amplify it
 
 
+class ComparedKernel(Protocol):
+    """What a comparison needs to know of a kernel; of CompiledGraph and NativeProgram alike."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> tuple[int, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[int, ...]: ...
+
+    @property
+    def macs(self) -> int: ...
+
+
+class ComparedPlan(Protocol):
+    """The same of a compiled model."""
+
+    @property
+    def source(self) -> Graph: ...
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def kernels(self) -> Sequence[ComparedKernel]: ...
+
+    @property
+    def views(self) -> Views: ...
+
+    @property
+    def storages(self) -> Storages: ...
+
+    @property
+    def precision(self) -> Precision: ...
+
+
+class ComparedProgram(Protocol):
+    """A compiled model whose tensors can be read and written: a Program, or a CheckedNetwork."""
+
+    @property
+    def compiled(self) -> ComparedPlan: ...
+
+    def write(self, tensor: int, values: npt.NDArray[np.generic]) -> None: ...
+
+    def run(self) -> object: ...
+
+    def read(self, tensor: int) -> npt.NDArray[Any]: ...
+
+
 @dataclass(frozen=True)
 class Difference:
-    """How far the GPU's tensor is from the CPU's; errors are absolute."""
+    """How far the program's tensor is from TensorFlow Lite's; errors are absolute."""
 
     tensor: int
     name: str
@@ -30,9 +82,9 @@ class Difference:
     node: Node  # of the model as read: the node that writes the tensor
     kernel: str  # that stored it; "view" where it is a range of what others have stored
     behind: tuple[Node, ...]  # the nodes between it and the compared tensors that it depends on
-    max_error: float  # NaN where the GPU gave NaN
+    max_error: float  # NaN where the program gave NaN
     mean_error: float
-    magnitude: float  # the largest absolute value on the CPU
+    magnitude: float  # the largest absolute value of TensorFlow Lite's
     limit: float
 
     @property
@@ -56,11 +108,11 @@ def describe_operator(node: Node) -> str:
 
 
 def compare(
-    program: Program, reference: Reference, inputs: Sequence[Float32Array], tolerance: float = TOLERANCE
+    program: ComparedProgram, reference: Reference, inputs: Sequence[Float32Array], tolerance: float = TOLERANCE
 ) -> tuple[Difference, ...]:
     """Run both on the same input tensors, each in its own shape, and compare what is in memory on both sides.
 
-    The program was compiled by compile_graph(..., keep_all=True) and the reference keeps all tensors; both are of one
+    The program was compiled with keep_all=True and the reference keeps all tensors; both are of one
     model, or of models with the same tensors. A tensor may differ by tolerance * max(1, its magnitude); where halves
     are stored, also by HALF_ERROR for each time that values on the path to it were rounded, times the largest magnitude
     of the tensor and its inputs. Tensors that passes created have no counterpart and are left out. Raises UsageError
@@ -97,13 +149,13 @@ def compare(
     return tuple(differences)
 
 
-def _stored_by(compiled: CompiledGraph) -> dict[int, str]:
+def _stored_by(compiled: ComparedPlan) -> dict[int, str]:
     """The kernel that stores each tensor; views lie in what others have stored."""
     views = dict.fromkeys(compiled.views.nodes, "view")
     return views | {out: kernel.name for kernel in compiled.kernels for out in kernel.outputs}
 
 
-def times_rounded(compiled: CompiledGraph) -> Mapping[int, int]:
+def times_rounded(compiled: ComparedPlan) -> Mapping[int, int]:
     """How often values were rounded to halves on the longest path to each tensor that the program stores.
 
     With arithmetic in halves also the weights of each kernel, its products and their sums are rounded.

@@ -94,9 +94,9 @@ class _Grouper:
         try:
             self._set(self._planned(Loops(self.graph, self.device, [node], self.through), frozenset({number})))
         except Decline as reason:
-            name = self.graph.tensors[node.outputs[0]].name
+            name, where = self.graph.tensors[node.outputs[0]].name, "CPU's own code" if self.device.in_planes else "GPU"
             raise UnsupportedError(
-                f"{node.op} (operator {node.index}, {name}) does not run on the GPU: {reason}"
+                f"{node.op} (operator {node.index}, {name}) does not run on the {where}: {reason}"
             ) from None
 
     def _choices(self, node: Node) -> list[list[_Group]]:

@@ -1,4 +1,4 @@
-"""`texelflow check TARGET`: a recording or a model goes in; the GPU's results are compared with the CPU's."""
+"""`texelflow check TARGET`: a recording or a model goes in; results are compared with TensorFlow Lite's on the CPU."""
 
 import math
 import os
@@ -23,7 +23,7 @@ from .check_clip import DEFAULT_REPORT, check_clip
 from .check_delegate import check_delegate
 from .check_model import Subject, check_model, subject_of
 
-BACKENDS = ("gl", "delegate")
+BACKENDS = ("gl", "native", "delegate")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class CheckOptions:
 
     model: str = "selfie"  # for a recording
     unfused: bool = False  # a model with one dispatch per op
-    backend: str = "gl"  # tensor by tensor; or delegate, the outputs of many runs
+    backend: str = "gl"  # or native, the CPU's own code: tensor by tensor; or delegate, the outputs of many runs
     runs: int | None = None  # of the delegate
     tolerance: float | None = None  # 1e-3 for masks (fp16: 0.2) and for outputs, 1e-4 for tensors
     report: Path | None = None  # picture of a recording's worst frame
@@ -59,6 +59,8 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
         )
     if options.backend != "delegate" and options.runs is not None:
         raise UsageError("--runs goes with --backend delegate; leave it out or give both")
+    if options.backend == "native" and options.precision != "fp32":
+        raise UsageError("the CPU computes in fp32; leave --precision or --backend native out")
     if options.backend == "delegate" and options.unfused:
         raise UsageError("--unfused compares tensor by tensor; leave it or --backend delegate out")
     figures, code = (
@@ -93,6 +95,8 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
 def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     """Tensor by tensor; what does not run wholly on the GPU through the delegate, which is for that."""
     limits = options.precision, options.compile_budget_s
+    if options.backend == "native":
+        return check_model(subject, options.unfused, options.tolerance, console, backend="native")
     if options.backend == "gl":
         try:
             return check_model(subject, options.unfused, options.tolerance, console, *limits)

@@ -20,7 +20,7 @@ from ..media.sources import FileSource
 from ..models.loading import FrameModel, PictureModel
 from ..picture.convert import Rgba
 from ..picture.preprocess import Floats, Preprocessing
-from .check_model import Sample, Subject, TensorCheck, finite
+from .check_model import Sample, Subject, TensorCheck, finite, gl_programs
 
 DEFAULT_REPORT = Path("texelflow-check.png")
 
@@ -81,7 +81,8 @@ def check_clip(
             verdict = f"all {len(found.frames)} frames agree: {limits.words}"
         else:
             subject = Subject(model.name, model.graph, model.spec.input_range)
-            check = TensorCheck(context, subject, TOLERANCE, console, precision, compile_budget_s)
+            loads = gl_programs(context, model.graph, console, precision, compile_budget_s)
+            check = TensorCheck(subject, TOLERANCE, loads)
             verdict = _verdict(check, found, failed, limits)
         console.say(verdict)
     return {**figures, "verdict": verdict}, 0 if passed else 1

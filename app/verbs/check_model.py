@@ -1,6 +1,7 @@
-"""A model that runs on the GPU and on the CPU goes in; which tensors differ, from which op on, is printed."""
+"""A model that this engine and TensorFlow Lite run goes in; which tensors differ, from which op on, is printed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rich.text import Text
 from texelflow.gpu_delegate.compare import (
     HALF_ERROR,
     TOLERANCE,
+    ComparedProgram,
     Difference,
     compare,
     describe_operator,
@@ -24,6 +26,10 @@ from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.llvm.compiler import compile_module, native_target
+from texelflow.gpu_delegate.llvm.machine import CpuTarget
+from texelflow.gpu_delegate.llvm.program import compile_native
+from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.quantization import quantized
 from texelflow.gpu_delegate.runtime import Program
@@ -61,31 +67,21 @@ def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, fl
     return Subject(name, graph, input_range or read_metadata(path.read_bytes(), name).input_range or (0.0, 1.0))
 
 
+Loads = Callable[[bool], AbstractContextManager[ComparedProgram]]  # fused or not; may refuse a model
+
+
 @dataclass(frozen=True)
 class TensorCheck:
-    """Compares a subject's tensors in a context."""
+    """Compares the tensors of a subject, which `loads` compiles with keep_all=True."""
 
-    context: Context
     subject: Subject
     tolerance: float
-    console: Console
-    precision: Precision = "fp32"
-    compile_budget_s: float = COMPILE_BUDGET_S
+    loads: Loads
 
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
         """Every sample's differences, of one compiled program and one reference. Raises as they do."""
-        compiled = compile_graph(  # may refuse, so it comes first
-            self.subject.graph,
-            tuned_device(self.context, self.precision),
-            fuse,
-            keep_all=True,
-            precision=self.precision,
-            compile_budget_s=self.compile_budget_s,
-        )
-        reference = Reference(self.subject.graph, keep_all_tensors=True)
-        with self.console.compilation() as progress:
-            program = Program(self.context, compiled, progress)
-        with program:
+        with self.loads(fuse) as program:
+            reference = Reference(self.subject.graph, keep_all_tensors=True)
             return [compare(program, reference, sample.tensors, self.tolerance) for sample in samples]
 
     def explain(self, first: Difference, sample: Sample) -> str:
@@ -103,6 +99,48 @@ class TensorCheck:
         return f"{line}; with one dispatch per op: {_where(culprit)}"
 
 
+def gl_programs(
+    context: Context, graph: Graph, console: Console, precision: Precision, compile_budget_s: float
+) -> Loads:
+    """Programs of a graph in a context."""
+
+    @contextmanager
+    def load(fuse: bool) -> Iterator[ComparedProgram]:
+        device = tuned_device(context, precision)
+        compiled = compile_graph(graph, device, fuse, True, precision, compile_budget_s)
+        with console.compilation() as progress:
+            program = Program(context, compiled, progress)
+        with program:
+            yield program
+
+    return load
+
+
+def native_programs(target: CpuTarget, graph: Graph) -> Loads:
+    """Networks of a graph as this CPU's code."""
+
+    @contextmanager
+    def load(fuse: bool) -> Iterator[ComparedProgram]:
+        compiled = compile_native(graph, target, fuse, keep_all=True)
+        yield CheckedNetwork(compiled, compile_module(compiled.text, target))
+
+    return load
+
+
+@contextmanager
+def _ways(
+    backend: str, graph: Graph, console: Console, precision: Precision, compile_budget_s: float
+) -> Iterator[tuple[Loads, Mapping[str, str]]]:
+    """How a graph is loaded, and where it runs."""
+    if backend == "native":
+        target = native_target()
+        yield native_programs(target, graph), {"cpu": target.name}
+        return
+    with open_context() as context:
+        where = {"renderer": context.renderer, "gl_version": context.gl_version}
+        yield gl_programs(context, graph, console, precision, compile_budget_s), where
+
+
 def check_model(
     subject: Subject,
     unfused: bool,
@@ -110,26 +148,27 @@ def check_model(
     console: Console,
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
+    backend: str = "gl",
 ) -> tuple[dict[str, Any], int]:
     """Compare all that the program stores, on frames of the demo clip and on noise: the figures, and the exit code.
 
-    Raises UnsupportedError for a model that does not run wholly on the GPU, ModelError, DeviceError.
+    `backend` is gl or native. Raises UnsupportedError for a model that does not run wholly there, ModelError,
+    DeviceError.
     """
     limit = TOLERANCE if tolerance is None else tolerance
     samples = samples_for(subject)
-    with open_context() as context:
-        check = TensorCheck(context, subject, limit, console, precision, compile_budget_s)
+    with _ways(backend, subject.graph, console, precision, compile_budget_s) as (loads, where):
+        check = TensorCheck(subject, limit, loads)
         runs = check.run(samples, fuse=not unfused)
         worst = [max(same, key=_excess) for same in zip(*runs, strict=True)]
         first = first_divergence(worst)
-        _show(console, f"{subject.name} on {context.renderer}", worst, unfused)
+        _show(console, f"{subject.name} on {next(iter(where.values()))}", worst, unfused)
         if first is None:
             verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {_rule(limit, precision)}"
         else:
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)
         console.say(verdict)
-        where = {"renderer": context.renderer, "gl_version": context.gl_version}
     figures = {
         "model": subject.name,
         **where,

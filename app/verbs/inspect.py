@@ -31,6 +31,7 @@ from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
 from .advice_tables import show_advice
 from .coverage import borders, delegate_line, summary
+from .inspect_native import inspect_native
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
 from .peaks import measure_peaks
@@ -51,6 +52,7 @@ class InspectOptions:
     tuning: str | None = None  # one of TUNINGS; that of the machine by default
     force: bool = False  # write over what is in that folder
     advise: bool = False  # say what to change in the model
+    cpu: str | None = None  # native: the steps of the CPU's own code instead
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         raise UsageError(
             f"--tuning {options.tuning}: one of {', '.join(TUNINGS)} is needed{meant(options.tuning, TUNINGS)}"
         )
+    if options.cpu not in (None, "native"):
+        raise UsageError(f"--cpu {options.cpu}: native is needed here; TensorFlow Lite has no steps to show")
+    if options.cpu and (options.advise or options.shaders or options.tuning or options.precision != "fp32"):
+        raise UsageError("--cpu native goes with none of --advise, --shaders, --tuning and --precision")
     if options.advise and options.unfused:
         raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     writes = (Write("--shaders", options.shaders, "shaders"),) if options.shaders else ()
@@ -91,6 +97,8 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)
+    if options.cpu:
+        return inspect_native(graph, not options.unfused, options.json, console)
     machine = _machine(options)
 
     def compiled(graph: Graph, select: Select = lambda found: {}) -> CompiledPartitions:

@@ -146,10 +146,14 @@ def _machine(target: CpuTarget, is_loaded: bool = False) -> Any:
     )
 
 
+def llvm_version() -> str:
+    """LLVM's own. Raises DeviceError where it is missing."""
+    return ".".join(str(part) for part in _llvm().llvm_version_info)
+
+
 def _key(text: str, target: CpuTarget) -> str:
     """What object code depends on."""
-    llvm = _llvm()
-    version = ".".join(str(part) for part in llvm.llvm_version_info)
+    version = llvm_version()
     parts = (target.triple, target.cpu, target.features, version, str(_LEVEL), text)
     return f"{target.name} LLVM {version} {hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}"
 

@@ -85,13 +85,15 @@ class Module:
         return known
 
     def declare(self, name: str, result: str, types: Sequence[str]) -> None:
-        """A function that is defined elsewhere; the same one may be declared again."""
+        """A function that is defined elsewhere, or in this module; the same one may be declared again."""
         self._declared[name] = f"declare {result} @{name}({', '.join(types)})"
 
     @property
     def text(self) -> str:
         """All of it."""
-        return "\n".join([*self._declared.values(), *(function.text for function in self._functions), ""])
+        defined = {function.name for function in self._functions}
+        outside = [line for name, line in self._declared.items() if name not in defined]
+        return "\n".join([*outside, *(function.text for function in self._functions), ""])
 
 
 class Function:
@@ -99,6 +101,7 @@ class Function:
 
     def __init__(self, module: Module, name: str, parameters: Sequence[tuple[str, str]], result: str) -> None:
         self._module = module
+        self.name = name
         self._head = f"define {result} @{name}({', '.join(f'{kind} %{called}' for kind, called in parameters)})"
         self.parameters = [Register(f"%{called}", kind.split()[0]) for kind, called in parameters]
         self.attributes = "nounwind"

@@ -39,6 +39,11 @@ class CpuTarget:
     features: str = ""
     caches: CacheSizes = CacheSizes()
 
+    @property
+    def is_x86(self) -> bool:
+        """Whether it is of Intel's kind; else it is ARM's."""
+        return self.name.startswith("avx")
+
 
 # By name, widest first; without a machine at hand they stand for the oldest CPU of their kind
 AVX512 = CpuTarget("avx512", 16, 32, "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit")

@@ -13,7 +13,7 @@ import numpy as np
 from ..body import Body
 from ..device import Device
 from ..graph import Graph, Tensor
-from ..layout import MapShape, Storage, Storages, shape_of
+from ..layout import MapShape, Precision, Storage, Storages, shape_of
 from ..lower import lower_with
 from ..memory import MemoryPlan, UsageRecord
 from ..packing import Float32Array
@@ -41,15 +41,16 @@ class NativeProgram:
     passes: tuple[PassReport, ...]
     declined: tuple[str, ...]
     target: CpuTarget
-    steps: tuple[LlvmKernel, ...]
+    kernels: tuple[LlvmKernel, ...]  # in order
     text: str  # of the module with all functions
-    weights: Float32Array  # of all steps, and constant maps behind them
-    weight_offsets: tuple[int, ...]  # of each step
+    weights: Float32Array  # of all kernels, and constant maps behind them
+    weight_offsets: tuple[int, ...]  # of each kernel
     constants: Mapping[int, int]  # tensor to its offset among the weights
     records: tuple[UsageRecord, ...]
     plan: MemoryPlan
     storages: Storages
     views: Views
+    precision: Precision = "fp32"
 
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
@@ -57,31 +58,33 @@ class NativeProgram:
 
     @property
     def stored(self) -> tuple[int, ...]:
-        """Tensors that the steps write to memory, in order."""
-        return tuple(dict.fromkeys(t for step in self.steps for t in step.outputs))
+        """Tensors that the kernels write to memory, in order."""
+        return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
 
 
-def compile_native(source: Graph, target: CpuTarget, fuse: bool = True, keep_all: bool = False) -> NativeProgram:
-    """Decide everything about a model; the arguments are those of compile_graph.
+def compile_native(
+    source: Graph, target: CpuTarget, fuse: bool = True, keep_all: bool = False, module: Module | None = None
+) -> NativeProgram:
+    """Decide everything about a model; the arguments are those of compile_graph. Functions go into a module if given.
 
     Raises UnsupportedError for a model with unsupported ops or too many weights, DeviceError for too much memory.
     """
     graph, reports = rewrite_graph(source, fuse)
-    module = Module()
+    module = module or Module()
 
     def makes(device: Device, storages: Storages) -> _NativeKernels:
         return _NativeKernels(module, target, storages)
 
     lowered = lower_with(makes, graph, cpu_device(target), fuse)
-    graph, steps = lowered.graph, lowered.kernels
-    records = usage_records(graph, steps, lowered.storages, lowered.views, _size_bytes)
+    graph, kernels = lowered.graph, lowered.kernels
+    records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
     plan = memory_plan(source.name, records, lowered.views, keep_all, FLOAT_BYTES * LINE_FLOATS)
-    read = dict.fromkeys(t for step in steps for t in step.inputs if graph.tensors[t].is_constant)
+    read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     maps = [to_planes(float_data(graph.tensors[t]), shape_of(graph.tensors[t])) for t in read]
-    weights, offsets = _joined([*(step.weights for step in steps), *maps])
-    constants = dict(zip(read, offsets[len(steps) :], strict=True))
+    weights, offsets = _joined([*(kernel.weights for kernel in kernels), *maps])
+    constants = dict(zip(read, offsets[len(kernels) :], strict=True))
     return NativeProgram(
-        source, graph, reports, lowered.declined, target, steps, module.text, weights, offsets[: len(steps)],
+        source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
         MappingProxyType(constants), records, plan, lowered.storages, lowered.views,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A NativeProgram goes in, a network that runs on the CPU comes out: BHWC arrays in, BHWC arrays out."""
+"""An image or a NativeProgram goes in, a network that runs on the CPU comes out: BHWC arrays in, BHWC arrays out."""
 
 import ctypes
 from collections.abc import Sequence
@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..disk_cache import DiskCache
 from ..errors import UsageError
 from ..graph import Graph
-from ..layout import shape_of
 from ..packing import Float32Array, as_type, check_values
-from .compiler import CompiledCode, compile_module, native_target
+from .compiler import CompiledCode, native_target
+from .image import NativeImage, image_of
+from .loading import load_image, rounds_of
 from .planes import FLOAT_BYTES, from_planes, planes_of, reserve_floats, tensor_floats
-from .program import NativeProgram, compile_native
+from .pool import WorkerPool, default_threads
+from .program import NativeProgram
+from .work import StepAddresses, WorkTable
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
 
@@ -21,69 +25,96 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c
 class NativeNetwork:
     """One model as machine code, with memory of its own. Not for use from several threads at once."""
 
-    def __init__(self, program: NativeProgram, code: CompiledCode) -> None:
-        self.program = program
-        self._code = code
-        self._arena = reserve_floats(program.plan.total_bytes // FLOAT_BYTES)
-        self._weights = reserve_floats(program.weights.size)
-        self._weights[:] = program.weights
-        inputs, outputs = ([program.tensor(t) for t in side] for side in (program.graph.inputs, program.graph.outputs))
+    def __init__(self, image: NativeImage, code: CompiledCode, pool: WorkerPool, owns_pool: bool = False) -> None:
+        self.image, self.pool = image, pool
+        self._code, self._owns_pool = code, owns_pool
+        self._arena = reserve_floats(image.arena_floats)
+        self._weights = reserve_floats(image.weights.size)
+        self._weights[:] = image.weights
+        inputs, outputs = ([image.tensors[t].own for t in side] for side in (image.inputs, image.outputs))
         self.input_shapes, self.input_dtypes = ([t.shape for t in inputs], [np.dtype(t.dtype) for t in inputs])
         self.output_shapes, self.output_dtypes = ([t.shape for t in outputs], [np.dtype(t.dtype) for t in outputs])
-        self._calls = [self._call(number) for number in range(len(program.steps))]
+        self._pointers = [self._addresses(step.tensors) for step in image.steps]
+        self.steps = [self._step(number) for number in range(len(image.steps))]
+        self._table = WorkTable(image.rounds, self.steps)
 
     @classmethod
-    def load(cls, graph: Graph) -> "NativeNetwork":
-        """A network for this machine. Raises UnsupportedError for what it cannot compute, DeviceError without LLVM."""
-        program = compile_native(graph, native_target())
-        return cls(program, compile_module(program.text, program.target))
+    def load(
+        cls, graph: Graph, threads: int | None = None, pool: WorkerPool | None = None, cache: DiskCache | None = None
+    ) -> "NativeNetwork":
+        """A network for this machine, in a pool that may have others, or by so many threads of its own.
 
-    def run(self, inputs: Sequence[npt.NDArray[Any]] | npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Output tensors, as copies, for one input tensor or one per input. Raises UsageError for other ones."""
-        arrays = (inputs,) if isinstance(inputs, np.ndarray) else tuple(inputs)
-        numbers = self.program.graph.inputs
-        if len(arrays) != len(numbers):
-            raise UsageError(f"the model takes {len(numbers)} inputs, not {len(arrays)}")
-        for number, array in zip(numbers, arrays, strict=True):
-            self.write(number, array)
-        self.run_steps()
-        return tuple(self.read(number) for number in self.program.graph.outputs)
+        Raises UnsupportedError for what it cannot compute, DeviceError without LLVM, UsageError for TEXELFLOW_CPU.
+        """
+        target = native_target()
+        used = pool or WorkerPool(target, threads or default_threads())
+        return cls(*load_image(graph, target, used.threads, cache), used, owns_pool=pool is None)
 
-    def run_steps(self) -> None:
-        """One inference on what the inputs' memory holds."""
-        for function, arguments in self._calls:
-            function(*arguments)
+    def run(self, inputs: Sequence[npt.NDArray[Any]] | npt.NDArray[Any] | None = None) -> tuple[npt.NDArray[Any], ...]:
+        """Output tensors, as copies, for one input tensor or one per input; without any, for what is in memory.
+
+        Raises UsageError for other inputs than the model's.
+        """
+        if inputs is not None:
+            self._write_inputs((inputs,) if isinstance(inputs, np.ndarray) else inputs)
+        self.compute()
+        return tuple(self.read(number) for number in self.image.outputs)
+
+    def compute(self) -> None:
+        """All steps, on the inputs that are in memory; one call, without Python's lock."""
+        self.pool.run(self._table)
 
     def write(self, tensor: int, values: npt.NDArray[Any]) -> None:
         """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others."""
-        shape = shape_of(self.program.graph.tensors[tensor])
-        checked = check_values(values, self.program.tensor(tensor))
-        planes = planes_of(self.memory(tensor), shape, self.program.storages[tensor])
+        stored = self.image.tensors[tensor]
+        shape, checked = stored.shape, check_values(values, stored.own)
+        planes = planes_of(self.memory(tensor), shape, stored.storage)
         planes[: shape.channels] = checked.reshape(shape.rows, shape.width, shape.channels).transpose(2, 0, 1)
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
         """A stored tensor in its type and shape in the file."""
-        own, shape = self.program.tensor(tensor), shape_of(self.program.graph.tensors[tensor])
-        values = from_planes(self.memory(tensor), shape, self.program.storages[tensor])
-        return as_type(values, own.dtype).reshape(own.shape)
+        stored = self.image.tensors[tensor]
+        values = from_planes(self.memory(tensor), stored.shape, stored.storage)
+        return as_type(values, stored.own.dtype).reshape(stored.own.shape)
 
     def memory(self, tensor: int) -> Float32Array:
         """The floats of a stored tensor as they lie in memory (planes.py). Raises KeyError for one that is not."""
-        start = self.program.plan.offsets[tensor] // FLOAT_BYTES
-        shape = shape_of(self.program.graph.tensors[tensor])
-        return self._arena[start : start + tensor_floats(shape, self.program.storages[tensor])]
+        stored = self.image.tensors[tensor]
+        return self._arena[stored.place : stored.place + tensor_floats(stored.shape, stored.storage)]
 
-    def _address(self, tensor: int) -> int:
-        """Of a tensor or constant map."""
-        if tensor in self.program.constants:
-            return self._weights.ctypes.data + FLOAT_BYTES * self.program.constants[tensor]
-        return self._arena.ctypes.data + self.program.plan.offsets[tensor]
+    def close(self) -> None:
+        """End its own threads, which else go with it; later runs do without."""
+        if self._owns_pool:
+            self.pool.close()
 
-    def _call(self, number: int) -> tuple[Any, tuple[Any, ...]]:
-        """A step's function and its arguments: all row groups, all slice blocks."""
-        step = self.program.steps[number]
-        tensors = (*step.inputs, *step.outputs)
-        addresses = (ctypes.c_void_p * len(tensors))(*map(self._address, tensors))
-        weights = self._weights.ctypes.data + FLOAT_BYTES * self.program.weight_offsets[number]
-        function = self._code.function(step.symbol, _PROTOTYPE)
-        return function, (addresses, weights, 0, step.row_groups, 0, step.slice_blocks)
+    def _write_inputs(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        numbers = self.image.inputs
+        if len(arrays) != len(numbers):
+            raise UsageError(f"the model takes {len(numbers)} inputs, not {len(arrays)}")
+        for number, array in zip(numbers, arrays, strict=True):
+            self.write(number, array)
+
+    def _addresses(self, places: Sequence[tuple[bool, int]]) -> npt.NDArray[np.int64]:
+        """Where tensors are: among the weights, or in the arena."""
+        starts = {True: self._weights.ctypes.data, False: self._arena.ctypes.data}
+        return np.array([starts[of_weights] + FLOAT_BYTES * place for of_weights, place in places], np.int64)
+
+    def _step(self, number: int) -> StepAddresses:
+        step = self.image.steps[number]
+        weights = self._weights.ctypes.data + FLOAT_BYTES * step.weights
+        return StepAddresses(self._code.address(step.symbol), self._pointers[number].ctypes.data, weights)
+
+
+class CheckedNetwork(NativeNetwork):
+    """A network with the program that it was made of; all that its plan has a place for can be read and written."""
+
+    def __init__(self, compiled: NativeProgram, code: CompiledCode, pool: WorkerPool | None = None) -> None:
+        self.compiled = compiled
+        pool = pool or WorkerPool(compiled.target, 1)
+        rounds = rounds_of(compiled, pool.threads)
+        super().__init__(image_of(compiled, code.object_code, rounds, compiled.plan.offsets), code, pool)
+
+    def run_part(self, number: int, groups: tuple[int, int], blocks: tuple[int, int]) -> None:
+        """Some of a step's row groups and slice blocks: from the first number of each on, up to the second."""
+        step = self.steps[number]
+        _PROTOTYPE(step.kernel)(step.tensors, step.weights, *groups, *blocks)

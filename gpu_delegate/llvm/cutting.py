@@ -1,0 +1,51 @@
+"""The sizes of steps and a number of threads go in, rounds of tasks come out: which parts of a step threads share."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .work import StepRange, WorkRound
+
+_LEAST_WORK = 300_000  # of a task, in multiply-adds: some 5 us, a hundred times what taking it costs
+_TASKS_OF_A_THREAD = 4  # of one step, so that a thread that is late finds some left
+
+
+@dataclass(frozen=True)
+class StepSize:
+    """How far a step can be cut, into groups of rows and blocks of slices, and what it takes in multiply-adds."""
+
+    row_groups: int
+    slice_blocks: int
+    work: int
+
+
+def shared_rounds(steps: Sequence[StepSize], threads: int) -> tuple[WorkRound, ...]:
+    """One round for each step that is worth sharing, one task for all steps in between; for one thread a single one."""
+    return joined_rounds(cut_step(number, step, threads) for number, step in enumerate(steps))
+
+
+def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:
+    """The same with one task where rounds of one task follow each other."""
+    found: list[WorkRound] = []
+    for tasks in rounds:
+        if found and len(tasks) == len(found[-1]) == 1:
+            found[-1] = ((*found[-1][0], *tasks[0]),)
+        else:
+            found.append(tasks)
+    return tuple(found)
+
+
+def cut_step(number: int, step: StepSize, threads: int) -> WorkRound:
+    """A step in tasks of its own, about equal: by rows, which leave weights in their cache, else by slices."""
+    wanted = min(threads * _TASKS_OF_A_THREAD, step.work // _LEAST_WORK) if threads > 1 else 1
+    if wanted < 2:
+        return ((StepRange(number, 0, step.row_groups, 0, step.slice_blocks),),)
+    if step.row_groups >= min(wanted, step.slice_blocks):
+        edges = _edges(step.row_groups, wanted)
+        return tuple((StepRange(number, y0, y1, 0, step.slice_blocks),) for y0, y1 in edges)
+    return tuple((StepRange(number, 0, step.row_groups, z0, z1),) for z0, z1 in _edges(step.slice_blocks, wanted))
+
+
+def _edges(length: int, parts: int) -> list[tuple[int, int]]:
+    """The ends of about equal parts of a length, none of them empty."""
+    parts = max(1, min(parts, length))
+    return [(length * part // parts, length * (part + 1) // parts) for part in range(parts)]

@@ -1,0 +1,176 @@
+"""A compiled model goes in, all that running it takes comes out, as bytes and back: code, weights, calls, places.
+
+What a NativeProgram knows besides (graph, passes, kernels as text) is not in it, so that a model that was compiled
+before starts without it. Bytes from the cache on disk have a checksum there; here their counts are held against each
+other, so that no place lies outside of what is there.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..graph import Tensor
+from ..layout import PHWC4, PLAIN, MapShape, Storage, shape_of
+from ..packing import Float32Array
+from .planes import FLOAT_BYTES, tensor_floats
+from .program import NativeProgram
+from .work import StepRange, WorkRound
+
+_HEAD_BYTES = 8  # the length of the description in front of it
+_MOST_FLOATS = 1 << 29  # of all tensors together
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor between runs: as in the file, and where its planes begin, in floats."""
+
+    own: Tensor
+    shape: MapShape
+    storage: Storage
+    place: int
+
+
+@dataclass(frozen=True)
+class NativeStep:
+    """One call: a function, where its tensors and weights begin, in floats, and how far it can be cut."""
+
+    name: str  # of its ops
+    symbol: str
+    tensors: tuple[tuple[bool, int], ...]  # whether it lies among the weights, and where
+    weights: int
+    row_groups: int
+    slice_blocks: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class NativeImage:
+    """A model ready to run on one kind of CPU."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    tensors: Mapping[int, StoredTensor]  # those that callers may read and write
+    steps: tuple[NativeStep, ...]
+    rounds: tuple[WorkRound, ...]  # their order
+    arena_floats: int
+    weights: Float32Array  # of all steps, and constant maps
+    code: bytes  # an object file
+
+    def to_bytes(self) -> bytes:
+        """All of it in a row."""
+        described = {
+            "inputs": self.inputs, "outputs": self.outputs, "arena_floats": self.arena_floats,
+            "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
+            "steps": [list(vars(step).values()) for step in self.steps],
+            "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
+            "weights": self.weights.size, "code": len(self.code),
+        }  # fmt: skip
+        head = json.dumps(described).encode()
+        return len(head).to_bytes(_HEAD_BYTES, "little") + head + self.weights.tobytes() + self.code
+
+
+def image_of(
+    program: NativeProgram, code: bytes, rounds: Sequence[WorkRound], tensors: Collection[int] = ()
+) -> NativeImage:
+    """What running a compiled model takes; callers may read and write inputs and outputs, and further tensors."""
+    graph = program.graph
+    steps = [_step(program, number) for number in range(len(program.kernels))]
+    stored = {number: _stored(program, number) for number in {*graph.inputs, *graph.outputs, *tensors}}
+    arena_floats = program.plan.total_bytes // FLOAT_BYTES
+    return NativeImage(
+        graph.inputs, graph.outputs, stored, tuple(steps), tuple(rounds), arena_floats, program.weights, code
+    )
+
+
+def _stored(program: NativeProgram, number: int) -> StoredTensor:
+    shape, place = shape_of(program.graph.tensors[number]), program.plan.offsets[number] // FLOAT_BYTES
+    return StoredTensor(replace(program.tensor(number), data=None), shape, program.storages[number], place)
+
+
+def _step(program: NativeProgram, number: int) -> NativeStep:
+    kernel = program.kernels[number]
+    tensors = [
+        (True, program.constants[t]) if t in program.constants else (False, program.plan.offsets[t] // FLOAT_BYTES)
+        for t in (*kernel.inputs, *kernel.outputs)
+    ]
+    return NativeStep(
+        kernel.name, kernel.symbol, tuple(tensors), program.weight_offsets[number],
+        kernel.row_groups, kernel.slice_blocks, kernel.macs,
+    )  # fmt: skip
+
+
+def parse_image(data: bytes) -> NativeImage | None:
+    """An image of what to_bytes wrote, None for anything else. Whatever the bytes are, nothing is raised."""
+    start = _HEAD_BYTES + int.from_bytes(data[:_HEAD_BYTES], "little")
+    try:
+        image = _parsed(json.loads(data[_HEAD_BYTES:start]), data[start:])
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return None
+    return image if _is_sound(image) else None
+
+
+def _described(number: int, tensor: StoredTensor) -> list[Any]:
+    own, shape = tensor.own, tensor.shape
+    return [number, own.name, own.shape, own.dtype, list(vars(shape).values()), tensor.storage.lanes, tensor.place]
+
+
+def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
+    weights_bytes = FLOAT_BYTES * int(described["weights"])
+    if len(rest) != weights_bytes + described["code"] or weights_bytes < 0:
+        raise ValueError("another length")
+    tensors = {}
+    for number, name, own, dtype, shape, lanes, place in described["tensors"]:
+        tensor = Tensor(_count(number), str(name), _counts(own), np.dtype(dtype).name)
+        storage = PLAIN if lanes == 1 else PHWC4
+        tensors[_count(number)] = StoredTensor(tensor, MapShape(*_counts(shape)), storage, _count(place))
+    steps = tuple(
+        NativeStep(str(name), str(symbol), tuple((bool(w), _count(at)) for w, at in places), *_counts(rest))
+        for name, symbol, places, *rest in described["steps"]
+    )
+    rounds = tuple(
+        tuple(tuple(StepRange(*_counts(part)) for part in task) for task in tasks) for tasks in described["rounds"]
+    )
+    weights = np.frombuffer(rest, np.float32, described["weights"])
+    inputs, outputs = _counts(described["inputs"]), _counts(described["outputs"])
+    return NativeImage(
+        inputs, outputs, tensors, steps, rounds, _count(described["arena_floats"]), weights, rest[weights_bytes:]
+    )
+
+
+def _counts(values: list[Any]) -> tuple[int, ...]:
+    return tuple(map(_count, values))
+
+
+def _count(value: Any) -> int:
+    """A whole number that is not negative. Raises ValueError for anything else."""
+    if not isinstance(value, int) or not 0 <= value < 1 << 53:
+        raise ValueError(f"{value} is no count")
+    return value
+
+
+def _is_sound(image: NativeImage) -> bool:
+    """Whether all places lie where there is something."""
+    stored = image.tensors.values()
+    ends = [tensor.place + tensor_floats(tensor.shape, tensor.storage) for tensor in stored]
+    places = [place for step in image.steps for place in (*step.tensors, (True, step.weights))]
+    limits = {True: image.weights.size, False: image.arena_floats}
+    parts = [part for tasks in image.rounds for task in tasks for part in task]
+    return (
+        image.arena_floats <= _MOST_FLOATS
+        and all(_is_within(part, image.steps) for part in parts)
+        and all(
+            tensor.shape.pixels * tensor.shape.channels == np.prod(tensor.own.shape, dtype=int) for tensor in stored
+        )
+        and all(end <= image.arena_floats for end in ends)
+        and all(at <= limits[of_weights] for of_weights, at in places)
+        and {*image.inputs, *image.outputs} <= image.tensors.keys()
+    )
+
+
+def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:
+    """Whether a range is one of its step's."""
+    step = steps[part.step] if part.step < len(steps) else None
+    return step is not None and part.y1 <= step.row_groups and part.z1 <= step.slice_blocks

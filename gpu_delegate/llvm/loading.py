@@ -1,0 +1,83 @@
+"""A graph and a kind of CPU go in; its image and loaded code come out, from the cache on disk or made anew.
+
+An image is kept by all that it depends on: the graph, the CPU, LLVM's version, the threads that share the work, and
+this package's own files. With it a model starts without passes, planning and LLVM's optimiser.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..disk_cache import DiskCache
+from ..errors import DeviceError
+from ..graph import Graph
+from .compiler import CompiledCode, llvm_version, object_code
+from .cutting import StepSize, shared_rounds
+from .image import NativeImage, image_of, parse_image
+from .machine import CpuTarget
+from .program import NativeProgram, compile_native
+from .work import WorkRound
+
+IMAGES = "networks"  # what they are called in the cache on disk
+_MOST_BYTES = 64 << 20  # of one that is kept, so that none drives out all others
+
+
+def load_image(
+    graph: Graph, target: CpuTarget, threads: int = 1, cache: DiskCache | None = None
+) -> tuple[NativeImage, CompiledCode]:
+    """A model ready to run on this machine.
+
+    Raises UnsupportedError for a model with unsupported ops, DeviceError without LLVM or for too much memory.
+    """
+    cache = DiskCache() if cache is None else cache
+    key = _key(graph, target, threads)
+    kept = cache.get(IMAGES, key)
+    image = None if kept is None else parse_image(kept)
+    if image is not None:
+        try:
+            return image, load_code(image, target)
+        except DeviceError:  # whole, but of no use: it is replaced
+            pass
+    program = compile_native(graph, target)
+    image = image_of(program, object_code(program.text, target), rounds_of(program, threads))
+    loaded = load_code(image, target)
+    content = image.to_bytes()
+    if len(content) <= _MOST_BYTES:
+        cache.put(IMAGES, key, content)
+    return image, loaded
+
+
+def load_code(image: NativeImage, target: CpuTarget) -> CompiledCode:
+    """The functions of an image. Raises DeviceError for an object file that is none."""
+    return CompiledCode(image.code, sorted({step.symbol for step in image.steps}), {}, target)
+
+
+def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
+    """The order of a program's work for so many threads."""
+    sizes = [StepSize(kernel.row_groups, kernel.slice_blocks, kernel.macs) for kernel in program.kernels]
+    return shared_rounds(sizes, threads)
+
+
+def _key(graph: Graph, target: CpuTarget, threads: int) -> str:
+    """All that an image depends on; the name is for people."""
+    parts = (*vars(target).values(), llvm_version(), threads, _digest(graph), *_sources())
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+    return f"{graph.name[:100]} {target.name} {threads} thread{'s' if threads > 1 else ''} {digest}"
+
+
+def _digest(graph: Graph) -> str:
+    """Of all that a graph says."""
+    digest = hashlib.sha256(repr((graph.inputs, graph.outputs, graph.nodes)).encode())
+    for number, tensor in sorted(graph.tensors.items()):
+        said = (number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.unusable)
+        digest.update(repr(said).encode())
+        if tensor.data is not None:
+            digest.update(tensor.data.tobytes())
+    return digest.hexdigest()
+
+
+def _sources() -> list[tuple[str, int, int]]:
+    """The files that compile, which change while they are worked on."""
+    folder = Path(__file__).parents[1]
+    found = [(str(path.relative_to(folder)), path.stat()) for path in folder.rglob("*.py")]
+    return sorted((name, status.st_size, status.st_mtime_ns) for name, status in found)

@@ -13,10 +13,10 @@ from .layer_contenders import Contender, InputForm
 class NativeContender:
     """A network of machine code."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._network = NativeNetwork.load(graph)
+    def __init__(self, graph: Graph, threads: int) -> None:
+        self._network = NativeNetwork.load(graph, threads)
         (self._input,), (self._output,) = graph.inputs, graph.outputs
-        self.run = self._network.run_steps
+        self.run = self._network.compute
 
     def write(self, bhwc: Float32Array) -> None:
         """See Contender."""
@@ -31,4 +31,4 @@ class NativeContender:
 
 def open_ours(graph: Graph, form: InputForm, threads: int) -> Contender:
     """The graph in machine code for this CPU. Raises DeviceError without LLVM."""
-    return NativeContender(graph)
+    return NativeContender(graph, threads)

@@ -75,7 +75,7 @@ def test_single_layers_make_the_chain(picture: np.ndarray[Any, np.dtype[np.float
         alone.write(values)
         values = alone.read()
     for form in ("packed", "planes"):
-        whole = XnnpackContender(chain, form, 1)  # type: ignore[arg-type]
+        whole = XnnpackContender(chain, form, 1)
         whole.write(picture)
         assert np.allclose(whole.read(), values, atol=1e-5)
     assert values.shape == (1, 1, 1, 256)
@@ -94,7 +94,7 @@ def test_rivals_compute_the_same_or_are_told_how_to_get(
     make, version = rival_maker(rival)
     assert MODULES[rival] in version
     for form in ("packed", "planes"):
-        contender = make(retinaface(SIDE), form, 1)  # type: ignore[arg-type]
+        contender = make(retinaface(SIDE), form, 1)
         contender.write(picture)
         assert np.allclose(contender.read(), reference.read(), atol=1e-5)
         assert contender.run() is not None

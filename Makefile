@@ -43,7 +43,7 @@ check: setup lint types
 
 test: setup lint types
 	@.ci/setup tests
-	$(BIN)/pytest -q -n 2 --dist loadfile
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check

@@ -17,6 +17,7 @@ from typing import Any
 import moderngl
 
 from . import debug, opengl
+from .calls import Calls
 from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated, version_text
 from .egl import LEAST_ES, Api
@@ -75,7 +76,7 @@ class _Loader:
 
 
 class Context:
-    """An open context: `gl` (ctypes entry points), `mgl` (moderngl's), `limits`, `readback`, the driver's names.
+    """An open context: `gl` (ctypes entry points), `calls` (lists of calls), `mgl` (moderngl's), `limits`, `readback`.
 
     Use it as a context manager, or call release(); objects created in it are freed with it.
     """
@@ -96,6 +97,7 @@ class Context:
         counting = CountingLoader(load, self.readback)
         self._loader = _Loader(native, counting)
         self.gl = GL(counting.load)
+        self.calls = Calls(self.gl)
         self.api: Api = "gles" if self.gl.is_es else "gl"
         self.vendor, self.renderer, self.version = map(self.gl.string, (opengl.VENDOR, opengl.RENDERER, opengl.VERSION))
         if self.gl.version < (LEAST_ES if self.gl.is_es else needed):
@@ -152,13 +154,14 @@ class Context:
         """Assert that the caller is on the thread that owns the context."""
         assert threading.get_ident() == self.thread, "OpenGL is used outside the thread that opened the context"
 
-    def check_errors(self, where: str) -> None:
+    def check_errors(self, where: str, code: int | None = None) -> None:
         """Raise DeviceError if an OpenGL error is pending; `where` says what was being done.
 
+        `code` is what glGetError has given, if it was called already.
         Of a GPU that was reset it is ContextLostError, as soon as OpenGL has errors of that, or a second later.
         Other messages of the driver become OpenGLWarnings, each text once.
         """
-        code = self.gl.glGetError()
+        code = self.gl.glGetError() if code is None else code
         if not code and not self._messages.waiting:  # the usual case, for each stage of each frame
             self.resets.check()
             return
@@ -186,6 +189,12 @@ class Context:
         """A debug group: commands issued inside it are shown together under this name in OpenGL debuggers."""
         return _Scope(self.gl, label_text(name)) if self.gl.khr_debug else contextlib.nullcontext()
 
+    def scope_calls(self, name: str) -> list[tuple[str, tuple[Any, ...]]]:
+        """The calls that begin and end such a group, for lists; empty where there are none."""
+        text = label_text(name)
+        begin = "glPushDebugGroup", (opengl.DEBUG_SOURCE_APPLICATION, 0, len(text), text)
+        return [begin, ("glPopDebugGroup", ())] if self.gl.khr_debug else []
+
     def label(self, kind: int, name: int, text: str) -> None:
         """Name an object, bound before, for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER."""
         if self.gl.khr_debug:
@@ -199,6 +208,7 @@ class Context:
     def release(self) -> None:
         """Free the context and everything in it; a second call does nothing."""
         native, self._native = self._native, None
+        self.calls.wait()
         self._messages.detach()
         if self._owns_mgl:
             self.mgl.release()

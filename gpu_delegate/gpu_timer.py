@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from time import perf_counter, perf_counter_ns
 
 from . import opengl
+from .calls import CallCache
 from .context import Context
 
 Borders = tuple[int, ...]  # ns by the device's clock
@@ -29,6 +30,7 @@ class GpuTimer:
     def __init__(self, context: Context, borders: int, depth: int = _DEPTH) -> None:
         """`depth` frames may be under way."""
         self._gl, self._count = context.gl, borders
+        self._calls = CallCache(context.calls)
         self._free = deque(tuple(self._gl.generate("Queries") for _ in range(borders)) for _ in range(depth))
         self._waiting: deque[tuple[int, ...]] = deque()
         self._given_up = 0
@@ -43,7 +45,8 @@ class GpuTimer:
 
     def mark(self) -> None:
         """The next border: the device notes the time when it is done with what was issued before."""
-        self._gl.glQueryCounter(self._free[0][self._marks], opengl.TIMESTAMP)
+        query = self._free[0][self._marks]
+        self._calls.run(query, lambda: self._gl.glQueryCounter(query, opengl.TIMESTAMP))
         self._marks += 1
 
     def end(self) -> None:

@@ -5,9 +5,9 @@ Every call releases the GIL while the driver works. Names are OpenGL's own, so t
 # ruff: noqa: N815
 
 import ctypes
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Protocol, get_args, get_type_hints
 
 from .errors import DeviceError
@@ -99,6 +99,7 @@ class GL:
     OpenGL ES lacks altogether raises AssertionError when called there.
     """
 
+    addresses: dict[str, int]  # of the entry points, by name; 0 for one that the context does not have
     extensions: frozenset[str]  # of the context, by their names
     is_es: bool  # whether the context is one of OpenGL ES
     multi_bind: bool  # True where glBindTextures and glBindBuffersRange exist (OpenGL 4.4 or ARB_multi_bind)
@@ -212,18 +213,18 @@ class GL:
     glGetStringi: Callable[[Uint, Uint], Text | None]
 
     def __init__(self, load: Load) -> None:
-        hints = {n: hint for n, hint in get_type_hints(GL, include_extras=True).items() if n.startswith("gl")}
+        hints = _hints()
         for name in ("glGetString", "glGetIntegerv", "glGetStringi"):  # they tell what else there is
             setattr(self, name, entry_point(load(name), hints[name]))
         version, has = self.version, self._named_extensions()
         self.extensions = has
         self.is_es = self.string(VERSION).startswith("OpenGL ES")
         endings = es_endings(version, has) if self.is_es else {}
+        lacks = NOT_IN_ES if self.is_es else frozenset()
+        self.addresses = {name: 0 if name in lacks else load(name + endings.get(name, "")) for name in hints}
         for name, hint in hints.items():
-            if self.is_es and name in NOT_IN_ES:
-                setattr(self, name, partial(_refuse, name))
-            else:
-                setattr(self, name, entry_point(load(name + endings.get(name, "")), hint))
+            refuse = partial(_refuse, name)
+            setattr(self, name, refuse if name in lacks else entry_point(self.addresses[name], hint))
         self.multi_bind = not self.is_es and (version >= (4, 4) or "GL_ARB_multi_bind" in has)
         self.texture_units = not self.is_es and (version >= (4, 5) or "GL_ARB_direct_state_access" in has)
         self.buffer_storage = (version >= (4, 4) and not self.is_es) or bool(has & set(_BUFFER_STORAGE))
@@ -299,6 +300,18 @@ class GL:
     def delete(self, kind: str, name: int) -> None:
         """Delete one object; kind as in generate."""
         getattr(self, "glDelete" + kind)(1, ctypes.byref(ctypes.c_uint(name)))
+
+
+@cache
+def _hints() -> Mapping[str, Any]:
+    """The annotations of the entry points, by name."""
+    return {n: hint for n, hint in get_type_hints(GL, include_extras=True).items() if n.startswith("gl")}
+
+
+def c_types(name: str) -> tuple[tuple[Any, ...], Any]:
+    """The ctypes types of an entry point's arguments, and of its result: None for one that has none."""
+    arguments, result = get_args(_hints()[name])
+    return tuple(_ctype(argument) for argument in arguments), _ctype(result)
 
 
 def text_of(load: Load, name: int) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import debug, opengl
 from .bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
+from .calls import CallCache
 from .context import Context, compile_compute
 from .device import Device
 from .families import TUNINGS
@@ -129,6 +130,9 @@ class Program:
         if self._watch:
             self._watch.run([partial(self._dispatch, step) for step in self._steps], self.read)
             return
+        self._calls.run(self._gl.multi_bind, self._dispatch_all)
+
+    def _dispatch_all(self) -> None:
         for step in self._steps:
             self._dispatch(step)
 
@@ -220,6 +224,7 @@ class Program:
         self.buffer_bytes = 0  # of all GL buffers: tensors, weights, constants
         self._programs: dict[str, int] = {}
         self._steps: list[_Step] = []
+        self._calls = CallCache(context.calls)
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
             self._arena = self._buffer(compiled.plan.total_bytes, None)

@@ -5,7 +5,9 @@ long, carries the marker by hand.
 conftest.py takes the hooks from here; `pytest -p tests.markers` does so elsewhere.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +25,8 @@ FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 on_both_apis = pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)  # for tests that use that fixture
+ABOUT_S: Mapping[str, float] = MappingProxyType({"slow": 3.0, "window": 0.5, "gl": 0.2})  # that a test takes
+LEAST_S = 0.05  # that one without them takes
 _OPTION = "--without-gl"
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 _NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}  # of EGL, as on a machine without any
@@ -38,6 +42,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         used = set(getattr(item, "fixturenames", ()))
         for marker in (marker for marker, opening in FIXTURES.items() if used & opening):
             item.add_marker(marker)
+    items[:] = longest_first(items)
+
+
+def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The tests by their files, those that take long first: at the end no process waits long for another's last one."""
+    seconds = defaultdict[Path, float](float)
+    for item in items:
+        seconds[item.path] += max([LEAST_S, *(s for marker, s in ABOUT_S.items() if item.get_closest_marker(marker))])
+    return sorted(items, key=lambda item: (-seconds[item.path], item.path))
 
 
 @pytest.fixture(autouse=True, scope="session")

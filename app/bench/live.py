@@ -87,6 +87,7 @@ class _Bench:
     def measured(self, overlay: bool, frames: int) -> dict[str, Any]:
         """All figures, with the overlay or without. Raises TexelflowError."""
         self._session.controller.change(overlay=overlay)
+        self._window.context.calls.wait()
         for _ in range(_WARM_UP):
             self._draw()
         context, limit_ms = self._window.context, LIMITS_MS["on" if overlay else "off"]
@@ -95,7 +96,7 @@ class _Bench:
         with meter.watching(context):
             costs = [meter.of(self._draw) for _ in range(frames)]
             drawn = len(self._records)
-            with meter.watching_scopes(context) as stages:
+            with meter.watching_stages(self._session.parts.pipeline) as stages:
                 whole = [meter.of(self._draw) for _ in range(frames)]
         with another_thread():
             by_cpu.settle(self._draw, context, imgui=False, frames=frames)
@@ -136,6 +137,7 @@ def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Ben
         opened = open_session(host, source.for_session(), model, watch.settings, lambda settings: None)
         session = stack.enter_context(opened)
         assert host.window is not None
+        host.window.context.calls.load()
         yield host.window, _Bench(session, host.window, records)
 
 
@@ -166,7 +168,11 @@ def _by_stage(
 
 
 def _row(wall_ms: Sequence[float], costs: Sequence[PythonCost]) -> dict[str, float]:
-    times = {"wall_ms": wall_ms, "own_ms": [one.own_ms for one in costs], "calls": [one.calls for one in costs]}
+    times = {
+        "wall_ms": wall_ms,
+        "own_ms": [one.own_ms for one in costs],
+        "calls": [one.calls + one.native_calls for one in costs],
+    }
     return {key: summarize(values).median_ms for key, values in times.items()}
 
 

@@ -15,13 +15,14 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import quantiles
 from typing import Any
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import Uint, entry_point
 
+from ..frame.pipeline import Pipeline, Stage
 from ..overlay.gui import load_imgui
 
 CallClock = Callable[[], int]  # nanoseconds, of which only differences mean anything
@@ -47,12 +48,16 @@ class Costs:
 
 @dataclass(frozen=True)
 class PythonCost:
-    """What something took in all but for waiting, outside of calls, and by ctypes for calls, in ms; how many calls."""
+    """What something took in all but for waiting, outside of calls, and by ctypes for calls, in ms; how many calls.
+
+    Those that native code makes are `native_calls`.
+    """
 
     all_ms: float
     own_ms: float
     call_ms: float
     calls: int
+    native_calls: int = 0
 
 
 class Counter:
@@ -83,6 +88,7 @@ class PythonCostMeter:
         self._clock = clock
         self._calls, self._waits, self._ballast = Counter(clock), Counter(clock), Counter(clock)
         self.wrap, self.wrap_waiting = self._calls.wrap, self._waits.wrap
+        self._native_calls: Callable[[], int] = lambda: 0
         self.costs = Costs()
         self.costs = self._measured_costs()
 
@@ -111,6 +117,8 @@ class PythonCostMeter:
         wrapped: list[tuple[Any, str]] = [(context.gl, name) for name in vars(context.gl) if name.startswith("gl")]
         wrapped += [(glfw, name) for name in _OF_GLFW]
         wrapped += [(load_imgui().backends, name) for name in _OF_IMGUI] if imgui else []
+        wrapped += [(context.calls, "make")] if context.calls.make else []
+        self._native_calls = lambda: context.calls.native_calls
         with contextlib.ExitStack() as stack:
             for owner, name in wrapped:
                 _replace(stack, owner, name, self.wrap)
@@ -120,29 +128,35 @@ class PythonCostMeter:
             yield
 
     @contextlib.contextmanager
-    def watching_scopes(self, context: Context) -> Iterator[dict[str, list[PythonCost]]]:
-        """What each scope of the context takes, by name: such are the stages of a pipeline."""
+    def watching_stages(self, pipeline: Pipeline) -> Iterator[dict[str, list[PythonCost]]]:
+        """What each stage takes, by name; what native code does for several together belongs to none."""
         found: dict[str, list[PythonCost]] = {}
 
-        def told(scope: Callable[..., Any]) -> Callable[[str], Any]:
-            return lambda name: _Told(scope(name), self, found.setdefault(name, []))
+        def told(stage: Stage) -> Stage:
+            costs = found.setdefault(stage.name, [])
+            return replace(stage, run=lambda frame: costs.append(self.of(lambda: stage.run(frame))))
 
-        with contextlib.ExitStack() as stack:
-            _replace(stack, context, "scope", told)
+        before = pipeline.stages
+        pipeline.stages = tuple(map(told, before))
+        try:
             yield found
+        finally:
+            pipeline.stages = before
 
     def begin(self) -> Callable[[], PythonCost]:
         """What tells, when it is called, what was spent from now on until then."""
         calls, waits = self._calls, self._waits
-        inside_ns, waited_ns, before, start_ns = calls.inside_ns, waits.inside_ns, calls.calls, self._clock()
+        inside_ns, waited_ns, before = calls.inside_ns, waits.inside_ns, calls.calls
+        natively, start_ns = self._native_calls(), self._clock()
 
         def end() -> PythonCost:
             all_ns = self._clock() - start_ns - (waits.inside_ns - waited_ns)
             count, costs = calls.calls - before, self.costs
             own_ns = all_ns - (calls.inside_ns - inside_ns) - count * costs.outside_ns
             return PythonCost(
-                (all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count
-            )
+                (all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count,
+                self._native_calls() - natively,
+            )  # fmt: skip
 
         return end
 
@@ -167,23 +181,6 @@ class PythonCostMeter:
         bare, wrapped = least(nothing), least(self.wrap(nothing))
         per_call = 1e6 / _CALLS
         return Costs((wrapped.all_ms - bare.all_ms) * per_call, wrapped.own_ms * per_call, bare.all_ms * per_call)
-
-
-class _Told:
-    """A scope that tells what was spent in it."""
-
-    def __init__(
-        self, scope: contextlib.AbstractContextManager[None], meter: PythonCostMeter, found: list[PythonCost]
-    ) -> None:
-        self._scope, self._meter, self._found = scope, meter, found
-
-    def __enter__(self) -> None:
-        self._scope.__enter__()
-        self._end = self._meter.begin()
-
-    def __exit__(self, *error: Any) -> None:
-        self._found.append(self._end())
-        self._scope.__exit__(*error)
 
 
 def _replace(stack: contextlib.ExitStack, owner: Any, name: str, wrap: Callable[..., Any]) -> None:

@@ -80,6 +80,11 @@ class Backdrop:
         self._cover.draw(picture, self._target)
         self.uploaded_bytes += sum(plane.nbytes for plane in picture.planes)
 
+    @property
+    def texture(self) -> int:
+        """OpenGL's name of the texture; 0 if there is none yet."""
+        return self._target.texture if self._target else 0
+
     def bind(self, unit: int) -> bool:
         """Bind the texture to a unit; False if there is none yet."""
         if self._target:

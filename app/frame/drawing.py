@@ -28,7 +28,6 @@ class Drawing:
         stages = {opengl.VERTEX_SHADER: load("composite.vert"), opengl.FRAGMENT_SHADER: load(shader, defines)}
         self._gl = gl
         self._places: dict[str, int] = {}
-        self._values: dict[str, tuple[float, ...]] = {}  # what uniforms hold
         self._name = compile_program(context, stages, label)
         self._corners = gl.generate("VertexArrays")  # empty: the core profile requires one
         self.use()
@@ -36,30 +35,24 @@ class Drawing:
             self.set_ints(sampler, unit)
 
     def set_ints(self, uniform: str, *values: int) -> None:
-        """Give one or two values to a uniform of the shader in use; none that it holds already are sent.
+        """Give one or two values to a uniform of the shader in use.
 
         Without effect for one that the shader does not have, as in set_floats and set_array.
         """
-        if self._is_new(uniform, values):
-            self._set(f"glUniform{len(values)}i", uniform, values)
+        self._set(f"glUniform{len(values)}i", uniform, values)
 
     def set_floats(self, uniform: str, *values: float) -> None:
         """The same for one to four floats."""
-        if self._is_new(uniform, values):
-            self._set(f"glUniform{len(values)}f", uniform, values)
+        self._set(f"glUniform{len(values)}f", uniform, values)
 
     def set_array(self, uniform: str, values: Sequence[float]) -> None:
         """The same for an array of floats, from its first element on."""
-        if self._is_new(uniform, tuple(values)):
-            self._gl.glUniform1fv(self._place(uniform), len(values), (ctypes.c_float * len(values))(*values))
-
-    def _is_new(self, uniform: str, values: tuple[float, ...]) -> bool:
-        known = self._values.get(uniform) == values
-        self._values[uniform] = values
-        return not known
+        if (place := self._place(uniform)) >= 0:
+            self._gl.glUniform1fv(place, len(values), (ctypes.c_float * len(values))(*values))
 
     def _set(self, function: str, uniform: str, values: tuple[float, ...]) -> None:
-        getattr(self._gl, function)(self._place(uniform), *values)
+        if (place := self._place(uniform)) >= 0:
+            getattr(self._gl, function)(place, *values)
 
     def _place(self, uniform: str) -> int:
         """Where it is set; -1 for one that the shader does not have."""

@@ -42,6 +42,7 @@ picture shows.
 """
 
 from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import Context
 
 from ..picture.preprocess import Fit, ImageSize, SampledAxis, Sampling, sampling
@@ -61,6 +62,7 @@ class GuidedFilter:
     def __init__(self, context: Context, frame: FrameTextures, grid: ImageSize, fit: Fit) -> None:
         """`grid` is the network's. Raises DeviceError if the shaders do not compile."""
         self._gl, self._frame = context.gl, frame
+        self._calls = CallCache(context.calls)
         pixels = sampling(frame.format.upright_size, grid, fit)
         cells = Sampling(_centres(pixels.x), _centres(pixels.y))
         size = cells.x.count, cells.y.count
@@ -89,6 +91,11 @@ class GuidedFilter:
         With least 1 the colours of the frame before are forgotten.
         """
         self._cells, self._before = self._before, self._cells
+        depends_on = self._cells.texture, mask.texture, self._frame.textures_of(age), least
+        self._calls.run(depends_on, lambda: self._steps(mask, age, least))
+        return self._before
+
+    def _steps(self, mask: OffscreenTarget, age: int, least: float) -> None:
         self._frame.bind(age=age)
         self._bind(_BEFORE_UNIT, self._before)
         self._shrink.use()
@@ -102,7 +109,6 @@ class GuidedFilter:
         self._bind(_FITS_UNIT, self._before)
         self._step(self._apply, self._voted, self._applied)
         self._step(self._guided, self._applied, self._before)
-        return self._before
 
     def _step(self, drawing: Drawing, source: OffscreenTarget, target: OffscreenTarget) -> None:
         self._bind(_UNIT, source)

@@ -4,6 +4,9 @@ The pipeline does not know what a stage does. Where the device's timer is good, 
 for: CPU times are those of submitting the work, and GPU times come some frames later. Elsewhere (software OpenGL does
 most of its work in the call) the pipeline waits for the device after each stage, and the CPU times are wall clock of
 finished work.
+
+Stages that call nothing but OpenGL are gathered: what several in a row call is made together, by one call of native
+code (gpu_delegate/calls.py), and they are timed by clocks that are read in between.
 """
 
 import dataclasses
@@ -11,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
@@ -19,6 +22,7 @@ from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.gpu_timer import Borders, GpuClock, GpuTimer, timer_health
 
 from ..media.sources import VideoFrame
+from .stage_marks import StageMarks
 
 DECODE = "decode"  # the first stage of each record, which happened before the frame came here
 
@@ -26,16 +30,25 @@ _WAIT_NS = 100_000_000
 _MOST_WAITS = 100  # 10 s: a device that takes longer for one frame hangs
 
 
+def _never() -> bool:
+    return False
+
+
+def always() -> bool:
+    """Of a stage that calls nothing but OpenGL."""
+    return True
+
+
 @dataclass(frozen=True)
 class Stage:
-    """One step of a frame's path."""
+    """One step of a frame's path. `gathers`: whether it does nothing now but call OpenGL, by entry points of GL."""
 
     name: str
     run: Callable[[VideoFrame], None]
+    gathers: Callable[[], bool] = _never
 
 
-@dataclass(frozen=True)
-class StageRecord:
+class StageRecord(NamedTuple):
     """One stage of one frame. Times are on the clock of perf_counter_ns; those of the GPU are None if unknown."""
 
     name: str
@@ -107,6 +120,7 @@ class Pipeline:
         self._timer = self._clock = None
         if context and self.timer_note is None:
             self._timer, self._clock = GpuTimer(context, len(self.stages) + 1), GpuClock(context)
+        self._marks = self._all_marks()
         self._records: deque[FrameRecord] = deque()
         self._fence: Any = None
 
@@ -126,13 +140,7 @@ class Pipeline:
         Raises DeviceError for an error of OpenGL, which names the stage where the driver or waiting tells it.
         """
         start_ns = perf_counter_ns()
-        if self._timer:
-            self._timer.begin()
-            self._timer.mark()
-        stages = [StageRecord(DECODE, frame.decode_start_ns, frame.decode_ms)]
-        stages += [self._run(stage, frame) for stage in self.stages]
-        if self._timer:
-            self._timer.end()
+        stages = [StageRecord(DECODE, frame.decode_start_ns, frame.decode_ms), *self._run_all(frame)]
         before, self._uploaded_before = self._uploaded_before, self._uploaded()
         uploaded_bytes = self._uploaded_before - before
         times = frame.index, frame.pts, frame.time_ms, start_ns
@@ -173,17 +181,65 @@ class Pipeline:
         self._timer = self._fence = None
         self._records.clear()
 
-    def _run(self, stage: Stage, frame: VideoFrame) -> StageRecord:
+    def _all_marks(self) -> tuple[StageMarks | None, ...]:
+        """One for each stage; None where nothing can be gathered."""
         context = self._context
+        if context is None or context.calls.clock is None or not context.calls.gathers:
+            return (None,) * len(self.stages)
+        clock, waits = context.calls.clock, self._timer is None
+        return tuple(StageMarks(context, clock, stage.name, waits) for stage in self.stages)
+
+    def _run_all(self, frame: VideoFrame) -> list[StageRecord]:
+        """The records of the stages. Raises DeviceError."""
+        context, timer = self._context, self._timer
         if context is None:
-            start_ns = perf_counter_ns()
-            stage.run(frame)
-            return StageRecord(stage.name, start_ns, (perf_counter_ns() - start_ns) / 1e6)
+            return [_timed(stage, frame) for stage in self.stages]
+        with context.calls.gathering():
+            if timer:
+                timer.begin()
+                timer.mark()
+            records = [
+                self._gather(stage, marks, frame) if marks and stage.gathers() else self._run(context, stage, frame)
+                for stage, marks in zip(self.stages, self._marks, strict=True)
+            ]
+            if timer:
+                timer.end()
+        gathered = [each for each in records if isinstance(each, StageMarks)]
+        if gathered:
+            self._check(context, gathered, frame)
+        return [_record_of(each) if isinstance(each, StageMarks) else each for each in records]
+
+    def _gather(self, stage: Stage, marks: StageMarks, frame: VideoFrame) -> StageMarks:
+        """Have what the stage calls made later."""
+        assert self._context is not None
+        calls = self._context.calls
+        calls.run(marks.begin)
+        stage.run(frame)
+        calls.run(marks.end)
+        if self._timer:
+            self._timer.mark()
+        return marks
+
+    def _check(self, context: Context, gathered: Sequence[StageMarks], frame: VideoFrame) -> None:
+        """Raise DeviceError for errors of these stages, the first that has one, now that their calls were made."""
+        for marks in gathered:
+            if code := marks.error:
+                context.check_errors(f"running stage {marks.name} of frame {frame.index}", code)
+        where = f"running stages {gathered[0].name} to {gathered[-1].name} of frame {frame.index}"
+        if self._timer:
+            context.check_messages(where)
+        else:
+            context.check_errors(where, 0)  # asked already
+
+    def _run(self, context: Context, stage: Stage, frame: VideoFrame) -> StageRecord:
+        context.calls.flush()
         before, start_ns = context.readback.bytes, perf_counter_ns()
         with context.scope(stage.name):
             stage.run(frame)
+            context.calls.flush()
         if self._timer:
             self._timer.mark()
+            context.calls.flush()
         else:
             context.gl.glFinish()
         cpu_ms = (perf_counter_ns() - start_ns) / 1e6
@@ -206,6 +262,18 @@ class Pipeline:
             self._context.check_errors(f"working on frame {index}")
             if not done:
                 raise DeviceError(f"{self._context.renderer} did not finish a frame in 10 s; try a smaller size")
+
+
+def _record_of(marks: StageMarks) -> StageRecord:
+    start_ns, end_ns = marks.times_ns()
+    return StageRecord(marks.name, start_ns, (end_ns - start_ns) / 1e6)
+
+
+def _timed(stage: Stage, frame: VideoFrame) -> StageRecord:
+    """Run a stage that does not use OpenGL."""
+    start_ns = perf_counter_ns()
+    stage.run(frame)
+    return StageRecord(stage.name, start_ns, (perf_counter_ns() - start_ns) / 1e6)
 
 
 def _note(context: Context | None, timing: Literal["auto", "gpu", "wall"]) -> str | None:

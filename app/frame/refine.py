@@ -112,9 +112,14 @@ class Refiner:
         """The parameters of mask_over.glsl."""
         return {"REFINED": 1, "CELL": CELL, "FILTERED": int(self._gl.float_linear)}
 
+    @property
+    def texture(self) -> int:
+        """OpenGL's name of the texture of coefficients."""
+        return self._shown.texture
+
     def bind(self, unit: int) -> None:
         """Bind the coefficients to a texture unit."""
-        self._gl.bind_texture(unit, opengl.TEXTURE_2D, self._shown.texture)
+        self._gl.bind_texture(unit, opengl.TEXTURE_2D, self.texture)
 
     def reset(self) -> None:
         """Forget previous masks: after a cut, a seek, or when a source is back."""

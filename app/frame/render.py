@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferSpan
 from texelflow.gpu_delegate.shader import ParameterValue
@@ -127,6 +128,7 @@ class Compositor:
         }
         if refiner:
             self._defines |= refiner.defines()
+        self._calls = CallCache(context.calls)
         self._drawings: dict[tuple[object, ...], Drawing] = {}
         self._blurs: dict[int, Blur] = {}  # by texture unit
         self._edge: MaskEdge | None = None
@@ -141,8 +143,18 @@ class Compositor:
 
         Raises ValueError if the effect needs a background and there is none.
         """
-        look = replace(self.look, effect=effect or self.look.effect)
-        size = size or target.size
+        look = self.look if effect in (None, self.look.effect) else replace(self.look, effect=effect)
+        size, refiner, backdrop = size or target.size, self._refiner, self._backdrop
+        mask = (refiner.texture,) if refiner else (tensor.buffer, tensor.offset_bytes)
+        planes = self._frame.textures_of(refiner.age if refiner else 0)
+        behind = backdrop.texture if backdrop else 0
+        if not refiner:
+            self._mask.show(tensor)
+        self._calls.run(
+            (look, target.framebuffer, size, planes, mask, behind), lambda: self._draw(tensor, target, look, size)
+        )
+
+    def _draw(self, tensor: BufferSpan, target: OffscreenTarget, look: Look, size: ImageSize) -> None:
         self._bind(tensor, look)
         self._edge_factor = self._edged(look) if look.edges_mask else 1
         steps_per_pixel = self._compared(look) if look.parts_person else 1.0

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from texelflow.gpu_delegate import opengl, program_log
+from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import Context, compile_compute
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.layout import ceil_div
@@ -90,6 +91,7 @@ class ImageToTensor:
         pixels = sum(int(np.prod(shape)) for shape in frame.format.plane_shapes)
         self._cost = Cost(0, pixels * frame.format.sample_bytes, self.size_bytes)
         self._context, self._gl, self._frame = context, context.gl, frame
+        self._calls = CallCache(context.calls)
         self._groups = _groups(tensor_size, self._group)
         self._program = compile_compute(context, load("image_to_tensor.comp", defines), "image_to_tensor")
         try:
@@ -105,6 +107,10 @@ class ImageToTensor:
 
     def run(self, tensor: BufferSpan) -> None:
         """Write the tensor from what was uploaded last; what follows sees it, as a buffer texture or as storage."""
+        depends_on = self._frame.textures, tensor.buffer, tensor.offset_bytes
+        self._calls.run(depends_on, lambda: self._write(tensor))
+
+    def _write(self, tensor: BufferSpan) -> None:
         gl = self._gl
         if self._exposure:
             self._exposure.run()

@@ -22,6 +22,7 @@ passed is how much of the time between the two masks had passed when the picture
 """
 
 from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import BufferSpan
 
@@ -45,6 +46,7 @@ class TemporalBlend:
     def __init__(self, context: Context, layout: MaskLayout) -> None:
         """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""
         self._gl = context.gl
+        self._calls = CallCache(context.calls)
         self._tensor = TensorTexels(context, layout.texels, layout.stride)
         width, height = (-(-side // CELL) * CELL for side in layout.size)
         self.steady, self._before, self._hindsight = (
@@ -59,13 +61,27 @@ class TemporalBlend:
     def blend(self, tensor: BufferSpan, least: float) -> OffscreenTarget:
         """Go on to the mask in a tensor; with least 1 whatever was before is forgotten."""
         self.steady, self._before = self._before, self.steady
-        self._draw(self._drawings[0], tensor, self._before, self.steady, least, 0.0)
+        self._run(0, tensor, self._before, self.steady, least, 0.0)
         return self.steady
 
     def hindsight(self, tensor: BufferSpan, least: float, passed: float) -> OffscreenTarget:
         """The steady mask once more, with what the tensor of a later frame tells of it."""
-        self._draw(self._drawings[1], tensor, self.steady, self._hindsight, least, passed)
+        self._run(1, tensor, self.steady, self._hindsight, least, passed)
         return self._hindsight
+
+    def _run(
+        self,
+        number: int,
+        tensor: BufferSpan,
+        before: OffscreenTarget,
+        target: OffscreenTarget,
+        least: float,
+        passed: float,
+    ) -> None:
+        drawing = self._drawings[number]
+        self._tensor.show(tensor)
+        depends_on = number, before.texture, tensor.buffer, tensor.offset_bytes, least, passed
+        self._calls.run(depends_on, lambda: self._draw(drawing, tensor, before, target, least, passed))
 
     def _draw(
         self,

@@ -39,20 +39,18 @@ class TensorTexels:
             span = (shown.buffer, shown.offset_bytes, shown.size_bytes)
             self._gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, _BINDING, *span)
         else:
-            self._bind_texture(unit, shown)
+            self.show(shown)
+            self._gl.bind_texture(unit, opengl.TEXTURE_BUFFER, self._texture)
         if self._context.can_compute:
             way = opengl.SHADER_STORAGE_BARRIER_BIT if self._is_stored else opengl.TEXTURE_FETCH_BARRIER_BIT
             self._gl.glMemoryBarrier(way)
 
-    def _bind_texture(self, unit: int, shown: BufferSpan) -> None:
-        """Moved to another range only when that changes."""
+    def show(self, shown: BufferSpan) -> None:
+        """Move the texture to a range, which bind does only if it is another one; ahead of calls that are recorded."""
         span = (shown.buffer, shown.offset_bytes, shown.size_bytes)
-        if span != self._shown:
-            self._show(shown)
-            self._shown = span
-        self._gl.bind_texture(unit, opengl.TEXTURE_BUFFER, self._texture)
-
-    def _show(self, shown: BufferSpan) -> None:
+        if span == self._shown or self._is_stored:
+            return
+        self._shown = span
         self._gl.glBindTexture(opengl.TEXTURE_BUFFER, self._texture)
         if self._context.can_compute:
             self._gl.glTexBufferRange(

@@ -5,13 +5,17 @@ than the direct one was measured to be faster (app/frame/upload_path.py).
 """
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.call_list import ChangingAddress
+from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.shader import ParameterValue
@@ -66,13 +70,22 @@ class FrameTextures:
             tuple(_PlaneTexture(context, shape, format.sample_bytes, path) for shape in format.plane_shapes)
             for _ in range(kept)
         )
+        self._names = tuple(tuple(plane.texture for plane in planes) for planes in self._sets)
         self._newest = 0
+        self._calls, self._flushes = CallCache(context.calls), -1
+        self._picture_bytes = sum(map(prod, format.plane_shapes)) * format.sample_bytes
         context.check_errors(f"making textures for {size[0]}x{size[1]} pixels")
 
     @property
     def textures(self) -> tuple[int, ...]:
         """OpenGL's names for the newest picture, in the order of the planes."""
-        return tuple(plane.texture for plane in self._sets[self._newest])
+        return self._names[self._newest]
+
+    def textures_of(self, age: int) -> tuple[int, ...]:
+        """The same for a picture of that age. Raises ValueError for one that is not kept."""
+        if not 0 <= age < self.kept:
+            raise ValueError(f"the picture {age} frames ago is not kept, the last {self.kept} are")
+        return self._names[self._newest - age]
 
     @property
     def kept(self) -> int:
@@ -80,25 +93,34 @@ class FrameTextures:
         return len(self._sets)
 
     def upload(self, picture: Picture) -> None:
-        """Put a picture into the textures. Raises ValueError for planes of another shape."""
+        """Put a picture into the textures. Raises ValueError for planes of another shape.
+
+        Where calls are gathered the picture must stay as it is until they are made.
+        """
         shapes = tuple(plane.shape for plane in picture.planes)
         if shapes != self.format.plane_shapes or any(p.itemsize != self.format.sample_bytes for p in picture.planes):
             (width, height), layout = self.format.size, self.format.layout
             raise ValueError(f"a frame of {width}x{height} {layout} pixels is expected, not planes of {shapes}")
+        calls = self._context.calls
+        if self._flushes == calls.flushes:  # what was uploaded before is still gathered
+            calls.flush()
         self._newest = (self._newest + 1) % self.kept
-        for texture, plane in zip(self._sets[self._newest], picture.planes, strict=True):
-            texture.upload(plane)
-            self.uploaded_bytes += plane.nbytes
+        textures = self._sets[self._newest]
+        pitches = tuple(texture.take(plane) for texture, plane in zip(textures, picture.planes, strict=True))
+        if self.path.buffers:
+            _put(textures, pitches)
+        else:
+            self._calls.run((self._newest, pitches), lambda: _put(textures, pitches))
+        self._flushes = calls.flushes
+        self.uploaded_bytes += self._picture_bytes
 
     def bind(self, first_unit: int = 0, age: int = 0) -> None:
         """Bind the planes to texture units from `first_unit` on; frame.glsl reads units 0, 1 and 2.
 
         Raises ValueError for a picture that is not kept.
         """
-        if not 0 <= age < self.kept:
-            raise ValueError(f"the picture {age} frames ago is not kept, the last {self.kept} are")
-        for unit, plane in enumerate(self._sets[self._newest - age], first_unit):
-            plane.bind(unit)
+        for unit, texture in enumerate(self.textures_of(age), first_unit):
+            self._context.gl.bind_texture(unit, opengl.TEXTURE_2D, texture)
 
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of frame.glsl."""
@@ -133,11 +155,17 @@ class FrameTextures:
         self.release()
 
 
+def _put(textures: Sequence["_PlaneTexture"], pitches_bytes: Sequence[int]) -> None:
+    for texture, pitch_bytes in zip(textures, pitches_bytes, strict=True):
+        texture.put(pitch_bytes)
+
+
 class _PlaneTexture:
     """One plane on the device, and the buffers through which it goes up, if any, used in turn."""
 
     def __init__(self, context: Context, shape: tuple[int, ...], sample_bytes: int, path: UploadPath) -> None:
         self._gl, self._shape, self._orphaned = context.gl, shape, path.orphaned
+        self._pixels, self._copy = ChangingAddress(), None
         channels = shape[2] if len(shape) == 3 else 1
         self._pixel_bytes = channels * sample_bytes
         is_apart = sample_bytes == 2 and not context.gl.texture_norm16
@@ -154,20 +182,23 @@ class _PlaneTexture:
         for name in (opengl.TEXTURE_WRAP_S, opengl.TEXTURE_WRAP_T):
             self._gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.CLAMP_TO_EDGE)
 
-    def bind(self, unit: int) -> None:
-        self._gl.bind_texture(unit, opengl.TEXTURE_2D, self.texture)
+    def take(self, plane: Plane) -> int:
+        """Have it go up at the next put; the bytes from one row to the next."""
+        self._copy = None if self._can_be_read(plane) else np.ascontiguousarray(plane)
+        rows = plane if self._copy is None else self._copy
+        self._pixels.value = rows.ctypes.data
+        return rows.strides[0]
 
-    def upload(self, plane: Plane) -> None:
-        rows = plane if self._can_be_read(plane) else np.ascontiguousarray(plane)
-        pitch_bytes = rows.strides[0]
+    def put(self, pitch_bytes: int) -> None:
+        """Upload what was taken."""
+        address: Any = self._pixels
         row_length = pitch_bytes // self._pixel_bytes
         self._gl.glBindTexture(opengl.TEXTURE_2D, self.texture)
         self._gl.glPixelStorei(opengl.UNPACK_ALIGNMENT, 1)
         if row_length != self._shape[1]:
             self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, row_length)
-        address: Any = rows.ctypes.data
         if self._buffers:
-            self._stage(address, pitch_bytes * (self._shape[0] - 1) + self._shape[1] * self._pixel_bytes)
+            self._stage(self._pixels.value, pitch_bytes * (self._shape[0] - 1) + self._shape[1] * self._pixel_bytes)
             address = None
         size = self._shape[1], self._shape[0]
         self._gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, *size, self._order, self._type, address)

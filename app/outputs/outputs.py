@@ -61,7 +61,7 @@ class Outputs:
         that ends one output alone. `folder` is for files for which nobody gave a name. `writing` may be set anew:
         it is that of outputs that begin. `sound` is what is heard meanwhile, for recordings of the picture.
         """
-        self.stage = Stage("record", self._take)
+        self.stage = Stage("record", self._take, lambda: not self._active)
         self.writing, self._sound = writing or Writing(), sound
         self._readers = _readers(context, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.llvm.sampling_tables import Neighbours
 
 from .picture import ImageSize, PictureFormat
 from .planes import Indices, Taps
@@ -81,6 +82,10 @@ class SampledAxis:
         pixels = np.clip(whole + nth, 0, self.extent - 1)
         weights = np.where(nth == 0, 1 - part, np.clip(part + self.length - nth, 0, 1)) / self.length
         return pixels.astype(np.intp), weights.astype(np.float32)
+
+    def neighbours(self) -> Neighbours:
+        """The same as taps, with pixels outside as such."""
+        return Neighbours(self.extent, self.intervals().places()[0], self.taps()[1])
 
     def inside(self) -> npt.NDArray[np.bool_]:
         """Whether the centre that a pixel samples lies within the other image."""

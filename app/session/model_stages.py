@@ -18,7 +18,7 @@ from ..frame.compute import ComputeBackend
 from ..frame.effects import Effect
 from ..frame.gl_path import GlPath
 from ..frame.looks import ChosenLook
-from ..frame.pipeline import Stage
+from ..frame.pipeline import Stage, always
 from ..frame.refine import Refinement, Refiner
 from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
 from ..frame.targets import OffscreenTarget
@@ -116,8 +116,11 @@ class SwitchableStages:
         self._coming: tuple[Steps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
         self._is_lost = False
-        mask = [Stage(stage.name, self._runner(place, stage.name)) for place, stage in enumerate(first.stages)]
-        drawing = [Stage("refine", self._refine), Stage("composite", self.composite)]
+        mask = [
+            Stage(stage.name, self._runner(place, stage.name), self._gathering(place))
+            for place, stage in enumerate(first.stages)
+        ]
+        drawing = [Stage("refine", self._refine, always), Stage("composite", self.composite, always)]
         self.stages = tuple(mask + drawing if first.canvas else mask)
 
     @property
@@ -249,6 +252,10 @@ class SwitchableStages:
             refiner.catch_up()
         else:
             refiner.run(self.fresh, self.age)
+
+    def _gathering(self, place: int) -> Callable[[], bool]:
+        """Whether that stage of the current model gathers."""
+        return lambda: self.current.stages[place].gathers()
 
     def _runner(self, place: int, name: str) -> Callable[[VideoFrame], None]:
         """What runs that stage of the network, whichever model is the current one."""

@@ -24,11 +24,16 @@ def letterbox(aspect: Fraction, size: ImageSize) -> tuple[int, int, int, int]:
 
 def blit(picture: OffscreenTarget, aspect: Fraction, window: Window) -> None:
     """Draw a picture, whose pixels together have that aspect, filtered linearly. The rest of the window is black."""
-    x, y, wide, high = letterbox(aspect, window.size)
-    clear(window)
+    x, y, wide, high = place = letterbox(aspect, window.size)
     if not window.multisampled:
-        _copy(window.context, picture, window.framebuffer, (x, y, wide, high))
+
+        def call() -> None:
+            clear(window)
+            _copy(window.context, picture, window.framebuffer, place)
+
+        window.calls.run((picture.framebuffer, picture.size, window.framebuffer, place), call)
         return
+    clear(window)
     scaled = OffscreenTarget(window.context, (wide, high))  # what has samples takes pixels of the same size alone
     _copy(window.context, picture, scaled.framebuffer, (0, 0, wide, high))
     _copy(window.context, scaled, window.framebuffer, (x, y, wide, high))

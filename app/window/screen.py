@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from ..frame.pipeline import Stage
+from ..frame.pipeline import Stage, always
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
@@ -38,8 +38,11 @@ class Screen:
         self.watches_mouse = self.stirred = False
         self._mouse: Moved | None = None  # where it was last
         self._window, self._gui, self._canvas, self._aspect = window, gui, canvas, aspect
-        steps = {"blit": self._blit, "overlay": self._write, "swap": window.swap}
-        self.stages = tuple(Stage(name, self._if_seen(step)) for name, step in steps.items())
+        self.stages = (
+            Stage("blit", self._if_seen(self._blit), always),
+            Stage("overlay", self._if_seen(self._write), lambda: not self.parts),
+            Stage("swap", self._if_seen(window.swap)),
+        )
 
     def keys(self, timeout_s: float = 0) -> list[Key]:
         """The keys pressed since the last call, after waiting for the first event for at most timeout_s.

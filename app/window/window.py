@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from texelflow.gpu_delegate import debug, opengl
+from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context
 from texelflow.gpu_delegate.device_failures import version_text
 from texelflow.gpu_delegate.egl import LEAST_ES, Api
@@ -67,6 +68,7 @@ class Window:
             self._pace()
             self.size: ImageSize = glfw.get_framebuffer_size(self._handle)  # in pixels, as far as events were handled
             self.context = Context.from_current(_loader(glfw), self._version)
+            self.calls = CallCache(self.context.calls)
             self.multisampled = self.context.gl.integer(opengl.SAMPLE_BUFFERS) > 0
             self._listener = Listener(glfw, self._handle)
             self._drops = Drops(glfw, self._handle)

@@ -1,6 +1,7 @@
 """The figures by which masks are judged, on masks whose quality is known; and the verb on the demo clip's beginning."""
 
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -41,6 +42,7 @@ def judged(masks: list[Floats], mattes: list[Floats]) -> Quality:
 
 PATH = [40 + 2.0 * frame + 8 * np.sin(frame / 3) for frame in range(30)]
 MATTES = [disc(x) for x in PATH]
+LAST = 21  # of the demo clip's frames, for the verb
 
 
 def test_a_perfect_mask_is_perfect() -> None:
@@ -114,12 +116,16 @@ def test_one_frame_is_too_few() -> None:
 # The verb
 
 
+@pytest.fixture(scope="module")
+def figures(selfie_model: Path) -> dict[str, Any]:
+    return bench_quality(QualityBench(model=str(selfie_model), last=LAST), Console(quiet=True))
+
+
 @pytest.mark.gl
-def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    figures = bench_quality(QualityBench(model=str(selfie_model), last=24), Console(quiet=True))
+def test_the_verb_judges_every_step(figures: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     steps = {step["name"]: step for step in figures["steps"]}
     assert list(steps) == [*STEPS, PERFECT]
-    assert steps["delayed"]["frames"] == steps["both"]["frames"] - 1 == 24
+    assert steps["delayed"]["frames"] == steps["both"]["frames"] - 1 == LAST
     assert all(0 < step["f_score"] <= 1 and 0 < step["matte_error"] < 0.05 for step in steps.values())
     assert steps["both"]["flicker"] < steps["raw"]["flicker"]
     on_the_grid = [steps[name]["matte_error"] for name in ("raw", "smooth")]  # what is fitted to edges is finer
@@ -131,14 +137,13 @@ def test_the_verb_judges_every_step(selfie_model: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.slow
 @pytest.mark.gl
-def test_mattes_of_a_folder_are_those_that_are_computed(selfie_model: Path, tmp_path: Path) -> None:
-    for frame in range(22):
+def test_mattes_of_a_folder_are_those_that_are_computed(
+    figures: dict[str, Any], selfie_model: Path, tmp_path: Path
+) -> None:
+    for frame in range(LAST + 1):
         cv2.imwrite(str(tmp_path / f"{frame:03}.png"), np.round(true_matte(frame) * 255))
-    wanted, found = (
-        bench_quality(QualityBench(model=str(selfie_model), last=21, mattes=folder), Console(quiet=True))["steps"]
-        for folder in (None, tmp_path)
-    )
-    for ours, theirs in zip(wanted, found, strict=True):
+    found = bench_quality(QualityBench(model=str(selfie_model), last=LAST, mattes=tmp_path), Console(quiet=True))
+    for ours, theirs in zip(figures["steps"], found["steps"], strict=True):
         assert ours["f_score"] == pytest.approx(theirs["f_score"], abs=0.02)
         assert ours["matte_error"] == pytest.approx(theirs["matte_error"], abs=1e-3)
 

@@ -1,7 +1,6 @@
 """Pictures of YUV, grey and RGBA on the CPU and on this machine's OpenGL, against the definition, and libswscale."""
 
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import av
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.markers import on_both_apis
+from tests.picture_formats import FORMATS, ORIENTATIONS, PACKED, PLANAR, noise
 from texelflow.app.frame.resample import ImageToTensor
 from texelflow.app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 from texelflow.app.frame.upload_path import choose_path, fastest
@@ -26,38 +26,8 @@ from texelflow.gpu_delegate.shader import load
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 
-ORIENTATIONS = [Orientation(*flags) for flags in product((False, True), repeat=3)]
 KR_KB = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627, 0.0593), "fcc": (0.3, 0.11)}
-PLANAR = PictureFormat((37, 23), "yuv", chroma_shift=(1, 1), matrix="bt709", full_range=False, siting="left")
 LAYOUTS = {"nv12": "nv12", "yuyv422": "yuyv", "uyvy422": "uyvy"}  # by FFmpeg's names
-PACKED = replace(PLANAR, layout="yuyv", size=(36, 23), chroma_shift=(1, 0))
-FORMATS = [
-    PLANAR,
-    replace(PLANAR, chroma_shift=(1, 0), siting="center", full_range=True),
-    replace(PLANAR, chroma_shift=(0, 0), matrix="bt601"),
-    replace(PLANAR, siting="topleft", matrix="smpte240m"),
-    replace(PLANAR, bits=10, matrix="bt2020"),
-    replace(PLANAR, bits=12, chroma_shift=(1, 0), full_range=True, matrix="fcc"),
-    replace(PLANAR, layout="nv12", size=(1, 1)),
-    replace(PLANAR, layout="nv12", siting="center", size=(64, 5)),
-    PACKED,
-    replace(PACKED, layout="uyvy", size=(2, 1), siting="center", full_range=True),
-    replace(PACKED, layout="uyvy", size=(64, 5), matrix="bt601"),
-    replace(PLANAR, layout="gray", chroma_shift=(0, 0)),
-    replace(PLANAR, layout="gray", chroma_shift=(0, 0), bits=16, full_range=True),
-    PictureFormat((37, 23)),
-]
-
-
-def noise(form: PictureFormat) -> Picture:
-    """Random samples, in rows that are longer than their pixels, as decoders leave them."""
-    dtype = np.uint8 if form.sample_bytes == 1 else np.uint16
-    rng = np.random.default_rng(form.bits)
-    planes = []
-    for height, width, *channels in form.plane_shapes:
-        padded = rng.integers(0, 1 << form.bits, (height, width + 11, *channels), dtype)
-        planes.append(padded[:, :width])
-    return Picture(form, tuple(planes))
 
 
 def pixels(picture: Picture) -> Floats:

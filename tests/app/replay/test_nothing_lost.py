@@ -311,7 +311,7 @@ def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, mon
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path) -> None:
-    clip = write_clip(tmp_path / f"clip{suffix}", moving(400, 160, 120))
+    clip = write_clip(tmp_path / f"clip{suffix}", moving(200, 160, 120))
     log, out = tmp_path / "x.json", tmp_path / "out.mp4"
     with Running("replay", clip, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "cpu") as running:
         running.until(lambda: len(rows_of(log)) > 5)
@@ -320,7 +320,7 @@ def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path)
     assert code == 3
     assert "cut off" in line
     rows = len(rows_of(log))
-    assert 5 < rows < 400
+    assert 5 < rows < 200
     check_video(out, rows, 0)
     check_pictures(tmp_path / "masks", rows, 0)
 

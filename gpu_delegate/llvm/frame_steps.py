@@ -1,0 +1,98 @@
+"""How pictures and masks are sampled goes in, steps that do it in machine code come out: in front of a network, behind.
+
+Each is a kernel with its tables; what changes from frame to frame are addresses among its words. Their rows may be
+shared by threads, as those of a network's steps.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..packing import Float32Array
+from .compiler import CompiledCode, compile_module
+from .ir import Module
+from .machine import CpuTarget
+from .mask_resize import ResizedMask, mask_function, mask_tables
+from .planes import FLOAT_BYTES
+from .sampler import SampledPicture, sampler_function, sampler_tables
+from .sampling_tables import WordTable
+from .work import StepAddresses
+
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
+_NAME = "frame_step"
+
+
+class SamplerStep:
+    """Fills the planes of a network's input from pictures of one format."""
+
+    def __init__(
+        self,
+        picture: SampledPicture,
+        value_range: tuple[float, float],
+        planes: npt.NDArray[np.float32],
+        target: CpuTarget,
+    ) -> None:
+        """`planes` are the first three of the input in memory, (3, H, W), which must outlive this."""
+        self.rows, columns = picture.size
+        lanes = widest(target, columns)
+        self._code = _compiled(target, lambda module: sampler_function(module, _NAME, picture, lanes))
+        self._gain = np.ones(1, np.float32)
+        self._planes = planes
+        sources = [0] * (2 * len(picture.planes))
+        plane_bytes, row_bytes, _ = planes.strides
+        out = [planes.ctypes.data, plane_bytes // FLOAT_BYTES, row_bytes // FLOAT_BYTES]
+        self._words = WordTable([*sources, self._gain.ctypes.data, *out])
+        self._tables = sampler_tables(picture, value_range)
+        self.addresses = StepAddresses(self._code.address(_NAME), self._words.address, self._tables.address)
+
+    def take(self, planes: Sequence[npt.NDArray[Any]], gain: float = 1.0) -> None:
+        """The next picture: planes of the format's shapes, whose rows are whole; they must outlive the run."""
+        self._gain[0] = gain
+        for number, plane in enumerate(planes):
+            self._words[2 * number] = plane.ctypes.data
+            self._words[2 * number + 1] = plane.strides[0]
+
+    def run(self) -> None:
+        """All rows, on this thread."""
+        _run(self._code, self.addresses, self.rows)
+
+
+class MaskStep:
+    """Makes masks of a frame's size of a network's."""
+
+    def __init__(self, mask: ResizedMask, plane: npt.NDArray[np.float32], target: CpuTarget) -> None:
+        """`plane` is the network's mask in memory, (H, W), with margins that may be read; it must outlive this."""
+        self.rows, columns = self.frame_size = mask.frame_size
+        lanes = widest(target, columns)
+        is_permuted = mask.is_permuted(target, lanes)
+        self._code = _compiled(target, lambda module: mask_function(module, _NAME, lanes, is_permuted))
+        self._plane = plane
+        self._words = WordTable([plane.ctypes.data, 0, plane.strides[0] // FLOAT_BYTES, columns])
+        self._tables = mask_tables(mask, lanes)
+        self.addresses = StepAddresses(self._code.address(_NAME), self._words.address, self._tables.address)
+
+    def into(self, frame_mask: Float32Array) -> None:
+        """The next result: an array of the frame's size, which must outlive the run."""
+        self._words[1] = frame_mask.ctypes.data
+
+    def run(self) -> None:
+        """All rows, on this thread."""
+        _run(self._code, self.addresses, self.rows)
+
+
+def widest(target: CpuTarget, columns: int) -> int:
+    """The lanes of the widest vector that a row of so many columns fills."""
+    return min(target.lanes, 1 << columns.bit_length() - 1)
+
+
+def _compiled(target: CpuTarget, write: Callable[[Module], None]) -> CompiledCode:
+    module = Module()
+    write(module)
+    return compile_module(module.text, target)
+
+
+def _run(code: CompiledCode, addresses: StepAddresses, rows: int) -> None:
+    code.function(_NAME, _KERNEL)(addresses.tensors, addresses.weights, 0, rows, 0, 1)

@@ -1,0 +1,75 @@
+"""Kernels in front of a network and behind it against their definition in NumPy: all formats, odd sizes, every fit."""
+
+from dataclasses import replace
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.picture_formats import FORMATS, ORIENTATIONS, noise
+from texelflow.app.frame.native_ends import resized_mask, sampled_picture
+from texelflow.app.picture.exposure import Exposure
+from texelflow.app.picture.picture import ImageSize, Orientation, Picture, PictureFormat, rgba_format
+from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor, sampling
+from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.frame_steps import MaskStep, SamplerStep
+from texelflow.gpu_delegate.llvm.machine import CpuTarget
+from texelflow.gpu_delegate.llvm.planes import reserve_floats
+
+FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
+WAYS: tuple[Preprocessing, ...] = ("plain", "auto")
+
+
+def narrow(lanes: int) -> CpuTarget:
+    """This machine with vectors of so many lanes, whose code is there sooner."""
+    return replace(native_target(), lanes=lanes)
+
+
+def sampled(picture: Picture, size: ImageSize, fit: Fit, way: Preprocessing, target: CpuTarget) -> Any:
+    """The network's input (H, W, 3), -1 to 1, as the kernel makes it in planes with gaps between them."""
+    form = picture.format
+    there = sampling(form.upright_size, size, fit, area=way == "auto")
+    planes = reserve_floats(4 * (size[0] * size[1] + 16)).reshape(4, -1)[:3, : size[0] * size[1]]
+    planes = planes.reshape(3, size[1], size[0])
+    step = SamplerStep(sampled_picture(form, there), (-1, 1), planes, target)
+    step.take(picture.planes, Exposure(form, there.stored(form)).gain(picture) if way == "auto" else 1.0)
+    step.run()
+    return planes.transpose(1, 2, 0)
+
+
+@pytest.mark.parametrize(("form", "fit", "turned"), [*zip(FORMATS, cycle(FITS), cycle(ORIENTATIONS[::-1]))], ids=str)
+def test_pictures_become_what_is_written(form: PictureFormat, fit: Fit, turned: Orientation) -> None:
+    for orientation, way, size in ((ORIENTATIONS[0], "plain", (13, 30)), (turned, "auto", (3, 4))):
+        darker = tuple(plane // (1 if way == "plain" else 2) for plane in noise(form).planes)
+        picture = Picture(replace(form, orientation=orientation), darker)
+        wanted = Preprocessor(picture.format, size, fit, (-1, 1), way).image_to_tensor(picture)[0]
+        found = sampled(picture, size, fit, way, narrow(4))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "grid_size", "fit"),
+    [((1, 1), (1, 1), "stretch"), ((640, 3), (17, 33), "crop"), ((90, 71), (16, 31), "letterbox")],
+)
+def test_any_sizes_of_rgba_with_the_machines_own_vectors(size: ImageSize, grid_size: ImageSize, fit: Fit) -> None:
+    picture = noise(rgba_format(size))
+    wanted = Preprocessor(picture.format, grid_size, fit, (-1, 1)).image_to_tensor(picture)[0]
+    np.testing.assert_allclose(sampled(picture, grid_size, fit, "plain", native_target()), wanted, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize(("frame_size", "fit"), [((65, 43), "stretch"), ((41, 90), "crop"), ((90, 17), "letterbox"),
+                                                 ((7, 5), "stretch"), ((1, 3), "crop")])  # fmt: skip
+def test_masks_of_the_frames_size(lanes: int, frame_size: ImageSize, fit: Fit) -> None:
+    target = native_target()
+    if lanes > target.lanes:
+        lanes = target.lanes
+    plane = reserve_floats(19 * 12).reshape(12, 19)
+    plane[:] = np.random.default_rng(3).random((12, 19))
+    step = MaskStep(resized_mask(frame_size, (19, 12), fit), plane, narrow(lanes))
+    found = np.full(step.frame_size, 7, np.float32)
+    step.into(found)
+    step.run()
+    wanted = Preprocessor(rgba_format(frame_size), (19, 12), fit).mask_to_frame(plane)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .app.frame.compute import Backend, open_compute
+from .app.frame.cpu_engine import open_cpu_path
 from .app.frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.models.loading import SegmentationModel, load_segmentation
@@ -103,7 +104,7 @@ class Segmenter:
 
     @property
     def renderer(self) -> str:
-        """Who does the work: the GPU as OpenGL calls it, TensorFlow Lite on the CPU, or how much each of them does."""
+        """Who does the work: the GPU as OpenGL calls it, what runs on the CPU, or how much each of them does."""
         return self._work.job.renderer
 
     def __call__(self, frame: npt.NDArray[Any]) -> Mask:
@@ -167,7 +168,8 @@ class _Work:
                     preprocessing=self._preprocessing,
                 )  # fmt: skip
             else:
-                self.job = CpuFrameJob(self.model, frame, self._fit, preprocessing=self._preprocessing)
+                path = open_cpu_path(self.model, frame, self._fit, preprocessing=self._preprocessing)
+                self.job = CpuFrameJob(path)
             self._opened.callback(self.job.release)
 
     def mask(self, frame: Frame) -> Mask:

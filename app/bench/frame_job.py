@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
+from ..frame.cpu_engine import open_cpu_path
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.stats import summarize
@@ -116,7 +117,7 @@ def _files_of(options: FrameBench) -> Files:
 def _job(options: FrameBench, model: FrameModel, size: ImageSize, console: Console) -> Iterator[Any]:
     """What makes the job, called when the context is open and the clock runs."""
     if options.backend == "cpu":
-        yield lambda: CpuFrameJob(model, rgba_format(size))
+        yield lambda: CpuFrameJob(open_cpu_path(model, rgba_format(size)))
         return
     with open_context() as context, console.compilation() as progress:
         yield lambda: frame_job(context, model, rgba_format(size), progress, options.precision)

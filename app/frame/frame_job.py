@@ -4,8 +4,7 @@ Of a network that puts out a picture that comes out, with four channels.
 """
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
@@ -20,6 +19,7 @@ from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, ImageSize, Preprocessing
 from .buffers import mask_buffer
 from .compute import Backend, delegate_options
+from .cpu_engine import AnyCpuPath
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
 from .picture_job import GlPictureJob
@@ -53,27 +53,17 @@ class FrameJob(Protocol):
 
 
 class CpuFrameJob:
-    """The frame job in TensorFlow Lite: on the CPU or, with a delegate, in parts on the GPU."""
+    """The frame job on the CPU or, with a delegate of TensorFlow Lite's, in parts on the GPU."""
 
-    def __init__(
-        self,
-        model: FrameModel,
-        frame: PictureFormat,
-        fit: Fit = "stretch",
-        delegate: Mapping[str, Any] | None = None,
-        preprocessing: Preprocessing = "plain",
-    ) -> None:
-        """`delegate` is Reference's."""
-        path = CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing)
+    def __init__(self, path: AnyCpuPath) -> None:
         self.run, self.take, self.network, self.release = path.run, path.take, path.network, path.close
         self.begin_anew = path.begin_anew
         found = path.delegation
         self.dispatches = found.dispatches if found else 0
-        self.note = f"{model.name}: {found.line}" if found else ""
+        self.note = f"{path.model.name}: {found.line}" if found else ""
         self.backend: Backend = "gl" if self.dispatches else "cpu"
         self.gl_version: str | None = None
-        on_cpu = "TensorFlow Lite on the CPU"
-        self.renderer = f"{found.renderer} and {on_cpu}, {found.line}" if found and self.dispatches else on_cpu
+        self.renderer = path.renderer
 
 
 class GlFrameJob:
@@ -167,4 +157,5 @@ def frame_job(
             return GlPictureJob(context, path, model)
         return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s, preprocessing)
     except UnsupportedError:
-        return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s), preprocessing)
+        delegate = delegate_options(precision, compile_budget_s)
+        return CpuFrameJob(CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing))

@@ -1,7 +1,7 @@
 """A machine and a model go in; what makes masks, or pictures, of frames on it comes out, as stages.
 
-GlPath keeps all on the GPU; CpuSegmenter has TensorFlow Lite run the network, on the CPU or, with a delegate, in parts
-on the GPU, and uploads frame and mask if there is OpenGL to draw with.
+GlPath keeps all on the GPU; CpuSegmenter runs the network on the CPU or, with TensorFlow Lite's delegate, in parts on
+the GPU, and uploads frame and mask if there is OpenGL to draw with.
 """
 
 from collections.abc import Generator
@@ -24,6 +24,7 @@ from ..picture.picture import PictureFormat
 from ..picture.preprocess import Fit, Floats, Preprocessing
 from .buffers import mask_buffer
 from .compute import Backend, ComputeBackend, delegate_options
+from .cpu_engine import AnyCpuPath, open_cpu_path
 from .cpu_path import CpuPath, meaning_of
 from .gl_path import GlPath
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
@@ -75,10 +76,15 @@ class FrameSegmenter(DrawableOutput, Protocol):
 
 
 class CpuSegmenter:
-    """The network in TensorFlow Lite. With a context, frame and mask go up to be drawn."""
+    """The network on the CPU, or in parts through a delegate. With a context, frame and mask go up to be drawn."""
 
     def __init__(
-        self, context: Context | None, path: CpuPath, frame: PictureFormat, precision: Precision = "fp32", kept: int = 1
+        self,
+        context: Context | None,
+        path: AnyCpuPath,
+        frame: PictureFormat,
+        precision: Precision = "fp32",
+        kept: int = 1,
     ) -> None:
         """`path` takes frames of that format; `precision` is the delegate's, if the path has one."""
         self._path, self._context = path, context
@@ -190,7 +196,7 @@ def segmenter_in_steps(
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        return CpuSegmenter(context, CpuPath(model, frame, fit, preprocessing=preprocessing), frame, kept=kept)
+        return CpuSegmenter(context, open_cpu_path(model, frame, fit, preprocessing=preprocessing), frame, kept=kept)
     try:
         path: GlPath = yield from GlPath.in_steps(
             context, model, frame, fit, precision, kept, compile_budget_s, preprocessing

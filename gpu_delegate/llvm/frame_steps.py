@@ -28,6 +28,22 @@ _NAME = "frame_step"
 _SAMPLER_WORK, _MASK_WORK = 100, 10  # of a pixel, in multiply-adds of a network that take as long
 
 
+class FrameKernels:
+    """Kernels for one kind of CPU; those that were made once, for whichever sizes, are kept."""
+
+    def __init__(self, target: CpuTarget) -> None:
+        self.target = target
+        self._made = dict[str, CompiledCode]()
+
+    def compiled(self, write: Callable[[Module], None]) -> CompiledCode:
+        """The code of the function that is written. Raises DeviceError."""
+        module = Module()
+        write(module)
+        if module.text not in self._made:
+            self._made[module.text] = compile_module(module.text, self.target)
+        return self._made[module.text]
+
+
 class SamplerStep:
     """Fills the planes of a network's input from pictures of one format."""
 
@@ -36,12 +52,12 @@ class SamplerStep:
         picture: SampledPicture,
         value_range: tuple[float, float],
         planes: npt.NDArray[np.float32],
-        target: CpuTarget,
+        kernels: FrameKernels,
     ) -> None:
         """`planes` are the first three of the input in memory, (3, H, W), which must outlive this."""
         self.rows, columns = picture.size
-        lanes = widest(target, columns)
-        self._code = _compiled(target, lambda module: sampler_function(module, _NAME, picture, lanes))
+        lanes = widest(kernels.target, columns)
+        self._code = kernels.compiled(lambda module: sampler_function(module, _NAME, picture, lanes))
         self._gain = np.ones(1, np.float32)
         self._planes = planes
         sources = [0] * (2 * len(picture.planes))
@@ -68,12 +84,12 @@ class SamplerStep:
 class FrameMaskStep:
     """Makes masks of a frame's size of a network's."""
 
-    def __init__(self, mask: ResizedMask, plane: npt.NDArray[np.float32], target: CpuTarget) -> None:
+    def __init__(self, mask: ResizedMask, plane: npt.NDArray[np.float32], kernels: FrameKernels) -> None:
         """`plane` is the network's mask in memory, (H, W), with margins that may be read; it must outlive this."""
         self.rows, columns = self.frame_size = mask.frame_size
-        lanes = widest(target, columns)
-        is_permuted = mask.is_permuted(target, lanes)
-        self._code = _compiled(target, lambda module: mask_function(module, _NAME, lanes, is_permuted))
+        lanes = widest(kernels.target, columns)
+        is_permuted = mask.is_permuted(kernels.target, lanes)
+        self._code = kernels.compiled(lambda module: mask_function(module, _NAME, lanes, is_permuted))
         self._plane = plane
         self._words = WordTable([plane.ctypes.data, 0, plane.strides[0] // FLOAT_BYTES, columns])
         self._tables = mask_tables(mask, lanes)
@@ -101,12 +117,6 @@ def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskSte
 def widest(target: CpuTarget, columns: int) -> int:
     """The lanes of the widest vector that a row of so many columns fills."""
     return min(target.lanes, 1 << columns.bit_length() - 1)
-
-
-def _compiled(target: CpuTarget, write: Callable[[Module], None]) -> CompiledCode:
-    module = Module()
-    write(module)
-    return compile_module(module.text, target)
 
 
 def _run(code: CompiledCode, addresses: StepAddresses, rows: int) -> None:

@@ -13,7 +13,7 @@ from texelflow.app.picture.exposure import Exposure
 from texelflow.app.picture.picture import ImageSize, Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor, sampling
 from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.frame_steps import FrameMaskStep, SamplerStep
+from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep
 from texelflow.gpu_delegate.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.llvm.planes import reserve_floats
 
@@ -32,7 +32,7 @@ def sampled(picture: Picture, size: ImageSize, fit: Fit, way: Preprocessing, tar
     there = sampling(form.upright_size, size, fit, area=way == "auto")
     planes = reserve_floats(4 * (size[0] * size[1] + 16)).reshape(4, -1)[:3, : size[0] * size[1]]
     planes = planes.reshape(3, size[1], size[0])
-    step = SamplerStep(sampled_picture(form, there), (-1, 1), planes, target)
+    step = SamplerStep(sampled_picture(form, there), (-1, 1), planes, FrameKernels(target))
     step.take(picture.planes, Exposure(form, there.stored(form)).gain(picture) if way == "auto" else 1.0)
     step.run()
     return planes.transpose(1, 2, 0)
@@ -71,7 +71,7 @@ def test_masks_of_the_frames_size(lanes: int, frame_size: ImageSize, fit: Fit) -
         lanes = target.lanes
     plane = reserve_floats(19 * 12).reshape(12, 19)
     plane[:] = np.random.default_rng(3).random((12, 19))
-    step = FrameMaskStep(resized_mask(frame_size, (19, 12), fit), plane, narrow(lanes))
+    step = FrameMaskStep(resized_mask(frame_size, (19, 12), fit), plane, FrameKernels(narrow(lanes)))
     found = np.full(step.frame_size, 7, np.float32)
     step.into(found)
     step.run()

@@ -134,7 +134,11 @@ def _has_large_weights(graph: Graph, nodes: Sequence[Node], limits: Limits) -> b
 
 def thread_slices(slices: int, tuning: Tuning) -> int:
     """Output slices of a lone convolution that one thread computes, if weights are no literals; 0 for all of them."""
-    return 0 if slices <= tuning.whole_slices else min(tuning.thread_slices, slices)
+    if slices <= tuning.whole_slices:
+        return 0
+    most = min(tuning.thread_slices, slices)
+    least = ceil_div(most, 2) if tuning.even_slices else most
+    return min(range(most, least - 1, -1), key=lambda count: ceil_div(slices, count) * count)
 
 
 class Loops:

@@ -25,6 +25,7 @@ class Tuning:
     unrolled: int = 320  # vec4 multiplications that a thread's source may contain; each takes compile time
     whole_slices: int = 8  # output slices that a lone convolution computes in one thread; more are distributed ...
     thread_slices: int = 4  # ... so that each thread computes this many
+    even_slices: bool = False  # or half of it or more, where fewer would be computed twice
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are

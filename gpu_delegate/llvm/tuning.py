@@ -26,14 +26,16 @@ def cpu_device(target: CpuTarget) -> Device:
     the time, one channel after the other. Vector nodes are computed once, not in front of each that needs them. Weights
     are read: literals in code are loads, too, and make it as long as the model.
     """
-    slices = max(1, target.registers // 8)
+    rows = 1 if target.registers >= 32 else 2  # which share weights that take a register
+    slices = max(1, target.registers // 8 // rows)
     tuning = replace(
         SOFTWARE.tuning,
         joins_sums=False,
-        rows=1,
+        rows=rows,
         window_rows=4,
         whole_slices=slices,
         thread_slices=slices,
+        even_slices=True,
         simd_width=target.lanes,
         bake_pixels=_ANY,
         bake_weights=0,

@@ -11,7 +11,7 @@ from hypothesis import given
 from tests.engine import on_cpu, on_gpu, worst
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.areas import flat_area, flat_group_area, group_area, map_area
-from texelflow.gpu_delegate.body import Loops
+from texelflow.gpu_delegate.body import Loops, thread_slices
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.graph import Graph
@@ -103,6 +103,12 @@ def test_windows_may_have_rows_of_their_own() -> None:
     tuned = SOFTWARE.with_tuning(rows=1, window_rows=4)
     assert tile_of(graph_of(32, 32, pointwise=False), tuned).rows == 4
     assert tile_of(graph_of(32, 32, pointwise=True), tuned).rows == 1
+
+
+@pytest.mark.parametrize(("slices", "wanted"), [(4, 0), (6, 3), (8, 4), (18, 3), (22, 2), (5, 3)])
+def test_few_slices_are_computed_twice(slices: int, wanted: int) -> None:
+    tuning = SOFTWARE.with_tuning(whole_slices=4, thread_slices=4, even_slices=True).tuning
+    assert thread_slices(slices, tuning) == wanted
 
 
 def test_few_threads_repeat_the_work_of_others_on_odd_maps() -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.graph import Attributes, Graph, Node, Softmax, Tensor
 from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep, frame_table
+from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep, frame_table, step_table
 from texelflow.gpu_delegate.llvm.planes import planes_of
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.wording import counted
@@ -95,7 +95,7 @@ class NativePath:
         if self._sampler is None:
             return self._preprocessor.image_to_tensor(picture)
         self._give(self._sampler, picture)
-        self._sampler.run()
+        self._network.pool.run(step_table(self._sampler, self._network.pool.threads))
         return self._tensor
 
     def network(self, tensor: Floats) -> Floats:

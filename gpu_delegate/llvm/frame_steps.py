@@ -4,7 +4,6 @@ Each is a kernel with its tables; what changes from frame to frame are addresses
 shared by threads, as those of a network's steps.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +22,6 @@ from .sampler import SampledPicture, sampler_function, sampler_tables
 from .sampling_tables import WordTable
 from .work import StepAddresses, WorkTable
 
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
 _NAME = "frame_step"
 _SAMPLER_WORK, _MASK_WORK = 100, 10  # of a pixel, in multiply-adds of a network that take as long
 
@@ -76,10 +74,6 @@ class SamplerStep:
             self._words[2 * number] = plane.ctypes.data
             self._words[2 * number + 1] = plane.strides[0]
 
-    def run(self) -> None:
-        """All rows, on this thread."""
-        _run(self._code, self.addresses, self.rows)
-
 
 class FrameMaskStep:
     """Makes masks of a frame's size of a network's."""
@@ -101,10 +95,6 @@ class FrameMaskStep:
         self._result = frame_mask
         self._words[1] = frame_mask.ctypes.data
 
-    def run(self) -> None:
-        """All rows, on this thread."""
-        _run(self._code, self.addresses, self.rows)
-
 
 def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskStep) -> WorkTable:
     """All that a frame takes, from the picture to the mask of its size, as one piece of work for the network's pool."""
@@ -114,10 +104,11 @@ def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskSte
     return WorkTable([ends[0], *network.image.rounds, ends[1]], steps)
 
 
+def step_table(step: SamplerStep | FrameMaskStep, threads: int) -> WorkTable:
+    """One of the two alone, as a piece of work for so many threads."""
+    return WorkTable([cut_step(0, step.size, threads)], [step.addresses])
+
+
 def widest(target: CpuTarget, columns: int) -> int:
     """The lanes of the widest vector that a row of so many columns fills."""
     return min(target.lanes, 1 << columns.bit_length() - 1)
-
-
-def _run(code: CompiledCode, addresses: StepAddresses, rows: int) -> None:
-    code.function(_NAME, _KERNEL)(addresses.tensors, addresses.weights, 0, rows, 0, 1)

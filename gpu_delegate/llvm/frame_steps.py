@@ -13,16 +13,19 @@ import numpy.typing as npt
 
 from ..packing import Float32Array
 from .compiler import CompiledCode, compile_module
+from .cutting import StepSize, cut_step
 from .ir import Module
 from .machine import CpuTarget
 from .mask_resize import ResizedMask, mask_function, mask_tables
 from .planes import FLOAT_BYTES
+from .runtime import NativeNetwork
 from .sampler import SampledPicture, sampler_function, sampler_tables
 from .sampling_tables import WordTable
-from .work import StepAddresses
+from .work import StepAddresses, WorkTable
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
 _NAME = "frame_step"
+_SAMPLER_WORK, _MASK_WORK = 100, 10  # of a pixel, in multiply-adds of a network that take as long
 
 
 class SamplerStep:
@@ -47,9 +50,11 @@ class SamplerStep:
         self._words = WordTable([*sources, self._gain.ctypes.data, *out])
         self._tables = sampler_tables(picture, value_range)
         self.addresses = StepAddresses(self._code.address(_NAME), self._words.address, self._tables.address)
+        self.size = StepSize(self.rows, 1, self.rows * columns * _SAMPLER_WORK)
 
     def take(self, planes: Sequence[npt.NDArray[Any]], gain: float = 1.0) -> None:
-        """The next picture: planes of the format's shapes, whose rows are whole; they must outlive the run."""
+        """The next picture: planes of the format's shapes, each row in one piece; they are kept until the next one."""
+        self._taken = tuple(planes)
         self._gain[0] = gain
         for number, plane in enumerate(planes):
             self._words[2 * number] = plane.ctypes.data
@@ -73,14 +78,24 @@ class MaskStep:
         self._words = WordTable([plane.ctypes.data, 0, plane.strides[0] // FLOAT_BYTES, columns])
         self._tables = mask_tables(mask, lanes)
         self.addresses = StepAddresses(self._code.address(_NAME), self._words.address, self._tables.address)
+        self.size = StepSize(self.rows, 1, self.rows * columns * _MASK_WORK)
 
     def into(self, frame_mask: Float32Array) -> None:
-        """The next result: an array of the frame's size, which must outlive the run."""
+        """The next result: an array of the frame's size."""
+        self._result = frame_mask
         self._words[1] = frame_mask.ctypes.data
 
     def run(self) -> None:
         """All rows, on this thread."""
         _run(self._code, self.addresses, self.rows)
+
+
+def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: MaskStep) -> WorkTable:
+    """All that a frame takes, from the picture to the mask of its size, as one piece of work for the network's pool."""
+    first = len(network.steps)
+    ends = [cut_step(first + nth, size, network.pool.threads) for nth, size in enumerate((sampler.size, mask.size))]
+    steps = [*network.steps, sampler.addresses, mask.addresses]
+    return WorkTable([ends[0], *network.image.rounds, ends[1]], steps)
 
 
 def widest(target: CpuTarget, columns: int) -> int:

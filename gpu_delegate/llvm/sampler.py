@@ -152,8 +152,8 @@ class _Sampler:
         with f.loop(self.first, self.last) as y:
             for words, plane in zip(self.planes, self.picture.planes, strict=True):
                 self._mix_rows(words, plane.sample_bytes, y)
-            for words, channel in zip(self.channels, self.picture.channels, strict=True):
-                self._repeat_edges(words, channel)
+            for channel_words, channel in zip(self.channels, self.picture.channels, strict=True):
+                self._repeat_edges(channel_words, channel)
             with f.loop(ir.integer(0), self.width, self.lanes) as x:
                 # The last block begins earlier where it would reach over the end, and is computed twice in parts.
                 start = least(f, x, f.binary("sub", self.width, ir.integer(self.lanes)))

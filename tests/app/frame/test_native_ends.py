@@ -40,7 +40,11 @@ def sampled(picture: Picture, size: ImageSize, fit: Fit, way: Preprocessing, tar
 
 @pytest.mark.parametrize(("form", "fit", "turned"), [*zip(FORMATS, cycle(FITS), cycle(ORIENTATIONS[::-1]))], ids=str)
 def test_pictures_become_what_is_written(form: PictureFormat, fit: Fit, turned: Orientation) -> None:
-    for orientation, way, size in ((ORIENTATIONS[0], "plain", (13, 30)), (turned, "auto", (3, 4))):
+    cases: tuple[tuple[Orientation, Preprocessing, ImageSize], ...] = (
+        (ORIENTATIONS[0], "plain", (13, 30)),
+        (turned, "auto", (3, 4)),
+    )
+    for orientation, way, size in cases:
         darker = tuple(plane // (1 if way == "plain" else 2) for plane in noise(form).planes)
         picture = Picture(replace(form, orientation=orientation), darker)
         wanted = Preprocessor(picture.format, size, fit, (-1, 1), way).image_to_tensor(picture)[0]

@@ -27,7 +27,9 @@ BenchBackendOption = Annotated[
     str | None, typer.Option(metavar="gl|cpu", help="Where the network runs; gl by default.")
 ]
 scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
-bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
+bench = typer.Typer(
+    no_args_is_help=True, help="Measure the frame job, a model, layers, a live frame, or how good masks are."
+)
 
 
 @bench.command("frame")
@@ -60,18 +62,10 @@ def bench_frame_verb(
     from .verbs.precision import backend_for, parse_cpu, parse_precision
 
     console, choice = Console(quiet=json), parse_cpu(cpu, threads)
+    where = backend_for(backend, choice)
     options = FrameBench(
-        model,
-        size,
-        frames,
-        masks,
-        warmup,
-        runs,
-        backend_for(backend, choice),
-        parse_precision(precision),
-        force,
-        choice,
-    )
+        model, size, frames, masks, warmup, runs, where, parse_precision(precision), force, choice
+    )  # fmt: skip
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
     if code:
@@ -173,6 +167,44 @@ def bench_models_verb(
     show_models_table(rows, markdown, console)
     if json:
         console.json({"models": rows})
+    return code
+
+
+@bench.command("layers")
+def bench_layers_verb(
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Of xnnpack,ncnn,mnn; all that are installed. XNNPACK always is."),
+    ] = None,
+    sizes: Annotated[str, typer.Option(metavar="N,N", help="Sides of the picture, in pixels.")] = "320,640,800",
+    threads: Annotated[int, typer.Option(metavar="N", help="Of each.")] = 1,
+    seconds: Annotated[float, typer.Option(metavar="N", help="For each layer, all in turn; the chain has more.")] = 1.0,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
+    plot: Annotated[
+        Path | None, output_option(metavar="FILE", help="The roofs and each layer under them: .svg or .png.")
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Time the layers of RetinaFace (MobileNet 0.25) on the CPU, ours in turn with XNNPACK, ncnn and MNN.
+
+    Layer by layer, as a chain, and as rates beside peaks that are measured first. Rivals get their input packed for
+    them, and in planes. Exit code 1 if our outputs differ from TensorFlow Lite's.
+    """
+    from .bench.layer_tables import show_layers
+    from .bench.layers import LayersBench, bench_layers
+    from .console import Console
+
+    console = Console(quiet=json)
+    figures, code = bench_layers(LayersBench(against, sizes, threads, seconds, plot, force), console)
+    show_layers(figures, markdown, console)
+    if plot is not None:
+        from .bench.roofline_plot import save_roofline
+
+        save_roofline(plot, figures)
+        console.say(f"plot: {plot}")
+    if json:
+        console.json(figures)
     return code
 
 

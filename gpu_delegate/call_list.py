@@ -24,8 +24,12 @@ RECORDED: Final = (  # what a list may hold: calls that give nothing back, and r
     "glDrawArrays",
 )  # fmt: skip
 
+SWAP = "swap"  # a window's function that shows what was drawn; its argument is the window
+
+ListedCall = tuple[str, tuple[Any, ...]]  # the name of an entry point, or CLOCK or SWAP, and its arguments
 CallForm = tuple[str, tuple[str, ...]]  # the types of a result ("" for none) and of arguments, as LLVM names them
 _INT, _FLOAT, _WIDE = "i32", "float", "i64"
+_FOREIGN: Final[Mapping[str, "CallForm"]] = {CLOCK: CLOCK_FORM, SWAP: ("", ("i64",))}
 _NAMES = {ctypes.c_uint: _INT, ctypes.c_int: _INT, ctypes.c_ubyte: _INT, ctypes.c_float: _FLOAT, None: ""}
 
 
@@ -60,7 +64,7 @@ class ChangingAddress:
 class CallList:
     """Calls in their order: entry points' names with arguments. `words` are the same for native code."""
 
-    def __init__(self, calls: Sequence[tuple[str, tuple[Any, ...]]], addresses: Mapping[str, int]) -> None:
+    def __init__(self, calls: Sequence[ListedCall], addresses: Mapping[str, int]) -> None:
         """`addresses` are those of the functions. Raises KeyError for a call that is not in RECORDED."""
         self.calls = tuple(calls)
         self.words: array[int] = array("q")
@@ -82,9 +86,9 @@ class CallList:
             argument.follow(self.words, place)
         self.address = self.words.buffer_info()[0]  # of the words, which never grow again
 
-    def result(self, number: int) -> int:
-        """What the call of that number gave back last."""
-        return self.words[self._results[number]]
+    def place_of_result(self, number: int) -> int:
+        """The word that has what the call of that number gave back last. Raises KeyError for one that gives nothing."""
+        return self._results[number]
 
     def keep_result(self, number: int, value: int) -> None:
         """Have it known."""
@@ -106,8 +110,8 @@ class CallList:
 @cache
 def form_of(name: str) -> CallForm:
     """How a function is called."""
-    if name == CLOCK:
-        return CLOCK_FORM
+    if name in _FOREIGN:
+        return _FOREIGN[name]
     if name not in RECORDED:
         raise KeyError(f"{name} cannot be recorded")
     arguments, result = opengl.c_types(name)
@@ -117,7 +121,7 @@ def form_of(name: str) -> CallForm:
 @cache
 def forms() -> tuple[CallForm, ...]:
     """All forms of calls, in an order that is the same in every process."""
-    return tuple(sorted({form_of(name) for name in (*RECORDED, CLOCK)}))
+    return tuple(sorted({form_of(name) for name in (*RECORDED, *_FOREIGN)}))
 
 
 def _signed(value: int) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import moderngl
 
 from . import debug, opengl
+from .call_list import ListedCall
 from .calls import Calls
 from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated, version_text
@@ -189,11 +190,11 @@ class Context:
         """A debug group: commands issued inside it are shown together under this name in OpenGL debuggers."""
         return _Scope(self.gl, label_text(name)) if self.gl.khr_debug else contextlib.nullcontext()
 
-    def scope_calls(self, name: str) -> list[tuple[str, tuple[Any, ...]]]:
-        """The calls that begin and end such a group, for lists; empty where there are none."""
+    def scope_calls(self, name: str) -> tuple[list[ListedCall], list[ListedCall]]:
+        """The calls that begin and end such a group, for lists; none where there are no groups."""
         text = label_text(name)
         begin = "glPushDebugGroup", (opengl.DEBUG_SOURCE_APPLICATION, 0, len(text), text)
-        return [begin, ("glPopDebugGroup", ())] if self.gl.khr_debug else []
+        return ([begin], [("glPopDebugGroup", ())]) if self.gl.khr_debug else ([], [])
 
     def label(self, kind: int, name: int, text: str) -> None:
         """Name an object, bound before, for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER."""

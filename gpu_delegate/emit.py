@@ -334,9 +334,13 @@ class Emitter:
         return self.position("r", Operation("multiply", (first, shape.width)))
 
     @staticmethod
-    def texel(shape: MapShape, at: Slice, pixel: Operand) -> Operand:
+    def slice_stride(shape: MapShape) -> int:
+        """Positions in memory from one slice of a map to the next."""
+        return shape.pixels
+
+    def texel(self, shape: MapShape, at: Slice, pixel: Operand) -> Operand:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
-        return pixel if at.index == 0 else Texel(at.at, shape.pixels, pixel)
+        return pixel if at.index == 0 else Texel(at.at, self.slice_stride(shape), pixel)
 
     def axis(self, base: Value, stride: int, offset: int, size: int, last: int) -> SourceIndex:
         """Source coordinate base * stride + offset along one axis, clamped, and its validity.

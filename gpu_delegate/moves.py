@@ -185,7 +185,7 @@ class _Reader:
         """The name of a texel in memory, loaded once."""
         emitter, shape = self.emitter, self.emitter.shape(tensor)
         b, y, x = place
-        address = at.times(shape.pixels).plus(b.times(shape.height).plus(y).times(shape.width)).plus(x)
+        address = at.times(emitter.slice_stride(shape)).plus(b.times(shape.height).plus(y).times(shape.width)).plus(x)
         if tensor in emitter.vectors:
             load: Value = Shared(emitter.vectors[tensor], at.code)
         elif self.graph.tensors[tensor].is_constant and shape.is_vector:

@@ -2,7 +2,6 @@
 
 import ctypes
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +29,6 @@ def native_clock() -> NativeClock | None:
     return NativeClock(function, ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-def time_ns(words: Sequence[int]) -> int:
+def time_ns(seconds: int, nanoseconds: int) -> int:
     """What was put into CLOCK_WORDS words, on the clock of perf_counter_ns."""
-    return words[0] * 1_000_000_000 + words[1]
+    return seconds * 1_000_000_000 + nanoseconds

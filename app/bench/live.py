@@ -98,7 +98,7 @@ class _Bench:
         with meter.watching(context):
             costs = [meter.of(self._draw) for _ in range(frames)]
             drawn = len(self._records)
-            with meter.watching_stages(self._session.parts.pipeline) as stages:
+            with meter.watching_stages(self._session.parts.pipeline, context.calls) as stages:
                 whole = [meter.of(self._draw) for _ in range(frames)]
         with another_thread():
             by_cpu.settle(self._draw, context, imgui=False, frames=frames)
@@ -166,6 +166,8 @@ def _by_stage(
     rows = {name: _row(wall[name], costs) for name, costs in stages.items()}
     total = _row([costs.all_ms for costs in whole], whole)
     rows["rest"] = {key: max(0.0, value - sum(row[key] for row in rows.values())) for key, value in total.items()}
+    for name, costs in stages.items():
+        rows[name]["calls"] += summarize([one.gathered for one in costs]).median_ms
     return {name: {key: round(value, 3) for key, value in row.items()} for name, row in rows.items()}
 
 
@@ -173,7 +175,7 @@ def _row(wall_ms: Sequence[float], costs: Sequence[PythonCost]) -> dict[str, flo
     times = {
         "wall_ms": wall_ms,
         "own_ms": [one.own_ms for one in costs],
-        "calls": [one.calls + one.native_calls for one in costs],
+        "calls": [one.calls for one in costs],
     }
     return {key: summarize(values).median_ms for key, values in times.items()}
 

@@ -1,4 +1,4 @@
-"""A model and what settings want of the CPU go in; the path that runs it there comes out, and what is to be said of it."""
+"""A model and what settings want of the CPU go in; the path that runs it there comes out, with a line to be told."""
 
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
 
@@ -17,11 +17,11 @@ def chosen_cpu_path(
     preprocessing: Preprocessing = "plain",
 ) -> tuple[AnyCpuPath, str]:
     """The path, and a line that says why it is not the one that was asked for, or "". Raises TexelflowError."""
-    engine, threads = None if choice.engine == "auto" else choice.engine, choice.threads or None
+    threads = choice.threads or None
     try:
-        return open_cpu_path(model, frame, fit, threads, preprocessing, engine), ""
+        return open_cpu_path(model, frame, fit, threads, preprocessing, choice.engine), ""
     except (UnsupportedError, DeviceError) as error:
-        if engine != "native":
+        if choice.engine != "native":
             raise
         note = f"--cpu native: {error}: TensorFlow Lite runs {model.name}"
     return open_cpu_path(model, frame, fit, threads, preprocessing, "tflite"), note

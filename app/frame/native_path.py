@@ -14,7 +14,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.graph import Attributes, Graph, Node, Softmax, Tensor
 from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.frame_steps import MaskStep, SamplerStep, frame_table
+from texelflow.gpu_delegate.llvm.frame_steps import FrameMaskStep, SamplerStep, frame_table
 from texelflow.gpu_delegate.llvm.planes import planes_of
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.wording import counted
@@ -79,7 +79,7 @@ class NativePath:
             self._sampler = SamplerStep(sampled, model.spec.input_range, self._input, self._target)
         if not isinstance(model, PictureModel) and mask.fits:
             plane = self._planes(self._network.image.outputs[-1])[model.spec.channel]
-            self._mask = MaskStep(mask, plane, self._target)
+            self._mask = FrameMaskStep(mask, plane, self._target)
         if self._sampler and self._mask:
             self._table = frame_table(self._network, self._sampler, self._mask)
 

@@ -181,55 +181,58 @@ class Pipeline:
         self._timer = self._fence = None
         self._records.clear()
 
-    def _all_marks(self) -> tuple[StageMarks | None, ...]:
-        """One for each stage; None where nothing can be gathered."""
+    def _all_marks(self) -> StageMarks | None:
+        """What tells of stages whose calls are gathered; None where they cannot be."""
         context = self._context
         if context is None or context.calls.clock is None or not context.calls.gathers:
-            return (None,) * len(self.stages)
-        clock, waits = context.calls.clock, self._timer is None
-        return tuple(StageMarks(context, clock, stage.name, waits) for stage in self.stages)
+            return None
+        return StageMarks(context, context.calls.clock, self.names, waits=self._timer is None)
 
     def _run_all(self, frame: VideoFrame) -> list[StageRecord]:
         """The records of the stages. Raises DeviceError."""
-        context, timer = self._context, self._timer
+        context, timer, marks = self._context, self._timer, self._marks
         if context is None:
             return [_timed(stage, frame) for stage in self.stages]
+        records: list[StageRecord | None] = []  # None for those that are gathered
         with context.calls.gathering():
+            run = context.calls.run
             if timer:
                 timer.begin()
                 timer.mark()
-            records = [
-                self._gather(stage, marks, frame) if marks and stage.gathers() else self._run(context, stage, frame)
-                for stage, marks in zip(self.stages, self._marks, strict=True)
-            ]
+            for place, stage in enumerate(self.stages):
+                if marks is None or not stage.gathers():
+                    records.append(self._run(context, stage, frame))
+                    continue
+                run(marks.begins[place])
+                stage.run(frame)
+                run(marks.ends[place])
+                if timer:
+                    timer.mark()
+                records.append(None)
             if timer:
                 timer.end()
-        gathered = [each for each in records if isinstance(each, StageMarks)]
-        if gathered:
-            self._check(context, gathered, frame)
-        return [_record_of(each) if isinstance(each, StageMarks) else each for each in records]
+        return self._with_gathered(context, records, frame)
 
-    def _gather(self, stage: Stage, marks: StageMarks, frame: VideoFrame) -> StageMarks:
-        """Have what the stage calls made later."""
-        assert self._context is not None
-        calls = self._context.calls
-        calls.run(marks.begin)
-        stage.run(frame)
-        calls.run(marks.end)
-        if self._timer:
-            self._timer.mark()
-        return marks
-
-    def _check(self, context: Context, gathered: Sequence[StageMarks], frame: VideoFrame) -> None:
-        """Raise DeviceError for errors of these stages, the first that has one, now that their calls were made."""
-        for marks in gathered:
-            if code := marks.error:
-                context.check_errors(f"running stage {marks.name} of frame {frame.index}", code)
-        where = f"running stages {gathered[0].name} to {gathered[-1].name} of frame {frame.index}"
+    def _with_gathered(
+        self, context: Context, records: Sequence[StageRecord | None], frame: VideoFrame
+    ) -> list[StageRecord]:
+        """All records, now that calls of stages were made. Raises DeviceError for errors of those."""
+        if self._marks is None or None not in records:
+            return [record for record in records if record]
+        errors = self._marks.errors()
+        if any(errors):
+            for stage, record, code in zip(self.stages, records, errors, strict=True):
+                if record is None and code:
+                    context.check_errors(f"running stage {stage.name} of frame {frame.index}", code)
+        where = f"running frame {frame.index}"
         if self._timer:
             context.check_messages(where)
         else:
             context.check_errors(where, 0)  # asked already
+        return [
+            record or StageRecord(stage.name, start_ns, (end_ns - start_ns) / 1e6)
+            for record, stage, (start_ns, end_ns) in zip(records, self.stages, self._marks.times_ns(), strict=True)
+        ]
 
     def _run(self, context: Context, stage: Stage, frame: VideoFrame) -> StageRecord:
         context.calls.flush()
@@ -262,11 +265,6 @@ class Pipeline:
             self._context.check_errors(f"working on frame {index}")
             if not done:
                 raise DeviceError(f"{self._context.renderer} did not finish a frame in 10 s; try a smaller size")
-
-
-def _record_of(marks: StageMarks) -> StageRecord:
-    start_ns, end_ns = marks.times_ns()
-    return StageRecord(marks.name, start_ns, (end_ns - start_ns) / 1e6)
 
 
 def _timed(stage: Stage, frame: VideoFrame) -> StageRecord:

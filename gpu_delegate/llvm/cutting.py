@@ -1,6 +1,6 @@
 """The sizes of steps and a number of threads go in, rounds of tasks come out: which parts of a step threads share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .work import StepRange, WorkRound
@@ -20,16 +20,18 @@ class StepSize:
 
 def shared_rounds(steps: Sequence[StepSize], threads: int) -> tuple[WorkRound, ...]:
     """One round for each step that is worth sharing, one task for all steps in between; for one thread a single one."""
-    rounds: list[WorkRound] = []
-    alone: WorkRound = ((),)
-    for number, step in enumerate(steps):
-        tasks = cut_step(number, step, threads)
-        if len(tasks) == 1:
-            alone = ((*alone[0], *tasks[0]),)
-            continue
-        rounds += [alone, tasks] if alone[0] else [tasks]
-        alone = ((),)
-    return (*rounds, alone) if alone[0] else tuple(rounds)
+    return joined_rounds(cut_step(number, step, threads) for number, step in enumerate(steps))
+
+
+def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:
+    """The same with one task where rounds of one task follow each other."""
+    found: list[WorkRound] = []
+    for tasks in rounds:
+        if found and len(tasks) == len(found[-1]) == 1:
+            found[-1] = ((*found[-1][0], *tasks[0]),)
+        else:
+            found.append(tasks)
+    return tuple(found)
 
 
 def cut_step(number: int, step: StepSize, threads: int) -> WorkRound:

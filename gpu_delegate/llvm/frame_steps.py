@@ -65,7 +65,7 @@ class SamplerStep:
         _run(self._code, self.addresses, self.rows)
 
 
-class MaskStep:
+class FrameMaskStep:
     """Makes masks of a frame's size of a network's."""
 
     def __init__(self, mask: ResizedMask, plane: npt.NDArray[np.float32], target: CpuTarget) -> None:
@@ -90,7 +90,7 @@ class MaskStep:
         _run(self._code, self.addresses, self.rows)
 
 
-def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: MaskStep) -> WorkTable:
+def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskStep) -> WorkTable:
     """All that a frame takes, from the picture to the mask of its size, as one piece of work for the network's pool."""
     first = len(network.steps)
     ends = [cut_step(first + nth, size, network.pool.threads) for nth, size in enumerate((sampler.size, mask.size))]

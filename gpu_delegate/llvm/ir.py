@@ -231,6 +231,66 @@ class Function:
         self.label(end)
 
     @contextmanager
+    def repeat(
+        self, count: int, before: Sequence[Register]
+    ) -> Iterator[tuple[Register, list[Register], list[Register]]]:
+        """What is added inside runs `count` times, at least once, with values that change from time to time.
+
+        Yields the index (i64), these values, which begin with `before`, and an empty list that gets the next ones.
+        """
+        body, entered = self.new_label("body"), self._block
+        self.do(f"br label %{body}")
+        self.label(body)
+        place = len(self._lines)
+        index, *current = (self._new_register(kind) for kind in (I64, *(each.type for each in before)))
+        following: list[Register] = []
+        yield index, current, following
+        step = self.give(f"add nuw nsw {index.operand}, 1", I64)
+        latch = self._block
+        pairs = zip((index, *current), (integer(0, I64), *before), (step, *following), strict=True)
+        self._lines[place:place] = [
+            f"  {phi.text} = phi {phi.type} [ {first.text}, %{entered} ], [ {after.text}, %{latch} ]"
+            for phi, first, after in pairs
+        ]
+        again, end = self.compare("icmp slt", step, integer(count, I64)), self.new_label("end")
+        self.do(f"br i1 {again.text}, label %{body}, label %{end}")
+        self.label(end)
+
+    @contextmanager
+    def branch(self, condition: Register, before: Sequence[Register]) -> Iterator[list[Register]]:
+        """What is added inside runs where a condition holds, and changes values.
+
+        Yields an empty list that gets the new values; behind the block it holds these or those from before.
+        """
+        body, end, entered = self.new_label("then"), self.new_label("end"), self._block
+        self.do(f"br i1 {condition.text}, label %{body}, label %{end}")
+        self.label(body)
+        after: list[Register] = []
+        yield after
+        left = self._block
+        self.do(f"br label %{end}")
+        self.label(end)
+        after[:] = [
+            self.give(f"phi {old.type} [ {new.text}, %{left} ], [ {old.text}, %{entered} ]", old.type)
+            for new, old in zip(after, before, strict=True)
+        ]
+
+    def _new_register(self, kind: str) -> Register:
+        """A name for a value that a later instruction gives."""
+        self._count += 1
+        return Register(f"%v{self._count}", kind)
+
+    @contextmanager
+    def either(self, condition: Register) -> Iterator["Otherwise"]:
+        """What is added inside runs where a condition holds, what follows Otherwise.begin() where it does not."""
+        body, other, end = (self.new_label(what) for what in ("then", "else", "end"))
+        self.do(f"br i1 {condition.text}, label %{body}, label %{other}")
+        self.label(body)
+        yield Otherwise(self, other, end)
+        self.do(f"br label %{end}")
+        self.label(end)
+
+    @contextmanager
     def when(self, condition: Register) -> Iterator[None]:
         """What is added inside runs where a condition holds."""
         body, end = self.new_label("then"), self.new_label("end")
@@ -243,6 +303,18 @@ class Function:
     def give_back(self, value: Register | None = None) -> None:
         """The function's end."""
         self.do(f"ret {value.operand}" if value else "ret void")
+
+
+class Otherwise:
+    """Where the second one of two alternatives begins."""
+
+    def __init__(self, function: Function, label: str, end: str) -> None:
+        self._function, self._label, self._end = function, label, end
+
+    def begin(self) -> None:
+        """What is added from here on runs where the condition does not hold."""
+        self._function.do(f"br label %{self._end}")
+        self._function.label(self._label)
 
 
 def suffix(kind: str) -> str:

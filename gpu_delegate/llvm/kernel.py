@@ -6,17 +6,37 @@ come out.
 `tensors` has a float pointer for each input, then one for each output, in the order of LlvmKernel; `weights` points at
 the kernel's own, 64-byte aligned. Row groups y0 to y1 - 1 of the map are computed, slice blocks z0 to z1 - 1 of the
 output, and all columns: what calls with other groups and blocks write is never written with other values.
+
+A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes.
+Where a map is no multiple of them, the last group or block begins earlier, and computes some values again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..body import Body
+from ..code import Statement
 from ..graph import Node
-from ..layout import Storages
-from ..packing import Float32Array
+from ..layout import Storages, ceil_div, shape_of
+from ..nodes import record_of
+from ..packing import Blob, Float32Array
 from ..tile import Tile
-from .ir import Module
+from .ir import I64, POINTER, Function, Module, Register, integer
+from .lanes import Affine, IntValue, Lanes, Memory
 from .machine import CpuTarget
+from .plane_emitter import PlaneEmitter
+from .planes import plane_floats
+from .print_llvm import LanePrinter, Region, Scene, Tables
+from .survey import Outline, run_of
+
+PARAMETERS = (
+    ("ptr noalias readonly", "tensors"),
+    ("ptr noalias readonly", "weights"),
+    *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
+)
+LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
 
 
 @dataclass(frozen=True)
@@ -28,7 +48,7 @@ class LlvmKernel:
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    weights: Float32Array  # (N,), texels one behind the other
+    weights: Float32Array  # (N,), texels one behind the other, then tables
     row_groups: int  # y0 and y1 are among 0 ... row_groups
     rows: int  # of a group; of a flat tile runs of as many pixels as there are lanes
     slice_blocks: int  # z0 and z1 are among 0 ... slice_blocks
@@ -40,5 +60,176 @@ class LlvmKernel:
 def pixel_function(
     module: Module, symbol: str, body: Body, tile: Tile, target: CpuTarget, storages: Storages
 ) -> LlvmKernel:
-    """Add the function of a body under a tile to a module."""
-    raise NotImplementedError
+    """Add the function of a body under a tile to a module. Raises UnsupportedError for what has no code on the CPU."""
+    tile = tile_for_lanes(body, tile, target.lanes)
+    blob = Blob()
+    emitter = PlaneEmitter(body, tile, target.lanes, blob, storages)
+    emitter.emit()
+    grid = Grid.of(body, tile, target.lanes)
+    statements = (*emitter.preamble, *emitter.statements)
+    writer = _Writer(module.function(symbol, PARAMETERS), target, grid, body, storages, 4 * len(blob.data()))
+    writer.write(statements)
+    weights = np.concatenate([blob.data().ravel(), writer.tables.data])
+    return LlvmKernel(
+        name="+".join(record_of(node).kernel_name for node in body.nodes),
+        symbol=symbol,
+        nodes=body.nodes,
+        inputs=body.inputs,
+        outputs=body.outputs,
+        weights=weights,
+        row_groups=grid.row_groups,
+        rows=tile.rows,
+        slice_blocks=grid.slice_blocks,
+        macs=sum(record_of(node).macs(body.graph, node) for node in body.nodes),
+        tile=tile,
+    )
+
+
+def tile_for_lanes(body: Body, tile: Tile, lanes: int) -> Tile:
+    """The tile as far as it says something about a CPU, no larger than the map; of flat ones the rows that fit best."""
+    domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+    rows = min(tile.rows, domain.rows)
+    if tile.flat:
+        runs = max(1, domain.pixels // lanes)
+        rows = min(range(min(tile.rows, runs), 0, -1), key=lambda k: ceil_div(domain.pixels, k * lanes) * k)
+    return Tile(rows, min(tile.z_slices, slices), (1, 1, 1), flat=tile.flat, loads_at_use=True)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The blocks that a function runs over: of a flat tile the map is one row."""
+
+    width: int
+    height: int
+    rows: int
+    step: int  # columns from one group of rows to the next: of a flat tile all are in one row
+    row_groups: int
+    slices: int
+    z_slices: int
+
+    @staticmethod
+    def of(body: Body, tile: Tile, lanes: int) -> "Grid":
+        domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+        if tile.flat:
+            step = tile.rows * lanes
+            return Grid(domain.pixels, 1, 1, step, ceil_div(domain.pixels, step), slices, tile.z_slices)
+        groups = ceil_div(domain.rows, tile.rows)
+        return Grid(domain.width, domain.rows, tile.rows, 0, groups, slices, tile.z_slices)
+
+    @property
+    def slice_blocks(self) -> int:
+        return ceil_div(self.slices, self.z_slices) if self.z_slices else 1
+
+    @property
+    def first_rows(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """The first row of each group."""
+        if self.step:
+            return np.zeros(1, np.int64)
+        return np.minimum(np.arange(self.row_groups) * self.rows, self.height - self.rows)
+
+
+class _Writer:
+    """Writes one function: its loops, and within them the code of blocks."""
+
+    def __init__(
+        self, function: Function, target: CpuTarget, grid: Grid, body: Body, storages: Storages, weights: int
+    ) -> None:
+        self.f = function
+        self.grid = grid
+        self.lanes = Lanes(function, target)
+        self.tables = Tables(weights)
+        self._tensors, self._weights, *self._limits = function.parameters
+        self._memories: dict[str, Memory] = {}
+        self._add_memories("in", body, body.inputs)
+        self._add_memories("out", body, body.outputs)
+        self._plain = frozenset(f"out{k}" for k, tensor in enumerate(body.outputs) if storages[tensor].lanes == 1)
+
+    def _add_memories(self, prefix: str, body: Body, tensors: tuple[int, ...]) -> None:
+        for k, tensor in enumerate(tensors):
+            shape = shape_of(body.graph.tensors[tensor])
+            pointer = self.f.load(POINTER, self.f.at(self._tensors, len(self._memories), POINTER), align_bytes=8)
+            scale, step = (4, 1) if shape.is_vector else (1, plane_floats(shape))
+            self._memories[f"{prefix}{k}"] = Memory(pointer, scale, step)
+
+    def write(self, statements: tuple[Statement, ...]) -> None:
+        """All of it."""
+        grid = self.grid
+        outline = Outline.of(statements, grid.width, grid.first_rows)
+        self._scene = Scene(outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain)
+        self._statements = statements
+        y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
+        with self.f.loop(z0, z1) as block:
+            ints: dict[str, IntValue] = {"block": Affine(block, 0)}
+            if grid.z_slices:
+                ints["z0"] = self._start(block, grid.z_slices, grid.slices)
+            with self.f.loop(y0, y1) as group:
+                self._rows(group, ints)
+        self.f.give_back()
+
+    def _start(self, number: Register, together: int, whole: int) -> Affine:
+        """Where a block begins: the last one ends with the whole."""
+        if whole <= together:
+            return Affine(None, 0)
+        first = self.f.binary("mul nsw", number, integer(together, I64)) if together > 1 else number
+        if whole % together:
+            first = self.f.call("llvm.smin.i64", I64, first, integer(whole - together, I64))
+        return Affine(first, 0)
+
+    def _rows(self, group: Register, ints: Mapping[str, IntValue]) -> None:
+        """The blocks of one group of rows."""
+        grid, lanes = self.grid, self.lanes.count
+        whole = Region((0, grid.width - 1), slice(None))
+        if grid.step:
+            self._print(whole, self._start(group, grid.step, grid.width), {**ints, "y0": Affine(None, 0)})
+            return
+        ints = {**ints, "y0": self._start(group, grid.rows, grid.height)}
+        blocks = ceil_div(grid.width, lanes)
+        if blocks == 1:
+            self._block(group, Affine(None, 0), whole, ints)
+            return
+        with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
+            self._block(group, self._start(number, lanes, grid.width), whole, ints)
+
+    def _block(self, group: Register, x: Affine, whole: Region, ints: Mapping[str, IntValue]) -> None:
+        """One block, in the code for all or, where no condition fails, in code without conditions."""
+        inside = self._inside()
+        if inside is None or inside == whole:
+            self._print(inside or whole, x, ints)
+            return
+        with self.f.either(self._is_inside(group, x, inside)) as otherwise:
+            self._print(inside, x, ints)
+            otherwise.begin()
+            self._print(whole, x, ints)
+
+    def _inside(self) -> Region | None:
+        """Where no condition fails; None where that is too little for code of its own."""
+        grid, lanes, outline = self.grid, self.lanes.count, self._scene.outline
+        fine_columns, fine_rows = (each.undisturbed(outline.values) for each in (outline.columns, outline.rows))
+        if fine_columns.all() and fine_rows.all():
+            return Region((0, grid.width - 1), slice(None))
+        first, behind = run_of(fine_columns)
+        group, last_group = run_of(fine_rows)
+        starts = np.minimum(np.arange(ceil_div(grid.width, lanes)) * lanes, max(grid.width - lanes, 0))
+        blocks = np.count_nonzero((starts >= first) & (starts + lanes <= behind))
+        if blocks * (last_group - group) < LEAST_INSIDE * len(starts) * len(fine_rows):
+            return None
+        return Region((first, behind - 1), slice(group, last_group))
+
+    def _is_inside(self, group: Register, x: Affine, region: Region) -> Register:
+        (first, last), groups = region.columns, region.groups
+        conditions = [
+            self.lanes.compare_ints("sge", x, Affine(None, first)),
+            self.lanes.compare_ints("sle", x, Affine(None, last + 1 - self.lanes.count)),
+            self.lanes.compare_ints("sge", Affine(group, 0), Affine(None, groups.start)),
+            self.lanes.compare_ints("slt", Affine(group, 0), Affine(None, groups.stop)),
+        ]
+        found = conditions[0]
+        for condition in conditions[1:]:
+            found = self.lanes.both(found, condition)
+        assert isinstance(found, Register)
+        return found
+
+    def _print(self, region: Region, x: Affine, ints: Mapping[str, IntValue]) -> None:
+        mask = self.lanes.first_lanes(self.grid.width) if self.grid.width < self.lanes.count else None
+        with self.lanes.block():
+            LanePrinter(self.lanes, self._scene, region, x, ints, mask).print(self._statements)

@@ -21,14 +21,17 @@ _LIMITS = Limits(
 def cpu_device(target: CpuTarget) -> Device:
     """The device that stands for a kind of CPU: a lane is a pixel, neighbours along x are in one vector.
 
-    Sums of all slices of a tile are in registers: four vectors of lanes for each slice. Vector nodes are computed once,
-    not in front of each that needs them. Weights are read: literals in code are loads, too, and make it as long as the
-    model.
+    Sums of all slices of a tile are in registers: four vectors of lanes for each slice, at most half of them. A kernel
+    has one window or contraction: what the next one reads is still in the cache, and a window alone takes a third of
+    the time, one channel after the other. Vector nodes are computed once, not in front of each that needs them. Weights
+    are read: literals in code are loads, too, and make it as long as the model.
     """
     slices = max(1, target.registers // 8)
     tuning = replace(
         SOFTWARE.tuning,
+        joins_sums=False,
         rows=1,
+        window_rows=4,
         whole_slices=slices,
         thread_slices=slices,
         simd_width=target.lanes,

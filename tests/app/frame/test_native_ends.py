@@ -13,7 +13,7 @@ from texelflow.app.picture.exposure import Exposure
 from texelflow.app.picture.picture import ImageSize, Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor, sampling
 from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.frame_steps import MaskStep, SamplerStep
+from texelflow.gpu_delegate.llvm.frame_steps import FrameMaskStep, SamplerStep
 from texelflow.gpu_delegate.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.llvm.planes import reserve_floats
 
@@ -71,7 +71,7 @@ def test_masks_of_the_frames_size(lanes: int, frame_size: ImageSize, fit: Fit) -
         lanes = target.lanes
     plane = reserve_floats(19 * 12).reshape(12, 19)
     plane[:] = np.random.default_rng(3).random((12, 19))
-    step = MaskStep(resized_mask(frame_size, (19, 12), fit), plane, narrow(lanes))
+    step = FrameMaskStep(resized_mask(frame_size, (19, 12), fit), plane, narrow(lanes))
     found = np.full(step.frame_size, 7, np.float32)
     step.into(found)
     step.run()

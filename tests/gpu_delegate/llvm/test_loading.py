@@ -98,5 +98,6 @@ def test_bytes_that_are_no_image_are_none(image: NativeImage, at: int, new: byte
     """Or still one with every place within what is there."""
     good = image.to_bytes()
     found = parse_image(good[:at] + new + good[at + dropped :])
-    for step in found.steps if found else ():
-        assert all(0 <= place <= (found.weights.size if own else found.arena_floats) for own, place in step.tensors)
+    if found is not None:
+        ends = {True: found.weights.size, False: found.arena_floats}
+        assert all(0 <= place <= ends[own] for step in found.steps for own, place in step.tensors)

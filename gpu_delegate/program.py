@@ -16,7 +16,7 @@ from .layout import Fetch, MapShape, Precision, Storage, Storages, shape_of
 from .limits import Limits
 from .lower import TargetKernel, lower
 from .packing import Float32Array, phwc4, vector_texels
-from .passes.pipeline import PASSES, UNFUSED_PASSES, PassReport, run_passes
+from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
 from .rewrite import float_data
 from .views import NONE, Views
 
@@ -90,11 +90,16 @@ def compile_graph(
     )  # fmt: skip
 
 
-def rewrite_graph(source: Graph, fuse: bool = True) -> tuple[Graph, tuple[PassReport, ...]]:
-    """The graph that kernels are made from, and what each pass did. Raises UnsupportedError as compile_graph does."""
+def rewrite_graph(
+    source: Graph, fuse: bool = True, more: tuple[Pass, ...] = ()
+) -> tuple[Graph, tuple[PassReport, ...]]:
+    """The graph that kernels are made from, and what each pass did, a target's own `more` included.
+
+    Raises UnsupportedError as compile_graph does.
+    """
     check_compilable(source)
     check_weights(source)  # before passes change them
-    graph, reports = run_passes(source, PASSES if fuse else UNFUSED_PASSES)
+    graph, reports = run_passes(source, (*(PASSES if fuse else UNFUSED_PASSES), *more))
     check_weights(graph)
     check_text(graph)
     return graph, reports

@@ -18,6 +18,7 @@ from ..lower import lower_with
 from ..memory import MemoryPlan, UsageRecord
 from ..packing import Float32Array
 from ..partial_sums import PartialSum
+from ..passes.convolutions import whole_map_to_vector
 from ..passes.pipeline import PassReport
 from ..program import memory_plan, rewrite_graph, usage_records
 from ..rewrite import float_data
@@ -30,6 +31,8 @@ from .machine import CpuTarget
 from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
 from .tuning import cpu_device
 from .vectors import in_functions, vector_function
+
+_PASSES = (whole_map_to_vector,)  # after those of all targets
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def compile_native(
 
     Raises UnsupportedError for a model with unsupported ops or too many weights, DeviceError for too much memory.
     """
-    graph, reports = rewrite_graph(source, fuse)
+    graph, reports = rewrite_graph(source, fuse, _PASSES)
     module = module or Module()
 
     def makes(device: Device, storages: Storages) -> _NativeKernels:

@@ -83,6 +83,27 @@ def connected_to_convolution(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+def whole_map_to_vector(graph: Graph) -> tuple[Graph, Outcome]:
+    """CONV_2D whose window is its whole input -> RESHAPE to a vector, 1x1 CONV_2D: where lanes are pixels."""
+    edit = Rewriter(graph)
+    vectors: dict[int, int] = {}
+    for node in graph.nodes:
+        if node.op != "CONV_2D" or not isinstance(node.attributes, Conv2D) or node.attributes.padding != Padding():
+            continue
+        source, weights, out = (graph.tensors[i] for i in (*node.inputs[:2], node.outputs[0]))
+        size = int(np.prod(source.shape))
+        if size == source.shape[-1] or weights.shape[1:] != source.shape[1:] or np.prod(out.shape[:3]) != 1:
+            continue
+        constant = edit.new_constant(weights.name + ":vectors", float_data(weights).reshape(-1, 1, 1, size))
+        reshaped = source.index not in vectors
+        if reshaped:
+            vectors[source.index] = edit.new_tensor(source.name + ":vector", (1, 1, 1, size))
+        vector = vectors[source.index]
+        matrix = replace(node, inputs=(vector, constant, *node.inputs[2:]), attributes=Conv2D())
+        edit.replace(node, *([Node("RESHAPE", (source.index,), (vector,))] if reshaped else []), matrix)
+    return edit.finish()
+
+
 def merge_pad(graph: Graph) -> tuple[Graph, Outcome]:
     """PAD of rows and columns with zeros, then CONV -> CONV with more padding. Pooling would change its divisor."""
     edit = Rewriter(graph)

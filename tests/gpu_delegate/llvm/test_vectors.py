@@ -10,11 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from tests.graphs import GraphBuilder
+from tests.native import native_networks
 from texelflow.gpu_delegate.graph import Activated, Conv2D, Graph, Reduce
-from texelflow.gpu_delegate.llvm.compiler import CompiledCode, native_target, object_code
-from texelflow.gpu_delegate.llvm.ir import Module
-from texelflow.gpu_delegate.llvm.machine import CpuTarget
-from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
+from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 
 Values = npt.NDArray[Any]
@@ -25,11 +23,6 @@ FOLDS: dict[str, Fold] = {
     "MEAN": np.mean, "SUM": np.sum, "REDUCE_PROD": np.prod, "REDUCE_MAX": np.max, "REDUCE_MIN": np.min,
 }  # fmt: skip
 OVER_PIXELS, OVER_CHANNELS = Reduce((1, 2), True), Reduce((3,), True)
-
-
-def target_with(lanes: int) -> CpuTarget:
-    """This machine with vectors of so many floats, which LLVM splits where they are too wide."""
-    return replace(native_target(), lanes=lanes)
 
 
 def folds_graph(fold: str, inputs: int, height: int, width: int) -> Graph:
@@ -60,16 +53,12 @@ def gate(graph: Graph, x: Values) -> Values:
 
 @pytest.fixture(scope="module", params=[4, 8, 16])
 def networks(request: pytest.FixtureRequest) -> dict[Any, CheckedNetwork]:
-    """All graphs of this file, compiled at once."""
-    target, module = target_with(request.param), Module()
-    programs: dict[Any, NativeProgram] = {}
+    """All graphs of this file; LLVM splits vectors that are wider than the machine's."""
+    graphs: dict[Any, Graph] = {}
     for c, o, h, w in SIZES:
-        programs[c, o, h, w] = compile_native(gate_graph(c, o, h, w), target, module=module)
-        for fold in FOLDS:
-            programs[fold, c, h, w] = compile_native(folds_graph(fold, c, h, w), target, module=module)
-    names = sorted({kernel.symbol for program in programs.values() for kernel in program.kernels})
-    code = CompiledCode(object_code(module.text, target), names, {}, target)
-    return {key: CheckedNetwork(program, code) for key, program in programs.items()}
+        graphs[c, o, h, w] = gate_graph(c, o, h, w)
+        graphs.update({(fold, c, h, w): folds_graph(fold, c, h, w) for fold in FOLDS})
+    return native_networks(graphs, replace(native_target(), lanes=request.param))
 
 
 def inputs_of(network: CheckedNetwork, low: float, high: float) -> Values:

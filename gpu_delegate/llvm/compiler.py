@@ -19,6 +19,8 @@ from .machine import CPU_CHOICE, CpuTarget, cache_sizes, target_of
 OBJECTS = "objects"  # what they are called in the cache on disk
 _LIBRARY = "texelflow"
 _DEFINED = re.compile(r"^define (?!internal|private)[^@\n]*@([\w.]+)\(", re.MULTILINE)
+# All that code written with registers in mind needs: -O1 takes longer than making the code, and gains nothing
+_PASSES = ("sroa", "simplify_cfg", "instruction_combine")
 _LEVEL = 2  # of code generation: 1 has no scheduler that sees the CPU's pipelines
 
 
@@ -126,10 +128,13 @@ def _optimised(text: str, target: CpuTarget) -> tuple[Any, Any]:
         raise DeviceError(f"LLVM does not take what was written for it: {_one_line(error)}") from None
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    passes = llvm.create_new_function_pass_manager()
+    for name in _PASSES:
+        getattr(passes, f"add_{name}_pass")()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
     return module, machine
 
 
@@ -154,7 +159,7 @@ def llvm_version() -> str:
 def _key(text: str, target: CpuTarget) -> str:
     """What object code depends on."""
     version = llvm_version()
-    parts = (target.triple, target.cpu, target.features, version, str(_LEVEL), text)
+    parts = (target.triple, target.cpu, target.features, version, str(_LEVEL), *_PASSES, text)
     return f"{target.name} LLVM {version} {hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}"
 
 

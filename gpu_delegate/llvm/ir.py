@@ -158,6 +158,10 @@ class Function:
         """left * right + addend, rounded once."""
         return self.call(f"llvm.fma.{suffix(left.type)}", left.type, left, right, addend)
 
+    def hidden(self, value: Register) -> Register:
+        """The same value, of which LLVM does not know that it is: what is computed from it stays where it is."""
+        return self.give(f'call {value.type} asm sideeffect "", "=r,0"({value.operand})', value.type)
+
     def splat(self, value: Register, lanes: int) -> Register:
         """A vector of one number in all lanes."""
         if lanes == 1:

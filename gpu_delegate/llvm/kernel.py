@@ -12,7 +12,7 @@ Where a map is no multiple of them, the last group or block begins earlier, and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from .lanes import Affine, IntValue, Lanes, Memory
 from .machine import CpuTarget
 from .plane_emitter import PlaneEmitter
 from .planes import plane_floats
-from .print_llvm import LanePrinter, Region, Scene, Tables
+from .print_llvm import LanePrinter, Region, Scene, Tables, by_channels
 from .survey import Outline, run_of
 
 PARAMETERS = (
@@ -162,9 +162,27 @@ class _Writer:
             ints: dict[str, IntValue] = {"block": Affine(block, 0)}
             if grid.z_slices:
                 ints["z0"] = self._start(block, grid.z_slices, grid.slices)
-            with self.f.loop(y0, y1) as group:
-                self._rows(group, ints)
+            if by_channels(statements) and not self._plain:
+                with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
+                    self._scene = self._of_channel(channel)
+                    self._groups(y0, y1, ints)
+            else:
+                self._groups(y0, y1, ints)
         self.f.give_back()
+
+    def _of_channel(self, channel: Register) -> Scene:
+        """What surrounds the code of one channel of all slices."""
+        memories = {
+            name: memory._replace(
+                pointer=self.f.at(memory.pointer, self.f.binary("mul nsw", channel, integer(memory.step, I64)))
+            )
+            for name, memory in self._memories.items()
+        }
+        return replace(self._scene, memories=memories, channel=channel)
+
+    def _groups(self, y0: Register, y1: Register, ints: Mapping[str, IntValue]) -> None:
+        with self.f.loop(y0, y1) as group:
+            self._rows(group, ints)
 
     def _start(self, number: Register, together: int, whole: int) -> Affine:
         """Where a block begins: the last one ends with the whole."""
@@ -183,23 +201,27 @@ class _Writer:
             self._print(whole, self._start(group, grid.step, grid.width), {**ints, "y0": Affine(None, 0)})
             return
         ints = {**ints, "y0": self._start(group, grid.rows, grid.height)}
-        blocks = ceil_div(grid.width, lanes)
+        blocks, inside = ceil_div(grid.width, lanes), self._inside()
         if blocks == 1:
-            self._block(group, Affine(None, 0), whole, ints)
-            return
-        with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
-            self._block(group, self._start(number, lanes, grid.width), whole, ints)
+            self._print(whole if inside is None else inside, Affine(None, 0), ints)
+        elif inside is None or inside == whole:
+            with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
+                self._print(whole, self._start(number, lanes, grid.width), ints)
+        else:
+            self._edges_apart(group, inside, blocks, ints)
 
-    def _block(self, group: Register, x: Affine, whole: Region, ints: Mapping[str, IntValue]) -> None:
-        """One block, in the code for all or, where no condition fails, in code without conditions."""
-        inside = self._inside()
-        if inside is None or inside == whole:
-            self._print(inside or whole, x, ints)
-            return
-        with self.f.either(self._is_inside(group, x, inside)) as otherwise:
-            self._print(inside, x, ints)
-            otherwise.begin()
-            self._print(whole, x, ints)
+    def _edges_apart(self, group: Register, inside: Region, blocks: int, ints: Mapping[str, IntValue]) -> None:
+        """Blocks where no condition fails in a loop of their own, and then the others with all conditions."""
+        grid, lanes = self.grid, self.lanes.count
+        first, behind = self._blocks_inside(inside)
+        last = self.f.choose(self._is_inside(group, inside), integer(behind, I64), integer(first, I64))
+        with self.f.loop(integer(first, I64), last) as number:
+            self._print(inside, self._start(number, lanes, grid.width), ints)
+        done = self.f.binary("sub nsw", last, integer(first, I64))
+        with self.f.loop(integer(0, I64), self.f.binary("sub nsw", integer(blocks, I64), done)) as number:
+            skipped = self.f.choose(self.f.compare("icmp sge", number, integer(first, I64)), done, integer(0, I64))
+            place = self.f.binary("add nsw", number, skipped)
+            self._print(Region((0, grid.width - 1), slice(None)), self._start(place, lanes, grid.width), ints)
 
     def _inside(self) -> Region | None:
         """Where no condition fails; None where that is too little for code of its own."""
@@ -209,23 +231,26 @@ class _Writer:
             return Region((0, grid.width - 1), slice(None))
         first, behind = run_of(fine_columns)
         group, last_group = run_of(fine_rows)
-        starts = np.minimum(np.arange(ceil_div(grid.width, lanes)) * lanes, max(grid.width - lanes, 0))
-        blocks = np.count_nonzero((starts >= first) & (starts + lanes <= behind))
-        if blocks * (last_group - group) < LEAST_INSIDE * len(starts) * len(fine_rows):
+        region = Region((first, behind - 1), slice(group, last_group))
+        start, stop = self._blocks_inside(region)
+        blocks = ceil_div(grid.width, lanes)
+        if (stop - start) * (last_group - group) < LEAST_INSIDE * blocks * len(fine_rows):
             return None
-        return Region((first, behind - 1), slice(group, last_group))
+        return region
 
-    def _is_inside(self, group: Register, x: Affine, region: Region) -> Register:
-        (first, last), groups = region.columns, region.groups
-        conditions = [
-            self.lanes.compare_ints("sge", x, Affine(None, first)),
-            self.lanes.compare_ints("sle", x, Affine(None, last + 1 - self.lanes.count)),
-            self.lanes.compare_ints("sge", Affine(group, 0), Affine(None, groups.start)),
-            self.lanes.compare_ints("slt", Affine(group, 0), Affine(None, groups.stop)),
-        ]
-        found = conditions[0]
-        for condition in conditions[1:]:
-            found = self.lanes.both(found, condition)
+    def _blocks_inside(self, region: Region) -> tuple[int, int]:
+        """The blocks of columns that lie in a region: the first one, and the one behind the last."""
+        grid, lanes, (first, last) = self.grid, self.lanes.count, region.columns
+        starts = np.minimum(np.arange(ceil_div(grid.width, lanes)) * lanes, max(grid.width - lanes, 0))
+        found = np.flatnonzero((starts >= first) & (starts + lanes <= last + 1))
+        return (int(found[0]), int(found[-1]) + 1) if len(found) else (0, 0)
+
+    def _is_inside(self, group: Register, region: Region) -> Register:
+        """Whether a group of rows lies in a region."""
+        above = self.lanes.compare_ints("sge", Affine(group, 0), Affine(None, region.groups.start))
+        found = self.lanes.both(
+            above, self.lanes.compare_ints("slt", Affine(group, 0), Affine(None, region.groups.stop))
+        )
         assert isinstance(found, Register)
         return found
 

@@ -273,12 +273,12 @@ class Lanes:
             key, lambda: self.f.load(QUAD, self.address(memory.pointer, register, constant), align_bytes=16)
         )
 
-    def load(self, memory: Memory, at: IntValue) -> tuple[FloatValue, ...]:
-        """A texel of each lane."""
-        if memory.scale == 4 and isinstance(at, Affine) and not at.step:
+    def load(self, memory: Memory, at: IntValue, channels: int = 4) -> tuple[FloatValue, ...]:
+        """A texel of each lane, or its first channels."""
+        if channels == 4 and memory.scale == 4 and isinstance(at, Affine) and not at.step:
             quad = self.quad(memory, at)
             return tuple(Piece(quad, lane) for lane in range(4))
-        return tuple(self.load_channel(memory, at, channel) for channel in range(4))
+        return tuple(self.load_channel(memory, at, channel) for channel in range(channels))
 
     def load_channel(self, memory: Memory, at: IntValue, channel: int) -> Register:
         """One float of a texel."""

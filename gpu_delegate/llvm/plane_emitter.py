@@ -21,14 +21,14 @@ BLOCK = Name("block", "int")  # of output slices, of those that a tile's kernel 
 
 @dataclass(frozen=True)
 class BlockWeights(Weights):
-    """Matrices of a convolution (blocks, input slices, taps, output slices of a block, 4, 4), as a kernel reads them."""
+    """Matrices of a convolution, block by block (input slices, taps, output slices of a block, 4, 4): `values` of one."""
 
     def texel(self, *at: Slice | int) -> Value:
         """By input slice, tap, output slice and lane, as Weights has it."""
         source, tap, target, lane = at
         assert self.base is not None
         assert isinstance(target, Slice)
-        return Weight(Element(self.base, (BLOCK, source, tap, target.register, lane), self.values.shape[1:-1]))
+        return Weight(Element(self.base, (BLOCK, source, tap, target.register, lane), self.values.shape[:-1]))
 
 
 class PlaneEmitter(Emitter):
@@ -60,7 +60,7 @@ class PlaneEmitter(Emitter):
             blocks = [values[:, :, start : start + self.tile.z_slices] for start in starts]
             self._bases[key] = self.blob.add(np.stack(blocks))
         sources, taps, _, *rest = values.shape
-        layout = np.empty((len(starts), sources, taps, self.tile.z_slices, *rest), np.float32)
+        layout = np.empty((sources, taps, self.tile.z_slices, *rest), np.float32)
         return BlockWeights(layout, self._bases[key])
 
 

@@ -45,6 +45,7 @@ from ..code import (
     Weight,
     When,
     type_of,
+    values_in,
 )
 from ..errors import UnsupportedError
 from ..expressions import Slice
@@ -106,6 +107,7 @@ class Scene:
     weights: Register
     memories: Mapping[str, Memory]  # by name
     plain: frozenset[str]  # outputs that are one plane
+    channel: Register | None = None  # of a slice, where channels are computed one by one: pointers are those of the one
 
 
 class LanePrinter:
@@ -133,7 +135,10 @@ class LanePrinter:
         self._values: dict[str, Any] = {}  # of names that never change
         self._changing: frozenset[str] = frozenset()
         self._strided: dict[tuple[str, str, int], dict[int, tuple[FloatValue, IntValue]]] = {}
-        self._weights = Memory(scene.weights, 4, 1)
+        channel = scene.channel
+        weights = self.f.hidden(scene.weights) if channel is None else self.f.at(scene.weights, channel)
+        self._weights = Memory(weights, 4, 1)
+        self._together = 4 if scene.channel is None else 1  # channels of a slice
 
     # Statements -------------------------------------------------------------------------------------------------------
 
@@ -158,7 +163,7 @@ class LanePrinter:
         elif isinstance(statement, Assign):
             self._variables[statement.name.name] = self._changed_value(statement.value)
         elif isinstance(statement, Reserve):
-            self._variables |= dict.fromkeys((name.name for name in statement.names), (0.0,) * 4)
+            self._variables |= dict.fromkeys((name.name for name in statement.names), (0.0,) * self._together)
         elif isinstance(statement, StoreTo):
             self._store(statement)
         elif isinstance(statement, ForEach):
@@ -191,7 +196,7 @@ class LanePrinter:
     def _add_terms(self, terms: Sequence[tuple[str, Operand]]) -> None:
         products = [(name, self._factors(term)) for name, term in terms]
         totals = {name: list(self._variables[name]) for name, _ in terms}
-        for lane in range(4):
+        for lane in range(self._together):
             for name, (left, right) in products:
                 total = self.lanes.floats(totals[name][lane])
                 if right is None:
@@ -263,7 +268,7 @@ class LanePrinter:
 
     def _set(self, names: Sequence[str], values: Sequence[Register]) -> None:
         for number, name in enumerate(names):
-            self._variables[name] = tuple(values[4 * number : 4 * number + 4])
+            self._variables[name] = tuple(values[self._together * number : self._together * (number + 1)])
 
     def _force(self) -> None:
         """Load what waits to be needed, where it is not in a loop yet."""
@@ -593,13 +598,13 @@ class LanePrinter:
             found: Texels = self._values[name]
             return found
         if value.type == "float":
-            return (self._float(value),) * 4
+            return (self._float(value),) * self._together
         self._values[name] = self._texels(self._declared[name])
         return self._name(value)
 
     def _operation(self, value: Operation) -> Texels:
         if value.type == "float":
-            return (self._float(value),) * 4
+            return (self._float(value),) * self._together
         operands = value.operands
         if value.operation == "add":
             for term, product in (operands, operands[::-1]):
@@ -629,7 +634,8 @@ class LanePrinter:
         first = self.lanes.times(self._int(value.at), 4)
         kept = []
         for lane, each in enumerate(texels):
-            holds = self._below(self.lanes.add(first, Affine(None, lane)), value.channels)
+            channel = Affine(None, lane) if self.scene.channel is None else Affine(self.scene.channel, 0)
+            holds = self._below(self.lanes.add(first, channel), value.channels)
             kept.append(self.lanes.select(holds, each, other))
         return tuple(kept)
 
@@ -646,7 +652,7 @@ class LanePrinter:
         where = self._where(value.valid)
         inside = value.value
         if isinstance(inside, LoadFrom) and where is not None and where.ndim:
-            texels = self.lanes.load(self.scene.memories[inside.source], self._int(inside.at, where))
+            texels = self.lanes.load(self.scene.memories[inside.source], self._int(inside.at, where), self._together)
         else:
             texels = self._texels(inside)
         if condition is True:
@@ -675,10 +681,10 @@ class LanePrinter:
         return tuple(self.lanes.select(condition, *each) for each in parts)
 
     def _load(self, value: LoadFrom) -> Texels:
-        return self.lanes.load(self.scene.memories[value.source], self._int(value.at))
+        return self.lanes.load(self.scene.memories[value.source], self._int(value.at), self._together)
 
     def _weight(self, value: Weight) -> Texels:
-        return self.lanes.load(self._weights, self._int(value.at))
+        return self.lanes.load(self._weights, self._int(value.at), self._together)
 
 
 def _stretched(columns: Known, where: Known) -> Known | None:
@@ -691,6 +697,13 @@ def _stretched(columns: Known, where: Known) -> Known | None:
     found = columns[first] + step * (np.arange(len(columns)) - first)
     is_near = found.min() >= columns.min() - FARTHEST and found.max() <= columns.max() + FARTHEST
     return found if is_near and np.array_equal(found[places], columns[places]) else None
+
+
+def by_channels(statements: Iterable[Statement]) -> bool:
+    """Whether each channel of a slice is computed from the same channel of others."""
+    return not any(
+        isinstance(v, Lane | AcrossLanes | Vector | Repeated) for each in statements for v in values_in(each)
+    )
 
 
 def _terms(value: Operand) -> Iterator[Operand]:
@@ -717,14 +730,14 @@ def _changed(statements: Iterable[Statement]) -> Iterator[str]:
 
 _WORDS: Mapping[type, Callable[[LanePrinter, Any], Texels]] = MappingProxyType(
     {
-        int: lambda printer, value: (float(value),) * 4,
-        float: lambda printer, value: (value,) * 4,
+        int: lambda printer, value: (float(value),) * printer._together,
+        float: lambda printer, value: (value,) * printer._together,
         Name: LanePrinter._name,
         Operation: LanePrinter._operation,
         Lane: lambda printer, value: (printer._lane(value),) * 4,
         AcrossLanes: lambda printer, value: (printer._float(value),) * 4,
         Vector: lambda printer, value: tuple(printer._float(lane) for lane in value.lanes),
-        Splat: lambda printer, value: (value.value,) * 4,
+        Splat: lambda printer, value: (value.value,) * printer._together,
         Repeated: lambda printer, value: (printer._texels(value.value)[0],) * 4,
         Elementwise: LanePrinter._elementwise,
         Keep: LanePrinter._keep,

@@ -23,8 +23,8 @@ def cpu_device(target: CpuTarget) -> Device:
 
     Sums of all slices of a tile are in registers: four vectors of lanes for each slice, at most half of them. A kernel
     has one window or contraction: what the next one reads is still in the cache, and a window alone takes a third of
-    the time, one channel after the other. Vector nodes are computed once, and weights are read, since literals in code
-    are loads, too, and make it as long as the model.
+    the time, one channel after the other. Vector nodes are computed once, not in front of each that needs them. Weights
+    are read: literals in code are loads, too, and make it as long as the model.
     """
     slices = max(1, target.registers // 8)
     tuning = replace(

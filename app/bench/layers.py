@@ -30,7 +30,7 @@ from .time_plot import check_matplotlib
 OURS = "native"
 FROM_PLANES = " from planes"  # behind a rival's name, where it packs its input by itself
 _MOST_SIZES, _MOST_SECONDS = 16, 600.0
-_CHAIN_TURNS = 3  # times as long as a layer
+_CHAIN_TURNS = 10  # times as long as a layer
 _TOLERANCE = 1e-4  # of the largest value
 
 _Maker = Callable[[Graph], Contender]

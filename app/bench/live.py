@@ -43,6 +43,8 @@ class LiveBench:
     effect: str = "blur"
     backend: str = "gl"
     frames: int = 120
+    cpu: str = "auto"
+    threads: int = 0
 
 
 def bench_live(options: LiveBench, console: Console) -> dict[str, Any]:
@@ -131,7 +133,7 @@ def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Ben
         wake, records = Waker(), list[FrameRecord]()
         source = open_source(watch.settings, wake)
         stack.callback(source.close)
-        host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
+        host = stack.enter_context(open_host_with_window(source.for_session(), model, "live", watch, console))
         wake.loop = host.wake
         host.observers.append(records.append)
         opened = open_session(host, source.for_session(), model, watch.settings, lambda settings: None)
@@ -145,7 +147,7 @@ def _watch(options: LiveBench, folder: Path) -> ConfigWatch:
     """Settings that no file changes. Raises UsageError for a size or an effect that there is not."""
     empty = folder / "empty.toml"
     empty.touch()
-    flags = {name: getattr(options, name) for name in ("model", "size", "effect", "backend")}
+    flags = {name: getattr(options, name) for name in ("model", "size", "effect", "backend", "cpu", "threads")}
     return ConfigWatch(empty, {"camera": "pattern", "start_hint": False, **flags})
 
 

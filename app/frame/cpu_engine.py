@@ -3,7 +3,7 @@
 `native` is machine code of our own, `tflite` TensorFlow Lite, which computes every model.
 """
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.cpu.delegation import Delegation
@@ -12,10 +12,9 @@ from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
 from ..models.loading import FrameModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, Preprocessing
+from .backends import CpuEngine
 from .cpu_path import CpuPath
 from .native_path import NativePath
-
-CpuEngine = Literal["native", "tflite"]
 
 
 class AnyCpuPath(Protocol):
@@ -43,9 +42,9 @@ def open_cpu_path(
     fit: Fit = "stretch",
     threads: int | None = None,
     preprocessing: Preprocessing = "plain",
-    engine: CpuEngine | None = "tflite",
+    engine: CpuEngine = "tflite",
 ) -> AnyCpuPath:
-    """What runs a model on the CPU: the engine that is asked for, with None native code where there can be any.
+    """What runs a model on the CPU: the engine that is asked for, with auto native code where there can be any.
 
     Raises as the two do: an engine that is asked for is not replaced by the other one.
     """

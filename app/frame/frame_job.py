@@ -17,8 +17,8 @@ from texelflow.gpu_delegate.runtime import CompileProgress
 from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, ImageSize, Preprocessing
+from .backends import Backend, delegate_options
 from .buffers import mask_buffer
-from .compute import Backend, delegate_options
 from .cpu_engine import AnyCpuPath
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
@@ -34,7 +34,7 @@ class FrameJob(Protocol):
     renderer: str
     gl_version: str | None  # as of Context; None where TensorFlow Lite runs
     dispatches: int
-    note: str  # what of the network runs on the GPU, if only a part was to; else ""
+    note: str  # what of the network runs on the GPU, or on the CPU, if more was to; else ""
 
     def run(self, picture: Picture) -> Floats:
         """The mask (h, w), or the network's picture (h, w, 4), of a picture, of its upright size."""
@@ -55,12 +55,13 @@ class FrameJob(Protocol):
 class CpuFrameJob:
     """The frame job on the CPU or, with a delegate of TensorFlow Lite's, in parts on the GPU."""
 
-    def __init__(self, path: AnyCpuPath) -> None:
+    def __init__(self, path: AnyCpuPath, instead: str = "") -> None:
+        """`instead` says why the path is not the one that was asked for."""
         self.run, self.take, self.network, self.release = path.run, path.take, path.network, path.close
         self.begin_anew = path.begin_anew
         found = path.delegation
         self.dispatches = found.dispatches if found else 0
-        self.note = f"{path.model.name}: {found.line}" if found else ""
+        self.note = f"{path.model.name}: {found.line}" if found else instead
         self.backend: Backend = "gl" if self.dispatches else "cpu"
         self.gl_version: str | None = None
         self.renderer = path.renderer

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.graph import Attributes, Graph, Node, Softmax, Tensor
 from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.frame_steps import FrameMaskStep, SamplerStep, frame_table
+from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep, frame_table, step_table
 from texelflow.gpu_delegate.llvm.planes import planes_of
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.wording import counted
@@ -60,8 +60,8 @@ class NativePath:
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         activation = "none" if isinstance(model, PictureModel) else model.spec.activation
         self._network = NativeNetwork.load(with_mask(model.graph, activation), threads)
-        self._target = native_target()
-        self.renderer = f"{self._target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
+        self._kernels = FrameKernels(native_target())
+        self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
         self._input = self._planes(self._network.image.inputs[0])
         self._tensor: Floats = self._input.transpose(1, 2, 0)[None]  # the network's input as others see it
         self.take(frame)
@@ -76,10 +76,10 @@ class NativePath:
         self._exposure = Exposure(frame, there.stored(frame)) if self._preprocessing == "auto" else None
         self._sampler = self._mask = self._table = None
         if sampled.fits:
-            self._sampler = SamplerStep(sampled, model.spec.input_range, self._input, self._target)
+            self._sampler = SamplerStep(sampled, model.spec.input_range, self._input, self._kernels)
         if not isinstance(model, PictureModel) and mask.fits:
             plane = self._planes(self._network.image.outputs[-1])[model.spec.channel]
-            self._mask = FrameMaskStep(mask, plane, self._target)
+            self._mask = FrameMaskStep(mask, plane, self._kernels)
         if self._sampler and self._mask:
             self._table = frame_table(self._network, self._sampler, self._mask)
 
@@ -95,7 +95,7 @@ class NativePath:
         if self._sampler is None:
             return self._preprocessor.image_to_tensor(picture)
         self._give(self._sampler, picture)
-        self._sampler.run()
+        self._network.pool.run(step_table(self._sampler, self._network.pool.threads))
         return self._tensor
 
     def network(self, tensor: Floats) -> Floats:

@@ -4,7 +4,6 @@ Each is a kernel with its tables; what changes from frame to frame are addresses
 shared by threads, as those of a network's steps.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,9 +22,24 @@ from .sampler import SampledPicture, sampler_function, sampler_tables
 from .sampling_tables import WordTable
 from .work import StepAddresses, WorkTable
 
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
 _NAME = "frame_step"
 _SAMPLER_WORK, _MASK_WORK = 100, 10  # of a pixel, in multiply-adds of a network that take as long
+
+
+class FrameKernels:
+    """Kernels for one kind of CPU; those that were made once, for whichever sizes, are kept."""
+
+    def __init__(self, target: CpuTarget) -> None:
+        self.target = target
+        self._made = dict[str, CompiledCode]()
+
+    def compiled(self, write: Callable[[Module], None]) -> CompiledCode:
+        """The code of the function that is written. Raises DeviceError."""
+        module = Module()
+        write(module)
+        if module.text not in self._made:
+            self._made[module.text] = compile_module(module.text, self.target)
+        return self._made[module.text]
 
 
 class SamplerStep:
@@ -36,12 +50,12 @@ class SamplerStep:
         picture: SampledPicture,
         value_range: tuple[float, float],
         planes: npt.NDArray[np.float32],
-        target: CpuTarget,
+        kernels: FrameKernels,
     ) -> None:
         """`planes` are the first three of the input in memory, (3, H, W), which must outlive this."""
         self.rows, columns = picture.size
-        lanes = widest(target, columns)
-        self._code = _compiled(target, lambda module: sampler_function(module, _NAME, picture, lanes))
+        lanes = widest(kernels.target, columns)
+        self._code = kernels.compiled(lambda module: sampler_function(module, _NAME, picture, lanes))
         self._gain = np.ones(1, np.float32)
         self._planes = planes
         sources = [0] * (2 * len(picture.planes))
@@ -60,20 +74,16 @@ class SamplerStep:
             self._words[2 * number] = plane.ctypes.data
             self._words[2 * number + 1] = plane.strides[0]
 
-    def run(self) -> None:
-        """All rows, on this thread."""
-        _run(self._code, self.addresses, self.rows)
-
 
 class FrameMaskStep:
     """Makes masks of a frame's size of a network's."""
 
-    def __init__(self, mask: ResizedMask, plane: npt.NDArray[np.float32], target: CpuTarget) -> None:
+    def __init__(self, mask: ResizedMask, plane: npt.NDArray[np.float32], kernels: FrameKernels) -> None:
         """`plane` is the network's mask in memory, (H, W), with margins that may be read; it must outlive this."""
         self.rows, columns = self.frame_size = mask.frame_size
-        lanes = widest(target, columns)
-        is_permuted = mask.is_permuted(target, lanes)
-        self._code = _compiled(target, lambda module: mask_function(module, _NAME, lanes, is_permuted))
+        lanes = widest(kernels.target, columns)
+        is_permuted = mask.is_permuted(kernels.target, lanes)
+        self._code = kernels.compiled(lambda module: mask_function(module, _NAME, lanes, is_permuted))
         self._plane = plane
         self._words = WordTable([plane.ctypes.data, 0, plane.strides[0] // FLOAT_BYTES, columns])
         self._tables = mask_tables(mask, lanes)
@@ -85,10 +95,6 @@ class FrameMaskStep:
         self._result = frame_mask
         self._words[1] = frame_mask.ctypes.data
 
-    def run(self) -> None:
-        """All rows, on this thread."""
-        _run(self._code, self.addresses, self.rows)
-
 
 def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskStep) -> WorkTable:
     """All that a frame takes, from the picture to the mask of its size, as one piece of work for the network's pool."""
@@ -98,16 +104,11 @@ def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskSte
     return WorkTable([ends[0], *network.image.rounds, ends[1]], steps)
 
 
+def step_table(step: SamplerStep | FrameMaskStep, threads: int) -> WorkTable:
+    """One of the two alone, as a piece of work for so many threads."""
+    return WorkTable([cut_step(0, step.size, threads)], [step.addresses])
+
+
 def widest(target: CpuTarget, columns: int) -> int:
     """The lanes of the widest vector that a row of so many columns fills."""
     return min(target.lanes, 1 << columns.bit_length() - 1)
-
-
-def _compiled(target: CpuTarget, write: Callable[[Module], None]) -> CompiledCode:
-    module = Module()
-    write(module)
-    return compile_module(module.text, target)
-
-
-def _run(code: CompiledCode, addresses: StepAddresses, rows: int) -> None:
-    code.function(_NAME, _KERNEL)(addresses.tensors, addresses.weights, 0, rows, 0, 1)

@@ -7,6 +7,7 @@ does not call the entry points of this context's GL (moderngl, Dear ImGui, glfw)
 """
 
 import contextlib
+import ctypes
 import os
 import threading
 from array import array
@@ -15,7 +16,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from . import debug
-from .call_list import RECORDED, CallList, ListedCall
+from .call_list import RECORDED, CallList, ListedCall, has_result
 from .errors import TexelflowError
 from .native_clock import CLOCK, native_clock
 from .opengl import GL
@@ -113,10 +114,12 @@ class Calls:
             self.make(addresses.buffer_info()[0], len(lists))
             return
         for each in lists:
-            for number, (name, arguments) in enumerate(each.calls):
-                result = (self._functions.get(name) or getattr(self._gl, name))(*arguments)
-                if result is not None:
-                    each.keep_result(number, result)
+            for name, arguments in each.calls:
+                function = self._functions.get(name) or getattr(self._gl, name)
+                if has_result(name):
+                    ctypes.c_int64.from_address(arguments[0]).value = function(*arguments[1:])
+                else:
+                    function(*arguments)
         if self._left > 0:
             self._left -= len(lists)
             if self._left <= 0:

@@ -181,9 +181,14 @@ class Context:
             raise DeviceError(f"OpenGL failed while {where}: {what} ({self.renderer}){advice}")
         self._messages.warn(where, taken)
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether the driver has reported something by itself: free, while glGetError may wait."""
+        return bool(self._messages.waiting)
+
     def check_messages(self, where: str) -> None:
-        """As check_errors, but only if the driver has reported something by itself: free, while glGetError may wait."""
-        if self._messages.waiting:
+        """As check_errors, but only if the driver has reported something by itself."""
+        if self.has_messages:
             self.check_errors(where)
 
     def scope(self, name: str) -> contextlib.AbstractContextManager[None]:

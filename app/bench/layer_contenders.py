@@ -25,7 +25,7 @@ from texelflow.gpu_delegate.wording import meant
 
 from .retinaface_layers import from_channel_planes
 
-InputForm = Literal["packed", "planes"]
+InputForm = Literal["packed", "planes", "bytes"]  # bytes of RGBA for ours alone
 ContenderMaker = Callable[[Graph, InputForm, int], "Contender"]  # of a graph, for so many threads
 
 PACKAGES = MappingProxyType({"xnnpack": "", "ncnn": "ncnn", "mnn": "MNN"})  # what pip installs; XNNPACK is always there

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..console import Console, counted
-from .layers import FROM_PLANES, OURS
+from .layers import FROM_BYTES, FROM_PLANES, OURS
 from .model_table import markdown_lines
 
 _Figures = Mapping[str, Any]
@@ -52,15 +52,26 @@ def present(found: _Figures) -> list[str]:
 
 
 def layer_rows(layers: Sequence[_Figures], names: Sequence[str]) -> _Rows:
-    """What each takes of each layer, and how many times as long as ours that is."""
+    """What each takes of each layer, and how many times as long as ours that is; the first also from a picture."""
     rivals = [name for name in names if name != OURS] if OURS in names else []
-    head = ("", "layer", *(TITLES[name] for name in names), *(f"x {TITLES[name]}" for name in rivals))
-    rows = [head]
+    rows: _Rows = [("", "layer", *(TITLES[name] for name in names), *(f"x {TITLES[name]}" for name in rivals))]
     for number, row in enumerate(layers, 1):
-        times = row["times"]
-        cells = [_pair(times.get(name), 1.0) for name in names]
-        rows.append((str(number), row["name"], *cells, *(_ratio(times, name) for name in rivals)))
+        rows.append((str(number), row["name"], *_compared(row["times"], names, rivals)))
+        planes = {name: row["times"].get(name + FROM_PLANES) for name in names if name != OURS}
+        if any(planes.values()):
+            times = {OURS: row["times"].get(OURS), **planes}
+            rows.append(("", "- from planes", *_compared(_known(times), names, rivals)))
+        if bytes_of := row["times"].get(OURS + FROM_BYTES):
+            rows.append(("", "- from RGBA", *_compared({OURS: bytes_of}, names, rivals)))
     return rows
+
+
+def _compared(times: _Figures, names: Sequence[str], rivals: Sequence[str]) -> tuple[str, ...]:
+    return (*(_pair(times.get(name), 1.0) for name in names), *(_ratio(times, name) for name in rivals))
+
+
+def _known(times: _Figures) -> _Figures:
+    return {name: found for name, found in times.items() if found}
 
 
 def chain_rows(chains: Mapping[str, _Figures]) -> _Rows:
@@ -68,12 +79,18 @@ def chain_rows(chains: Mapping[str, _Figures]) -> _Rows:
     rows: _Rows = [("size", "who", "ms", "GFLOP/s", "x ours", "largest error")]
     for size, chain in chains.items():
         for name, times in chain["times"].items():
-            base, planes, _ = name.partition(FROM_PLANES)
-            who = f"{TITLES[base]}{', from planes' if planes else ', packed beforehand' if base != OURS else ''}"
+            who = _who(name)
             rate, error = chain["mflop"] / times["min_us"] * 1e3, chain["errors"][name]
-            ratio = _ratio(chain["times"], name) if name != OURS else ""
+            ratio = _ratio(chain["times"], name) if not name.startswith(OURS) else ""
             rows.append((size, who, _pair(times, 1e-3), f"{rate:.1f}", ratio, f"{error:.1e}"))
     return rows
+
+
+def _who(name: str) -> str:
+    """A contender, and how it gets the picture."""
+    base = name.split(" ")[0]
+    way = {FROM_PLANES: "from planes", FROM_BYTES: "from RGBA"}.get(name[len(base) :])
+    return f"{TITLES[base]}, {way or ('from planes' if base == OURS else 'packed beforehand')}"
 
 
 def rate_rows(layers: Sequence[_Figures], names: Sequence[str]) -> _Rows:

@@ -29,8 +29,10 @@ from .time_plot import check_matplotlib
 
 OURS = "native"
 FROM_PLANES = " from planes"  # behind a rival's name, where it packs its input by itself
+FROM_BYTES = " from bytes"  # behind ours, where the picture is RGBA
+_OF_PICTURES = (FROM_PLANES, FROM_BYTES)
 _MOST_SIZES, _MOST_SECONDS = 16, 600.0
-_CHAIN_TURNS = 3  # times as long as a layer
+_CHAIN_TURNS = 10  # times as long as a layer
 _TOLERANCE = 1e-4  # of the largest value
 
 _Maker = Callable[[Graph], Contender]
@@ -103,14 +105,19 @@ def _check(options: LayersBench) -> None:
 
 
 def _makers(openers: Mapping[str, Any], threads: int, has_native: bool) -> Iterator[tuple[str, _Maker]]:
-    """What makes each contender of a graph; rivals twice."""
+    """What makes each contender of a graph, all of them twice: the second way is for pictures alone."""
     if has_native:
         from .layer_native import open_ours
 
         yield OURS, partial(open_ours, form="planes", threads=threads)
+        yield OURS + FROM_BYTES, partial(open_ours, form="bytes", threads=threads)
     for rival, (make, _) in openers.items():
         yield rival, partial(make, form="packed", threads=threads)
         yield rival + FROM_PLANES, partial(make, form="planes", threads=threads)
+
+
+def _is_of_pictures(name: str) -> bool:
+    return name.endswith(_OF_PICTURES)
 
 
 def _roof_figures(roofs: CpuRoofs | None) -> _Figures | None:
@@ -141,8 +148,7 @@ class _Bench:
                 report(1 + number, 1 + len(layers), f"{size}: {layer.name}")
                 if self._stop:
                     break
-                is_first = number == 0  # only a picture comes in planes
-                makers = {name: make for name, make in self._makers.items() if is_first or FROM_PLANES not in name}
+                makers = {name: make for name, make in self._makers.items() if not number or not _is_of_pictures(name)}
                 rows.append({**self._of_layer(layer), **self._figures(graph, makers, seconds)})
         rows = [row for row in rows if row["times"]]
         return {"chain": {"mflop": sum(layer.flops for layer in layers) / 1e6, **whole}, "layers": rows}
@@ -159,7 +165,8 @@ class _Bench:
     def _figures(self, graph: Graph, makers: Mapping[str, _Maker], seconds: float) -> _Figures:
         """Times of each contender, and how far its output is from TensorFlow Lite's at most."""
         contenders = {name: make(graph) for name, make in makers.items()}
-        values = np.random.default_rng(0).random(graph.tensors[graph.inputs[0]].shape, np.float32)
+        levels = np.random.default_rng(0).integers(0, 256, graph.tensors[graph.inputs[0]].shape)
+        values = (levels / 255).astype(np.float32)
         outputs = {}
         for name, contender in contenders.items():
             contender.write(values)

@@ -99,7 +99,8 @@ class FrameRecord:
 class Pipeline:
     """The stages in their order. Belongs to the thread of the context, if there is one.
 
-    `timer_note` says why there are no GPU times; None where there are.
+    `names` are those of the stages, in their order, without decode. `timer_note` says why there are no GPU times; None
+    where there are.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Pipeline:
         `timing` "auto" measures on the GPU if that works; it is forced for tests.
         """
         self.stages = tuple(stages)
+        self.names = tuple(stage.name for stage in self.stages)
         self._context = context
         self._uploaded, self._uploaded_before = uploaded, uploaded()
         self.timer_note = _note(context, timing)
@@ -123,11 +125,6 @@ class Pipeline:
         self._marks = self._all_marks()
         self._records: deque[FrameRecord] = deque()
         self._fence: Any = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the stages, in their order, without decode."""
-        return tuple(stage.name for stage in self.stages)
 
     @property
     def readback_bytes(self) -> int:
@@ -219,19 +216,18 @@ class Pipeline:
         """All records, now that calls of stages were made. Raises DeviceError for errors of those."""
         if self._marks is None or None not in records:
             return [record for record in records if record]
-        errors = self._marks.errors()
+        starts_ns, ends_ns, errors = self._marks.read()
         if any(errors):
-            for stage, record, code in zip(self.stages, records, errors, strict=True):
-                if record is None and code:
-                    context.check_errors(f"running stage {stage.name} of frame {frame.index}", code)
-        where = f"running frame {frame.index}"
-        if self._timer:
-            context.check_messages(where)
-        else:
-            context.check_errors(where, 0)  # asked already
+            for name, record, code in zip(self.names, records, errors, strict=True):
+                if code and record is None:
+                    context.check_errors(f"running stage {name} of frame {frame.index}", code)
+        if context.has_messages:
+            context.check_errors(f"running frame {frame.index}", 0)
+        elif not self._timer:
+            context.resets.check()
         return [
-            record or StageRecord(stage.name, start_ns, (end_ns - start_ns) / 1e6)
-            for record, stage, (start_ns, end_ns) in zip(records, self.stages, self._marks.times_ns(), strict=True)
+            record or StageRecord(name, start_ns, (end_ns - start_ns) / 1e6)
+            for record, name, start_ns, end_ns in zip(records, self.names, starts_ns, ends_ns, strict=True)
         ]
 
     def _run(self, context: Context, stage: Stage, frame: VideoFrame) -> StageRecord:

@@ -1,12 +1,13 @@
 """The sizes of steps and a number of threads go in, rounds of tasks come out: which parts of a step threads share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .work import StepRange, WorkRound
 
-_LEAST_WORK = 300_000  # of a task, in multiply-adds: some 5 us, a hundred times what taking it costs
-_TASKS_OF_A_THREAD = 4  # of one step, so that a thread that is late finds some left
+_LEAST_WORK = 75_000  # of a task, in multiply-adds: some 1.5 us, five times what taking it costs
+_MOST_WORK = 1_000_000  # some 20 us, so that a thread that is late, or slower, leaves some to others
+_TASKS_OF_A_THREAD = 4  # of one step, at most
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,6 @@ class StepSize:
     row_groups: int
     slice_blocks: int
     work: int
-
-
-def shared_rounds(steps: Sequence[StepSize], threads: int) -> tuple[WorkRound, ...]:
-    """One round for each step that is worth sharing, one task for all steps in between; for one thread a single one."""
-    return joined_rounds(cut_step(number, step, threads) for number, step in enumerate(steps))
 
 
 def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:
@@ -36,13 +32,21 @@ def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:
 
 def cut_step(number: int, step: StepSize, threads: int) -> WorkRound:
     """A step in tasks of its own, about equal: by rows, which leave weights in their cache, else by slices."""
-    wanted = min(threads * _TASKS_OF_A_THREAD, step.work // _LEAST_WORK) if threads > 1 else 1
+    wanted = _task_count(step.work, threads)
     if wanted < 2:
         return ((StepRange(number, 0, step.row_groups, 0, step.slice_blocks),),)
     if step.row_groups >= min(wanted, step.slice_blocks):
         edges = _edges(step.row_groups, wanted)
         return tuple((StepRange(number, y0, y1, 0, step.slice_blocks),) for y0, y1 in edges)
     return tuple((StepRange(number, 0, step.row_groups, z0, z1),) for z0, z1 in _edges(step.slice_blocks, wanted))
+
+
+def _task_count(work: int, threads: int) -> int:
+    """In how many tasks so much work is shared: one for each thread, or several where they would be long."""
+    if threads == 1:
+        return 1
+    several = min(threads * _TASKS_OF_A_THREAD, work // _MOST_WORK)
+    return max(min(threads, work // _LEAST_WORK), several - several % threads)
 
 
 def _edges(length: int, parts: int) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from .planes import FLOAT_BYTES
 from .strips import RowsRead, RowsSource, StepRows
 
 _SAME = RowsRead()
+_WORK_OF_A_FLOAT = 2  # multiply-adds that take as long as reading or writing one in the second cache
 
 
 def rows_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views, lanes: int) -> list[StepRows]:
@@ -28,8 +29,10 @@ def rows_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views, lanes
 
 def _rows_of(graph: Graph, step: LlvmKernel, sources: tuple[RowsSource, ...], lanes: int) -> StepRows:
     domain, outputs = _domain(graph, step), [shape_of(graph.tensors[tensor]) for tensor in step.outputs]
+    moved = [shape_of(graph.tensors[tensor]) for tensor in (*step.inputs, *step.outputs)]
+    work = step.macs + _WORK_OF_A_FLOAT * sum(4 * shape.texels for shape in moved)
     return StepRows(
-        StepSize(step.row_groups, step.slice_blocks, step.macs),
+        StepSize(step.row_groups, step.slice_blocks, work),
         group_pixels=step.rows * (lanes if step.tile and step.tile.flat else domain.width),
         pixels=domain.pixels,
         width=domain.width,

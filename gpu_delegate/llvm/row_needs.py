@@ -14,23 +14,23 @@ from .strips import RowsRead, RowsSource, StepRows
 _SAME = RowsRead()
 
 
-def rows_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views, lanes: int) -> list[StepRows]:
-    """What each step computes and reads, in order; `lanes` is the length of a flat tile's runs of pixels."""
+def rows_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views) -> list[StepRows]:
+    """What each step computes and reads, in order."""
     writers: dict[int, list[tuple[int, MapShape]]] = {}  # of memory: steps, and the maps that they write there
     found = []
     for number, step in enumerate(steps):
         sources = [source for tensor in step.inputs for source in _sources(graph, step, tensor, writers, views)]
-        found.append(_rows_of(graph, step, tuple(sources), lanes))
+        found.append(_rows_of(graph, step, tuple(sources)))
         for tensor in step.outputs:
             writers.setdefault(views.place(tensor)[0], []).append((number, shape_of(graph.tensors[tensor])))
     return found
 
 
-def _rows_of(graph: Graph, step: LlvmKernel, sources: tuple[RowsSource, ...], lanes: int) -> StepRows:
+def _rows_of(graph: Graph, step: LlvmKernel, sources: tuple[RowsSource, ...]) -> StepRows:
     domain, outputs = _domain(graph, step), [shape_of(graph.tensors[tensor]) for tensor in step.outputs]
     return StepRows(
         StepSize(step.row_groups, step.slice_blocks, step.macs),
-        group_pixels=step.rows * (lanes if step.tile and step.tile.flat else domain.width),
+        group_pixels=step.group_pixels,
         pixels=domain.pixels,
         width=domain.width,
         sources=sources,

@@ -9,20 +9,27 @@ import typer
 from .bench.model_aliases import alias_options
 from .opengl_options import with_opengl
 from .options import (
+    CpuOption,
     ForceOption,
     JsonOption,
     LastOption,
     ModelOption,
     PrecisionOption,
     PreprocessingOption,
+    ThreadsOption,
     output_option,
     refuse_given,
 )
 from .settings.flags import as_in_settings, with_options
 from .tuning_option import with_tuning
 
+BenchBackendOption = Annotated[
+    str | None, typer.Option(metavar="gl|cpu", help="Where the network runs; gl by default.")
+]
 scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
-bench = typer.Typer(no_args_is_help=True, help="Measure the frame job, a model, a live frame, or how good masks are.")
+bench = typer.Typer(
+    no_args_is_help=True, help="Measure the frame job, a model, layers, a live frame, or how good masks are."
+)
 
 
 @bench.command("frame")
@@ -40,7 +47,9 @@ def bench_frame_verb(
     force: ForceOption = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
-    backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
+    backend: BenchBackendOption = None,
+    cpu: CpuOption = None,
+    threads: ThreadsOption = None,
     precision: PrecisionOption = "fp32",
     json: JsonOption = False,
 ) -> int:
@@ -50,10 +59,13 @@ def bench_frame_verb(
     """
     from .bench.frame_job import FrameBench, bench_frame
     from .console import Console
-    from .verbs.precision import parse_precision
+    from .verbs.precision import backend_for, parse_cpu, parse_precision
 
-    console = Console(quiet=json)
-    options = FrameBench(model, size, frames, masks, warmup, runs, backend, parse_precision(precision), force)
+    console, choice = Console(quiet=json), parse_cpu(cpu, threads)
+    where = backend_for(backend, choice)
+    options = FrameBench(
+        model, size, frames, masks, warmup, runs, where, parse_precision(precision), force, choice
+    )  # fmt: skip
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
     if code:
@@ -85,7 +97,11 @@ def bench_model_verb(
     ] = None,
     plot: Annotated[Path | None, output_option(metavar="FILE", help="That plot as a picture: .png.")] = None,
     force: ForceOption = False,
-    threads: Annotated[int | None, typer.Option(metavar="N", help="Of TensorFlow Lite on the CPU.")] = None,
+    cpu: Annotated[
+        str | None,
+        typer.Option(metavar="native|tflite", help="On the CPU: code made for it, or TensorFlow Lite, as by default."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="On the CPU.")] = None,
     per_op: Annotated[bool, typer.Option("--per-op", help="Time each dispatch, too.")] = False,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
     precision: Annotated[str | None, as_in_settings("precision")] = None,
@@ -94,7 +110,8 @@ def bench_model_verb(
 ) -> int:
     """Time a model on the GPU, on the CPU or through the delegate: runs to warm up, then the mean of many.
 
-    --backend cpu is TensorFlow Lite, delegate TensorFlow Lite with our delegate. gl runs the network alone: inputs and
+    --backend cpu is TensorFlow Lite or, with --cpu native, code made for this CPU; delegate TensorFlow Lite with our
+    delegate. gl runs the network alone: inputs and
     outputs stay on the GPU.
     """
     from .bench.model import bench_model
@@ -105,7 +122,7 @@ def bench_model_verb(
     options = parse_options(
         {
             "model": model, "backend": backend, "warmup": warmup, "runs": runs, "duration": duration, "plot": plot,
-            "force": force, "threads": threads, "per_op": per_op or None, "unfused": unfused or None,
+            "force": force, "threads": threads, "cpu": cpu, "per_op": per_op or None, "unfused": unfused or None,
             "precision": precision, "compile_budget": compile_budget,
         },
         aliases,
@@ -153,6 +170,44 @@ def bench_models_verb(
     return code
 
 
+@bench.command("layers")
+def bench_layers_verb(
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Of xnnpack,ncnn,mnn; all that are installed. XNNPACK always is."),
+    ] = None,
+    sizes: Annotated[str, typer.Option(metavar="N,N", help="Sides of the picture, in pixels.")] = "320,640,800",
+    threads: Annotated[int, typer.Option(metavar="N", help="Of each.")] = 1,
+    seconds: Annotated[float, typer.Option(metavar="N", help="For each layer, all in turn; the chain has more.")] = 1.0,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
+    plot: Annotated[
+        Path | None, output_option(metavar="FILE", help="The roofs and each layer under them: .svg or .png.")
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Time the layers of RetinaFace (MobileNet 0.25) on the CPU, ours in turn with XNNPACK, ncnn and MNN.
+
+    Layer by layer, as a chain, and as rates beside peaks that are measured first. Rivals get their input packed for
+    them, and in planes. Exit code 1 if our outputs differ from TensorFlow Lite's.
+    """
+    from .bench.layer_tables import show_layers
+    from .bench.layers import LayersBench, bench_layers
+    from .console import Console
+
+    console = Console(quiet=json)
+    figures, code = bench_layers(LayersBench(against, sizes, threads, seconds, plot, force), console)
+    show_layers(figures, markdown, console)
+    if plot is not None:
+        from .bench.roofline_plot import save_roofline
+
+        save_roofline(plot, figures)
+        console.say(f"plot: {plot}")
+    if json:
+        console.json(figures)
+    return code
+
+
 @bench.command("compile")
 @with_opengl
 def bench_compile_verb(
@@ -196,16 +251,20 @@ def bench_live_verb(
     model: ModelOption = "selfie",
     size: Annotated[str, typer.Option(metavar="WxH", help="Of the test pattern.")] = "640x480",
     effect: Annotated[str, typer.Option(metavar="EFFECT", help="What is drawn.")] = "blur",
-    backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
+    backend: BenchBackendOption = None,
+    cpu: CpuOption = None,
+    threads: ThreadsOption = None,
     frames: Annotated[int, typer.Option(help="Frames that count, with the overlay and without.")] = 120,
     json: JsonOption = False,
 ) -> int:
     """Measure what Python costs for each frame of live, beside OpenGL, and how long it holds the interpreter's lock."""
     from .bench.live import LiveBench, bench_live, show_bench_live
     from .console import Console
+    from .verbs.precision import backend_for, parse_cpu
 
-    console = Console(quiet=json)
-    figures = bench_live(LiveBench(model, size, effect, backend, frames), console)
+    console, chosen = Console(quiet=json), backend_for(backend, parse_cpu(cpu, threads))
+    options = LiveBench(model, size, effect, chosen, frames, cpu or "auto", threads or 0)
+    figures = bench_live(options, console)
     show_bench_live(figures, console)
     if json:
         console.json(figures)

@@ -28,6 +28,7 @@ from .options import (
     ActivationOption,
     ChannelOption,
     CompileBudgetOption,
+    CpuOption,
     FirstOption,
     ForceOption,
     InputRangeOption,
@@ -37,6 +38,7 @@ from .options import (
     OutputRangeOption,
     PrecisionOption,
     TaskOption,
+    ThreadsOption,
     output_option,
     shell_option,
     window_option,
@@ -231,18 +233,21 @@ def demo_verb(
         bool | None,
         typer.Option("--window/--no-window", help="Play the clip in a window, too; by default if there is a display."),
     ] = None,
+    cpu: CpuOption = None,
+    threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> int:
     """Segment the embedded clip: a recording, a still, a log, a table of what it took, and a window to watch it in."""
     from .console import Console
     from .verbs.demo import demo, has_display, watch_demo
+    from .verbs.precision import parse_cpu
 
-    console = Console(quiet=json)
-    figures, code = demo(folder, model, console, force)
+    console, choice = Console(quiet=json), parse_cpu(cpu, threads)
+    figures, code = demo(folder, model, console, force, choice)
     if json:
         console.json(figures)
     wanted = has_display() if window is None else window
-    return watch_demo(model, console) if wanted and not code else code
+    return watch_demo(model, console, choice) if wanted and not code else code
 
 
 @models.callback(invoke_without_command=True)

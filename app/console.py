@@ -115,7 +115,13 @@ class Console:
     @contextlib.contextmanager
     def compilation(self) -> Iterator[Report]:
         """Shows how many shaders are compiled, for as long as that takes."""
-        with self._progress("compiling shaders", MofNCompleteColumn(), transient=True) as report:
+        with self.steps("compiling shaders") as report:
+            yield report
+
+    @contextlib.contextmanager
+    def steps(self, what: str) -> Iterator[Report]:
+        """Shows how many steps of so many are done."""
+        with self._progress(what, MofNCompleteColumn(), transient=True) as report:
             yield report
 
     @contextlib.contextmanager

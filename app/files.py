@@ -18,7 +18,9 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 from .console import one_line
 from .names import FileStatus, free_name, look, standing
 
-FileKind = Literal["video", "log", "trace", "picture", "array", "pictures", "demo", "debug", "shaders", "report"]
+FileKind = Literal[
+    "video", "log", "trace", "picture", "drawing", "array", "pictures", "demo", "debug", "shaders", "report"
+]
 Existing = Literal["kept", "numbered", "renewed"]
 
 ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
@@ -27,6 +29,7 @@ ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
         "log": (".json", ".csv"),
         "trace": (".json",),
         "picture": (".png",),
+        "drawing": (".svg", ".png"),
         "array": (".npy",),
     }
 )

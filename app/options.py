@@ -22,6 +22,8 @@ COMPLETION_ASKED = "_TEXELFLOW_COMPLETE"  # in the environment: by a shell, for 
 ModelOption = Annotated[str, as_in_settings("model")]
 PrecisionOption = Annotated[str, as_in_settings("precision")]
 PreprocessingOption = Annotated[str, as_in_settings("preprocessing")]
+CpuOption = Annotated[str | None, as_in_settings("cpu")]
+ThreadsOption = Annotated[int | None, as_in_settings("threads")]
 CompileBudgetOption = Annotated[float, as_in_settings("compile_budget")]
 FirstOption = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
 LastOption = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]

@@ -1,7 +1,7 @@
 """Calls of OpenGL's entry points go in, once; a list of them that can be made again comes out, in Python and in words.
 
 Words of 64 bits are what native code reads (call_machine.py). A call is the number of its form, the address of its
-function, and its arguments; a result goes into a word of its own.
+function, for a result the address of the word that it goes to, and its arguments.
 """
 
 import ctypes
@@ -24,8 +24,12 @@ RECORDED: Final = (  # what a list may hold: calls that give nothing back, and r
     "glDrawArrays",
 )  # fmt: skip
 
+SWAP = "swap"  # a window's function that shows what was drawn; its argument is the window
+
+ListedCall = tuple[str, tuple[Any, ...]]  # the name of an entry point, or CLOCK or SWAP, and its arguments
 CallForm = tuple[str, tuple[str, ...]]  # the types of a result ("" for none) and of arguments, as LLVM names them
 _INT, _FLOAT, _WIDE = "i32", "float", "i64"
+_FOREIGN: Final[Mapping[str, "CallForm"]] = {CLOCK: CLOCK_FORM, SWAP: ("", ("i64",))}
 _NAMES = {ctypes.c_uint: _INT, ctypes.c_int: _INT, ctypes.c_ubyte: _INT, ctypes.c_float: _FLOAT, None: ""}
 
 
@@ -60,19 +64,19 @@ class ChangingAddress:
 class CallList:
     """Calls in their order: entry points' names with arguments. `words` are the same for native code."""
 
-    def __init__(self, calls: Sequence[tuple[str, tuple[Any, ...]]], addresses: Mapping[str, int]) -> None:
-        """`addresses` are those of the functions. Raises KeyError for a call that is not in RECORDED."""
+    def __init__(self, calls: Sequence[ListedCall], addresses: Mapping[str, int]) -> None:
+        """`addresses` are those of the functions. Raises KeyError for a call that is not in RECORDED.
+
+        The first argument of a call that has a result is where to put it: the address of a 64-bit word.
+        """
         self.calls = tuple(calls)
         self.words: array[int] = array("q")
         self._kept: list[Any] = []  # what words have addresses of
-        self._results: dict[int, int] = {}  # places of words, by number of the call
         changing: list[tuple[int, ChangingAddress]] = []
-        for number, (name, arguments) in enumerate(self.calls):
-            result, kinds = form = form_of(name)
+        for name, arguments in self.calls:
+            form = form_of(name)
             self.words.extend((1 + forms().index(form), _signed(addresses[name])))
-            if result:
-                self._results[number] = len(self.words)
-                self.words.append(0)
+            kinds = (_WIDE, *form[1]) if form[0] else form[1]
             for kind, argument in zip(kinds, arguments, strict=True):
                 if isinstance(argument, ChangingAddress):
                     changing.append((len(self.words), argument))
@@ -81,14 +85,6 @@ class CallList:
         for place, argument in changing:
             argument.follow(self.words, place)
         self.address = self.words.buffer_info()[0]  # of the words, which never grow again
-
-    def result(self, number: int) -> int:
-        """What the call of that number gave back last."""
-        return self.words[self._results[number]]
-
-    def keep_result(self, number: int, value: int) -> None:
-        """Have it known."""
-        self.words[self._results[number]] = value
 
     def _word(self, kind: str, argument: Any) -> int:
         if kind == _FLOAT:
@@ -106,8 +102,8 @@ class CallList:
 @cache
 def form_of(name: str) -> CallForm:
     """How a function is called."""
-    if name == CLOCK:
-        return CLOCK_FORM
+    if name in _FOREIGN:
+        return _FOREIGN[name]
     if name not in RECORDED:
         raise KeyError(f"{name} cannot be recorded")
     arguments, result = opengl.c_types(name)
@@ -115,9 +111,15 @@ def form_of(name: str) -> CallForm:
 
 
 @cache
+def has_result(name: str) -> bool:
+    """Whether a function gives something back."""
+    return bool(form_of(name)[0])
+
+
+@cache
 def forms() -> tuple[CallForm, ...]:
     """All forms of calls, in an order that is the same in every process."""
-    return tuple(sorted({form_of(name) for name in (*RECORDED, CLOCK)}))
+    return tuple(sorted({form_of(name) for name in (*RECORDED, *_FOREIGN)}))
 
 
 def _signed(value: int) -> int:

@@ -7,15 +7,16 @@ does not call the entry points of this context's GL (moderngl, Dear ImGui, glfw)
 """
 
 import contextlib
+import ctypes
 import os
 import threading
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from . import debug
-from .call_list import RECORDED, CallList
+from .call_list import RECORDED, CallList, ListedCall, has_result
 from .errors import TexelflowError
 from .native_clock import CLOCK, native_clock
 from .opengl import GL
@@ -31,77 +32,61 @@ _MOST_LISTS = 96  # of one cache
 class Calls:
     """Makes lists of calls in one context. Belongs to its thread.
 
-    `make` is what native code makes them by, None as long as there is none. is_plain: nothing is recorded, because
-    DEBUG is set and what is called depends on it; gathers: whether gathering() keeps lists back.
+    run(calls) makes a list: now, or with all that is gathered, or has it recorded with what is recorded. `make` is what
+    native code makes lists by, None as long as there is none. is_plain: nothing is recorded, because DEBUG is set and
+    what is called depends on it; gathers: whether gathering() keeps lists back; `flushes`: how often it made them.
     """
 
     def __init__(self, gl: GL) -> None:
         self._gl, self.clock = gl, native_clock()
-        self._addresses = {**gl.addresses, CLOCK: self.clock.address if self.clock else 0}
+        self._functions: dict[str, Callable[..., Any]] = {}  # of lists, but for OpenGL's
+        self._addresses = dict(gl.addresses)
+        if self.clock:
+            self.adopt(CLOCK, self.clock.function, self.clock.address)
         self.is_plain = debug.level() > debug.OFF
         self.gathers = self.clock is not None and not self.is_plain
+        self.is_recording = self._is_guarded = False
+        self.gathered: list[CallList] = []  # in their order
+        self.flushes = 0
+        self.run: Callable[[CallList], None] = self._run_now
         self.make: Callable[[int, int], None] | None = None
-        self._recording: list[tuple[str, tuple[Any, ...]]] | None = None
-        self._gathered: list[CallList] = []
-        self._is_gathering = self._is_guarded = False
-        self.flushes = 0  # how often gathered lists were made
-        self.native_calls = 0  # in lists that native code makes
         self._left = 0 if os.environ.get(CALLS_CHOICE, "").strip() == "loop" else _LOOPS
         self._loading: threading.Thread | None = None
+        self._gathering = _Gathering(self)
 
-    @property
-    def is_recording(self) -> bool:
-        """Whether calls are recorded now, and not made."""
-        return self._recording is not None
+    def adopt(self, name: str, function: Callable[..., Any], address: int) -> None:
+        """Let lists hold calls of CLOCK or SWAP: the function as Python calls it, and where it is."""
+        self._functions[name], self._addresses[name] = function, address
 
     def recorded(self, work: Callable[[], object]) -> CallList:
         """What work calls, which is not made. Raises AssertionError for calls that no list can hold."""
-        found: list[tuple[str, tuple[Any, ...]]] = []
+        found: list[ListedCall] = []
         real = {name: function for name, function in vars(self._gl).items() if name.startswith("gl")}
-        self._recording = found
+        run, self.run, self.is_recording = self.run, lambda calls: found.extend(calls.calls), True
         try:
             for name in real:
                 setattr(self._gl, name, partial(_record, found, name))
             work()
         finally:
-            self._recording = None
+            self.run, self.is_recording = run, False
             vars(self._gl).update(real)
-        return CallList(found, self._addresses)
+        return self.listed(found)
 
-    def listed(self, calls: Sequence[tuple[str, tuple[Any, ...]]]) -> CallList:
+    def listed(self, calls: Sequence[ListedCall]) -> CallList:
         """A list of calls by their names."""
         return CallList(calls, self._addresses)
 
-    def run(self, calls: CallList) -> None:
-        """Make them now, or with all that is gathered, or have them recorded with what is recorded."""
-        if self._recording is not None:
-            self._recording += calls.calls
-            return
-        if self.make:
-            self.native_calls += len(calls.calls)
-        if self._is_gathering:
-            self._gathered.append(calls)
-        else:
-            self._make([calls])
-
-    @contextlib.contextmanager
-    def gathering(self) -> Iterator[None]:
+    def gathering(self) -> contextlib.AbstractContextManager[None]:
         """Lists are kept back in the with-block, and made at its end; given up if it raises."""
-        self._guard()
-        self._is_gathering = self.gathers
-        try:
-            yield
-        except BaseException:
-            self._gathered.clear()
-            raise
-        finally:
-            self._is_gathering = False
-            self.flush()
+        if not self._is_guarded:
+            self._guard()
+        return self._gathering
 
     def flush(self) -> None:
         """Make what was gathered up to now."""
-        if self._gathered:
-            lists, self._gathered[:] = self._gathered[:], []
+        if self.gathered:
+            lists = self.gathered[:]
+            self.gathered.clear()
             self.flushes += 1
             self._make(lists)
 
@@ -120,17 +105,21 @@ class Calls:
         with contextlib.suppress(TexelflowError):  # without LLVM the loop stays
             self.make = _machine().make
 
+    def _run_now(self, calls: CallList) -> None:
+        self._make([calls])
+
     def _make(self, lists: Sequence[CallList]) -> None:
         if self.make:
             addresses = array("Q", [each.address for each in lists])
             self.make(addresses.buffer_info()[0], len(lists))
             return
         for each in lists:
-            for number, (name, arguments) in enumerate(each.calls):
-                function = self.clock.function if name == CLOCK and self.clock else getattr(self._gl, name)
-                result = function(*arguments)
-                if result is not None:
-                    each.keep_result(number, result)
+            for name, arguments in each.calls:
+                function = self._functions.get(name) or getattr(self._gl, name)
+                if has_result(name):
+                    ctypes.c_int64.from_address(arguments[0]).value = function(*arguments[1:])
+                else:
+                    function(*arguments)
         if self._left > 0:
             self._left -= len(lists)
             if self._left <= 0:
@@ -138,11 +127,29 @@ class Calls:
 
     def _guard(self) -> None:
         """From now on entry points make what was gathered first."""
-        if not self._is_guarded:
-            self._is_guarded = True
-            for name, function in [*vars(self._gl).items()]:
-                if name.startswith("gl"):
-                    setattr(self._gl, name, partial(_after, self._gathered, self.flush, function))
+        self._is_guarded = True
+        for name, function in [*vars(self._gl).items()]:
+            if name.startswith("gl"):
+                setattr(self._gl, name, partial(_after, self.gathered, self.flush, function))
+
+
+class _Gathering:
+    """A with-block in which lists are gathered. A class, since a generator takes longer, in each frame."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def __enter__(self) -> None:
+        if self._calls.gathers:
+            self._run, self._calls.run = self._calls.run, self._calls.gathered.append
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        calls = self._calls
+        if calls.gathers:
+            calls.run = self._run
+        if kind is not None:
+            calls.gathered.clear()
+        calls.flush()
 
 
 class CallCache:
@@ -180,7 +187,7 @@ def _machine() -> "CallMachine":
     return CallMachine()
 
 
-def _record(found: list[tuple[str, tuple[Any, ...]]], name: str, *arguments: Any) -> None:
+def _record(found: list[ListedCall], name: str, *arguments: Any) -> None:
     assert name in RECORDED, f"{name} cannot be recorded"
     found.append((name, arguments))
 

@@ -17,6 +17,7 @@ from typing import Any
 import moderngl
 
 from . import debug, opengl
+from .call_list import ListedCall
 from .calls import Calls
 from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated, version_text
@@ -180,20 +181,25 @@ class Context:
             raise DeviceError(f"OpenGL failed while {where}: {what} ({self.renderer}){advice}")
         self._messages.warn(where, taken)
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether the driver has reported something by itself: free, while glGetError may wait."""
+        return bool(self._messages.waiting)
+
     def check_messages(self, where: str) -> None:
-        """As check_errors, but only if the driver has reported something by itself: free, while glGetError may wait."""
-        if self._messages.waiting:
+        """As check_errors, but only if the driver has reported something by itself."""
+        if self.has_messages:
             self.check_errors(where)
 
     def scope(self, name: str) -> contextlib.AbstractContextManager[None]:
         """A debug group: commands issued inside it are shown together under this name in OpenGL debuggers."""
         return _Scope(self.gl, label_text(name)) if self.gl.khr_debug else contextlib.nullcontext()
 
-    def scope_calls(self, name: str) -> list[tuple[str, tuple[Any, ...]]]:
-        """The calls that begin and end such a group, for lists; empty where there are none."""
+    def scope_calls(self, name: str) -> tuple[list[ListedCall], list[ListedCall]]:
+        """The calls that begin and end such a group, for lists; none where there are no groups."""
         text = label_text(name)
         begin = "glPushDebugGroup", (opengl.DEBUG_SOURCE_APPLICATION, 0, len(text), text)
-        return [begin, ("glPopDebugGroup", ())] if self.gl.khr_debug else []
+        return ([begin], [("glPopDebugGroup", ())]) if self.gl.khr_debug else ([], [])
 
     def label(self, kind: int, name: int, text: str) -> None:
         """Name an object, bound before, for debuggers; kind is opengl.BUFFER, TEXTURE, PROGRAM or FRAMEBUFFER."""

@@ -2,19 +2,20 @@
 
 import ctypes
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 CLOCK = "clock_gettime"  # its name among calls
 CLOCK_FORM = ("i32", ("i32", "i64"))  # the types of its result and arguments, as LLVM names them
-CLOCK_WORDS = 2  # where it puts the time: seconds, and nanoseconds
 _MONOTONIC = 1  # CLOCK_MONOTONIC of Linux
 
 
 @dataclass(frozen=True)
 class NativeClock:
-    """The function, as ctypes calls it and by its address; it gets `number`, and where to put the time."""
+    """The function, as ctypes calls it and by its address; it gets `number`, and where to put the time.
+
+    That is two words of 64 bits: seconds and nanoseconds, on the clock of perf_counter_ns.
+    """
 
     function: Any
     address: int
@@ -28,8 +29,3 @@ def native_clock() -> NativeClock | None:
     function = getattr(ctypes.CDLL(None), CLOCK)
     function.argtypes, function.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_int
     return NativeClock(function, ctypes.cast(function, ctypes.c_void_p).value or 0)
-
-
-def time_ns(words: Sequence[int]) -> int:
-    """What was put into CLOCK_WORDS words, on the clock of perf_counter_ns."""
-    return words[0] * 1_000_000_000 + words[1]

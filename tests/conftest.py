@@ -24,6 +24,7 @@ from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F4
 from tests.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
 from tests.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
+from texelflow.app.frame.compute import AUTO_CHOICE
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.egl import Api
@@ -46,10 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Tests start the program again and again: Python keeps what it has compiled, even where the shell forbids it.
 
-    Kernels are those of a GPU's family.
+    Kernels are those of a GPU's family, and a GPU is taken for what it is.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ[VARIABLE] = "0"  # whatever was tuned on this machine
+    os.environ[AUTO_CHOICE] = "hardware"  # whatever was measured on it
     sys.dont_write_bytecode = False
 
 

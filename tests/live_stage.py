@@ -170,10 +170,9 @@ class Theatre:
         with ExitStack() as stack:
             source = open_source(settings, wake, self.clock)
             stack.callback(source.close)
-            console = Console(quiet=True)
-            host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
+            console, model = Console(quiet=True), load_segmentation(settings.model)
+            host = stack.enter_context(open_host_with_window(source.for_session(), model, "live", watch, console))
             wake.loop = host.wake
-            model = load_segmentation(settings.model)
 
             def check(changed: Settings) -> None:
                 check_files(changed, self.config)

@@ -129,7 +129,7 @@ def opened(
     watch, played = options.watch(), Played()
     with contextlib.ExitStack() as stack:
         recording, source = source_to_watch(options, watch.settings, stack)
-        host = stack.enter_context(open_host_with_window(source, "replay", watch, Console(quiet=True)))
+        host = stack.enter_context(open_host_with_window(source, model, "replay", watch, Console(quiet=True)))
         session = stack.enter_context(open_session(host, source, model, watch.settings, lambda settings: None))
         host.observers.append(played.records.append)
         yield session, recording, played

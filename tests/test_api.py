@@ -16,7 +16,7 @@ import pytest
 
 import texelflow
 from tests.model_builder import ModelBuilder
-from texelflow.app.frame.frame_job import CpuFrameJob
+from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.picture.picture import rgba_format, rgba_picture
@@ -35,8 +35,8 @@ GL = pytest.param("gl", marks=pytest.mark.gl)
 def expected(frame: Frame, model: str = "selfie", fit: Fit = "stretch", options: SpecOptions | None = None) -> Mask:
     """What the frame job on the CPU makes of an RGBA frame."""
     loaded = load_segmentation(model, options)
-    job = CpuFrameJob(loaded, rgba_format((frame.shape[1], frame.shape[0])), fit, preprocessing="auto")
-    return job.run(rgba_picture(frame))
+    path = CpuPath(loaded, rgba_format((frame.shape[1], frame.shape[0])), fit, preprocessing="auto", as_read=True)
+    return path.run(rgba_picture(frame))
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .app.frame.compute import Backend, open_compute
+from .app.frame.backends import Backend, ComputeChoice, CpuChoice, CpuEngine
+from .app.frame.compute import open_compute
+from .app.frame.cpu_choice import chosen_cpu_path
 from .app.frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.models.loading import SegmentationModel, load_segmentation
@@ -21,6 +23,7 @@ from .app.picture.picture import rgba_format, rgba_picture
 from .app.picture.preprocess import Fit, Preprocessing
 from .gpu_delegate.errors import UsageError
 from .gpu_delegate.layout import Precision
+from .gpu_delegate.llvm.pool import MOST_POOL_THREADS
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Segmenter"]
@@ -51,13 +54,16 @@ class Segmenter:
         fit: Fit = "stretch",
         preprocessing: Preprocessing = "auto",
         precision: Precision = "fp32",
+        cpu: CpuEngine = "auto",
+        threads: int = 0,
         quiet: bool = False,
     ) -> None:
         """Load and compile a model.
 
         model: a name of the catalogue (`texelflow models` lists them), fetched if need be, or the path of a .tflite.
-        backend: "gl" is OpenGL (or ES 3.1), "cpu" TensorFlow Lite; "auto" takes OpenGL where a GPU does its work. Of a
-        model that OpenGL cannot run wholly the rest runs in TensorFlow Lite: `renderer` tells how much.
+        backend: "gl" is OpenGL (or ES 3.1), "cpu" the CPU; "auto" takes OpenGL unless the CPU makes masks sooner, which
+        is measured once. Of a model that OpenGL cannot run wholly the rest runs in TensorFlow Lite: `renderer` tells
+        how much.
         input_range, activation, channel: what the model's numbers mean, where neither its metadata nor the catalogue
         says it: what black and white are for it, what its output still needs, and which class is wanted, by its number
         or by the name in the model's labels.
@@ -66,11 +72,16 @@ class Segmenter:
         is what other programs do: pixels are sampled, and stay as dark as they are.
         precision: "fp16" halves what lies between the steps of a model on the GPU; with
         "fp16-arithmetic" the GPU computes with halves, too.
+        cpu: what runs the model on the CPU: "native" is machine code made for it, which needs texelflow[cpu], "tflite"
+        TensorFlow Lite; "auto" takes the first where it can. threads: of the CPU, 0 for as many as make sense.
         quiet: show no progress; without it there is some on stderr where that is a terminal.
 
         Raises UsageError, CatalogueError (not found, not fetched), ModelError, UnsupportedError, DeviceError.
         """
         one_of("backend", backend, ("auto", "gl", "cpu"))
+        one_of("cpu", cpu, get_args(CpuEngine))
+        if not (type(threads) is int and 0 <= threads <= MOST_POOL_THREADS):
+            raise UsageError(f"threads={threads!r}: a whole number from 0 to {MOST_POOL_THREADS} is needed")
         one_of("fit", fit, get_args(Fit))
         one_of("preprocessing", preprocessing, get_args(Preprocessing))
         one_of("precision", precision, get_args(Precision))
@@ -86,7 +97,8 @@ class Segmenter:
         self._forgotten = weakref.finalize(self, _end, self._thread, self._work, False)
         self._forgotten.atexit = False
         try:
-            self._thread.submit(self._work.open, backend, precision, console).result()
+            choice = ComputeChoice(backend, CpuChoice(cpu, threads), precision)
+            self._thread.submit(self._work.open, choice, console).result()
         except BaseException:
             self.close()
             raise
@@ -103,7 +115,7 @@ class Segmenter:
 
     @property
     def renderer(self) -> str:
-        """Who does the work: the GPU as OpenGL calls it, TensorFlow Lite on the CPU, or how much each of them does."""
+        """Who does the work: the GPU as OpenGL calls it, what runs on the CPU, or how much each of them does."""
         return self._work.job.renderer
 
     def __call__(self, frame: npt.NDArray[Any]) -> Mask:
@@ -156,18 +168,21 @@ class _Work:
         self._rgba: Frame | None = None  # where RGB becomes RGBA
         self._opened = contextlib.ExitStack()
 
-    def open(self, backend: str, precision: Precision, console: LibraryConsole) -> None:
+    def open(self, choice: ComputeChoice, console: LibraryConsole) -> None:
         """Compile for frames of the network's size: others come later, and errors at once."""
         frame = rgba_format(self._size)
         with in_words_of_python(), console.compilation() as progress:
-            compute = self._opened.enter_context(open_compute(backend, False, console))
+            compute = self._opened.enter_context(open_compute(choice, self.model, False, console))
             if compute.context:
                 self.job = frame_job(
-                    compute.context, self.model, frame, progress, precision, self._fit,
+                    compute.context, self.model, frame, progress, choice.precision, self._fit,
                     preprocessing=self._preprocessing,
                 )  # fmt: skip
             else:
-                self.job = CpuFrameJob(self.model, frame, self._fit, preprocessing=self._preprocessing)
+                path, instead = chosen_cpu_path(self.model, frame, choice.cpu, self._fit, self._preprocessing)
+                self.job = CpuFrameJob(path, instead)
+                if instead:
+                    console.note_once(instead)
             self._opened.callback(self.job.release)
 
     def mask(self, frame: Frame) -> Mask:

@@ -26,7 +26,7 @@ _LOADS = 8  # of a round of the loop that reads
 _TURN_S, _TURNS = 2e-3, 12
 _MOST_BYTES = 256 << 20  # of a buffer
 _BEYOND = 4  # times the last cache is in memory
-_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import contextlib
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,6 +18,8 @@ from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
+from ..frame.backends import CpuChoice
+from ..frame.cpu_choice import chosen_cpu_path
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.stats import summarize
@@ -45,6 +48,7 @@ class FrameBench:
     backend: str = "gl"
     precision: Precision = "fp32"
     force: bool = False  # masks that are there may be written over
+    cpu: CpuChoice | None = None
 
 
 def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], int]:
@@ -116,10 +120,15 @@ def _files_of(options: FrameBench) -> Files:
 def _job(options: FrameBench, model: FrameModel, size: ImageSize, console: Console) -> Iterator[Any]:
     """What makes the job, called when the context is open and the clock runs."""
     if options.backend == "cpu":
-        yield lambda: CpuFrameJob(model, rgba_format(size))
+        yield partial(_cpu_job, model, size, options.cpu or CpuChoice())
         return
     with open_context() as context, console.compilation() as progress:
         yield lambda: frame_job(context, model, rgba_format(size), progress, options.precision)
+
+
+def _cpu_job(model: FrameModel, size: ImageSize, choice: CpuChoice) -> CpuFrameJob:
+    path, instead = chosen_cpu_path(model, rgba_format(size), choice)
+    return CpuFrameJob(path, instead)
 
 
 def _measure(job: FrameJob, frames: Sequence[Rgba], warmup: int, runs: int) -> list[float]:

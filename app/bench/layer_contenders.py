@@ -14,19 +14,19 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from texelflow.gpu_delegate.cpu.interpreter import load_interpreter_module
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.wording import meant
 
 from .retinaface_layers import from_channel_planes
 
-Floats = npt.NDArray[np.float32]
-InputForm = Literal["packed", "planes"]
-Opener = Callable[[Graph, InputForm, int], "Contender"]  # of a graph, for so many threads
+InputForm = Literal["packed", "planes", "bytes"]  # bytes of RGBA for ours alone
+ContenderMaker = Callable[[Graph, InputForm, int], "Contender"]  # of a graph, for so many threads
 
 PACKAGES = MappingProxyType({"xnnpack": "", "ncnn": "ncnn", "mnn": "MNN"})  # what pip installs; XNNPACK is always there
 MODULES = MappingProxyType({"ncnn": "ncnn", "mnn": "MNN"})
@@ -38,10 +38,10 @@ class Contender(Protocol):
     def run(self) -> object:
         """One run, nothing else."""
 
-    def write(self, bhwc: Floats) -> None:
+    def write(self, bhwc: Float32Array) -> None:
         """The input of the runs from now on."""
 
-    def read(self) -> Floats:
+    def read(self) -> Float32Array:
         """The output of the last input, BHWC."""
 
 
@@ -59,15 +59,15 @@ class XnnpackContender:
         """See Contender."""
         return self._interpreter.invoke()
 
-    def write(self, bhwc: Floats) -> None:
+    def write(self, bhwc: Float32Array) -> None:
         """See Contender."""
         values = np.ascontiguousarray(bhwc.transpose(0, 3, 1, 2)) if self._is_planar else bhwc
         self._interpreter.set_tensor(self._interpreter.get_input_details()[0]["index"], values)
 
-    def read(self) -> Floats:
+    def read(self) -> Float32Array:
         """See Contender."""
         self.run()
-        found: Floats = self._interpreter.get_tensor(self._interpreter.get_output_details()[0]["index"])
+        found: Float32Array = self._interpreter.get_tensor(self._interpreter.get_output_details()[0]["index"])
         return found
 
 
@@ -76,7 +76,7 @@ def open_xnnpack(graph: Graph, form: InputForm, threads: int) -> Contender:
     return XnnpackContender(graph, form, threads)
 
 
-def opener(rival: str) -> tuple[Opener, str]:
+def rival_maker(rival: str) -> tuple[ContenderMaker, str]:
     """What opens a rival that is installed, and which version it is."""
     if rival == "ncnn":
         from .layer_ncnn import open_ncnn
@@ -91,15 +91,16 @@ def opener(rival: str) -> tuple[Opener, str]:
 
 
 def parse_rivals(text: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The rivals that are asked for, all of them for None, and of those the packages that are not installed.
+    """The rivals that are asked for, all of them for None, and those of them that are not installed.
 
-    Raises UsageError for a name that is none, and for one that was asked for by name and is not installed.
+    XNNPACK is always the first, since outputs are compared with its. Raises UsageError for a name that is none, and for
+    one that was asked for by name and is not installed.
     """
-    names = tuple(PACKAGES) if text is None else tuple(dict.fromkeys(text.split(",")))
+    names = tuple(PACKAGES) if text is None else tuple(dict.fromkeys(("xnnpack", *text.split(","))))
     for name in names:
         if name not in PACKAGES:
-            known = ", ".join(PACKAGES)
-            raise UsageError(f"--against {text}: {known}, with commas between them, are needed{meant(name, PACKAGES)}")
+            known = f"{', '.join(PACKAGES)}, with commas between them, are needed{meant(name, PACKAGES)}"
+            raise UsageError(f"--against {printable_name(text)}: {known}")
     lacking = tuple(name for name in names if name in MODULES and importlib.util.find_spec(MODULES[name]) is None)
     if lacking and text is not None:
         raise UsageError(f"--against {text}: {how_to_install(lacking)}")

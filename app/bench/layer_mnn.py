@@ -13,8 +13,9 @@ import numpy as np
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.packing import Float32Array
 
-from .layer_contenders import Contender, Floats, InputForm, silenced
+from .layer_contenders import Contender, InputForm, silenced
 
 with silenced():  # loading it tells what the CPU can do
     import _tools as mnn_tools
@@ -38,12 +39,12 @@ class MnnContender:
         """See Contender."""
         return self._interpreter.runSession(self._session)
 
-    def write(self, bhwc: Floats) -> None:
+    def write(self, bhwc: Float32Array) -> None:
         """See Contender."""
         planes = np.ascontiguousarray(bhwc.transpose(0, 3, 1, 2))
         self._interpreter.getSessionInput(self._session).copyFrom(_planar(self._shape, planes))
 
-    def read(self) -> Floats:
+    def read(self) -> Float32Array:
         """See Contender."""
         self.run()
         found = _planar(self._shape_out, np.zeros(self._shape_out, np.float32))
@@ -80,5 +81,5 @@ def _cut(converted: Path, written: Path, form: InputForm) -> None:
     MNN.expr.save([last], str(written))
 
 
-def _planar(shape: tuple[int, ...], values: Floats) -> Any:
+def _planar(shape: tuple[int, ...], values: Float32Array) -> Any:
     return MNN.Tensor(shape, MNN.Halide_Type_Float, values, MNN.Tensor_DimensionType_Caffe)

@@ -13,8 +13,9 @@ import numpy as np
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.graph import Conv2D, DepthwiseConv2D, Graph, Node
 from texelflow.gpu_delegate.operators import attributes_of
+from texelflow.gpu_delegate.packing import Float32Array
 
-from .layer_contenders import Contender, Floats, InputForm
+from .layer_contenders import Contender, InputForm
 
 _MAGIC = "7767517"
 _FLOAT32 = b"\0\0\0\0"  # in front of weights: as they are, neither halves nor bytes
@@ -41,7 +42,7 @@ class NcnnContender:
         _load(self._net, _layers(graph), b"".join(part for node in graph.nodes for part in _weights(graph, node)))
         self._input = ncnn.Mat()
 
-    def write(self, bhwc: Floats) -> None:
+    def write(self, bhwc: Float32Array) -> None:
         """See Contender."""
         self._planes = np.ascontiguousarray(bhwc[0].transpose(2, 0, 1))  # the matrix has no copy of its own
         self._input = ncnn.Mat(self._planes)
@@ -57,7 +58,7 @@ class NcnnContender:
         extractor.input("x0", self._input)
         return extractor.extract(self._last, _AS_IT_IS)
 
-    def read(self) -> Floats:
+    def read(self) -> Float32Array:
         """See Contender."""
         extractor = self._net.create_extractor()
         extractor.input("x0", self._input)
@@ -96,7 +97,7 @@ def _layers(graph: Graph) -> str:
 
 
 def _layer(graph: Graph, node: Node, number: int) -> str:
-    """Parameters by number: outputs, kernel, stride, padding (left, top, right, bottom), bias, weights, ReLU, groups."""
+    """Parameters by number: outputs, kernel, stride, zeros left, top, right and bottom, bias, weights, ReLU, groups."""
     conv, weights = attributes_of(node, Conv2D), graph.tensors[node.inputs[1]].shape
     around, outputs = conv.padding, graph.tensors[node.outputs[0]].shape[3]
     size = int(np.prod(weights))

@@ -43,6 +43,8 @@ class LiveBench:
     effect: str = "blur"
     backend: str = "gl"
     frames: int = 120
+    cpu: str = "auto"
+    threads: int = 0
 
 
 def bench_live(options: LiveBench, console: Console) -> dict[str, Any]:
@@ -96,7 +98,7 @@ class _Bench:
         with meter.watching(context):
             costs = [meter.of(self._draw) for _ in range(frames)]
             drawn = len(self._records)
-            with meter.watching_stages(self._session.parts.pipeline) as stages:
+            with meter.watching_stages(self._session.parts.pipeline, context.calls) as stages:
                 whole = [meter.of(self._draw) for _ in range(frames)]
         with another_thread():
             by_cpu.settle(self._draw, context, imgui=False, frames=frames)
@@ -131,7 +133,7 @@ def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Ben
         wake, records = Waker(), list[FrameRecord]()
         source = open_source(watch.settings, wake)
         stack.callback(source.close)
-        host = stack.enter_context(open_host_with_window(source.for_session(), "live", watch, console))
+        host = stack.enter_context(open_host_with_window(source.for_session(), model, "live", watch, console))
         wake.loop = host.wake
         host.observers.append(records.append)
         opened = open_session(host, source.for_session(), model, watch.settings, lambda settings: None)
@@ -145,7 +147,7 @@ def _watch(options: LiveBench, folder: Path) -> ConfigWatch:
     """Settings that no file changes. Raises UsageError for a size or an effect that there is not."""
     empty = folder / "empty.toml"
     empty.touch()
-    flags = {name: getattr(options, name) for name in ("model", "size", "effect", "backend")}
+    flags = {name: getattr(options, name) for name in ("model", "size", "effect", "backend", "cpu", "threads")}
     return ConfigWatch(empty, {"camera": "pattern", "start_hint": False, **flags})
 
 
@@ -164,6 +166,8 @@ def _by_stage(
     rows = {name: _row(wall[name], costs) for name, costs in stages.items()}
     total = _row([costs.all_ms for costs in whole], whole)
     rows["rest"] = {key: max(0.0, value - sum(row[key] for row in rows.values())) for key, value in total.items()}
+    for name, costs in stages.items():
+        rows[name]["calls"] += summarize([one.gathered for one in costs]).median_ms
     return {name: {key: round(value, 3) for key, value in row.items()} for name, row in rows.items()}
 
 
@@ -171,7 +175,7 @@ def _row(wall_ms: Sequence[float], costs: Sequence[PythonCost]) -> dict[str, flo
     times = {
         "wall_ms": wall_ms,
         "own_ms": [one.own_ms for one in costs],
-        "calls": [one.calls + one.native_calls for one in costs],
+        "calls": [one.calls for one in costs],
     }
     return {key: summarize(values).median_ms for key, values in times.items()}
 

@@ -14,8 +14,8 @@ from texelflow.gpu_delegate.layout import Precision
 
 from ..console import Console
 from ..frame.backdrop import Backdrop
+from ..frame.backends import ComputeBackend
 from ..frame.canvas import Canvas
-from ..frame.compute import ComputeBackend
 from ..frame.looks import ChosenLook
 from ..frame.readback import ReadbackRing, ReadBytes
 from ..frame.refine import MOST_DELAY, Refinement, Refiner
@@ -79,6 +79,11 @@ class MaskWays:
                 self.by_name[name] = MaskWay(context, self._segmenters[way_in], STEPS[name].refinement)
                 stack.callback(self.by_name[name].release)
             self.release = stack.pop_all().close
+
+    @property
+    def on_cpu(self) -> str:
+        """What runs the network on the CPU."""
+        return next(iter(self._segmenters.values())).on_cpu
 
     def run(self, frame: VideoFrame) -> None:
         """Make the masks of the next frame, which each way may refine then."""

@@ -23,7 +23,7 @@ from ..models.networks import NETWORKS, write_network
 from ..process_usage import ProcessUsage, process_usage
 from ..signals import EndedBySignal, StopFlag, exit_code, stop_flag
 from ..verbs.peaks import measure_peaks
-from .model_backends import GlRunner, Runner, TfliteRunner, gl_runner, tflite_runner
+from .model_backends import GlRunner, Runner, TfliteRunner, gl_runner, native_runner, tflite_runner
 from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
 from .model_options import BenchBackend, ModelBench
 from .run_rule import Runs, repeat_runs
@@ -94,7 +94,8 @@ def _runner(
 ) -> Iterator[tuple[BenchBackend, Runner]]:
     """The backend's name, and the model ready there."""
     with contextlib.ExitStack() as stack:
-        backend, runner = options.backend or "gl", None
+        backend: BenchBackend = options.backend or "gl"
+        runner: Runner | None = None
         if backend == "gl":
             try:
                 runner = stack.enter_context(gl_runner(graph, options, read_ms, console))
@@ -103,6 +104,8 @@ def _runner(
                     raise
                 console.note(f"through the delegate, since the GPU does not run all of it: {error}")
                 backend = "delegate"
+        if options.cpu == "native":
+            runner = stack.enter_context(native_runner(graph, options, read_ms))
         yield backend, runner or tflite_runner(graph, replace(options, backend=backend), read_ms)
 
 

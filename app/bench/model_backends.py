@@ -13,12 +13,14 @@ from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Graph, Shape
+from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.runtime import Program
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console
-from ..frame.compute import delegate_options
+from ..frame.backends import delegate_options
 from ..verbs.tune import tune_first
 from .model_options import ModelBench
 
@@ -26,6 +28,7 @@ AnyValues = npt.NDArray[Any]
 InitTimes = Mapping[str, float]  # milliseconds by step
 
 TIMED_GL = "run() to glFinish; inputs and outputs stay on the GPU"
+TIMED_NATIVE = "one call of all steps; inputs and outputs stay in the network's memory"
 TIMED_TFLITE = "invoke() of TensorFlow Lite's interpreter"
 TIMED_DELEGATE = "invoke() of TensorFlow Lite's interpreter, copies to the GPU and back included"
 _LOW, _HIGH = -0.5, 0.5  # of inputs, as benchmark_model draws them
@@ -117,6 +120,26 @@ class TfliteRunner:
         }
 
 
+@dataclass(frozen=True)
+class NativeRunner:
+    """Code of our own on the CPU."""
+
+    network: NativeNetwork
+    init_ms: InitTimes
+    timed: str = TIMED_NATIVE
+    process_id: int | None = None
+
+    def run(self) -> float:
+        """See Runner."""
+        start = perf_counter()
+        self.network.compute()
+        return (perf_counter() - start) * 1e3
+
+    def facts(self) -> dict[str, Any]:
+        """See Runner."""
+        return {"renderer": f"{native_target().name} code on the CPU", "threads": self.network.pool.threads}
+
+
 def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyValues]:
     """Inputs, the same each time: floats and bytes at random, zeros of other types."""
     rng = np.random.default_rng(0)
@@ -161,6 +184,20 @@ def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRu
     delegation = reference.delegation
     timed = TIMED_DELEGATE if delegation and delegation.partitions else TIMED_TFLITE
     return TfliteRunner(reference, inputs, clock.times_ms, reference.threads, timed, reference.process_id)
+
+
+@contextlib.contextmanager
+def native_runner(graph: Graph, options: ModelBench, read_ms: float) -> Iterator[NativeRunner]:
+    """The graph in code of our own. Raises UnsupportedError for a model that has none, DeviceError."""
+    clock = _Steps(read_ms)
+    network = NativeNetwork.load(graph, options.threads)
+    with contextlib.closing(network):
+        clock.step("compiling")
+        dtypes = [dtype.name for dtype in network.input_dtypes]
+        values = random_values(network.input_shapes, dtypes)
+        for tensor, value in zip(network.image.inputs, values, strict=True):
+            network.write(tensor, value)
+        yield NativeRunner(network, clock.times_ms)
 
 
 class _Steps:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
 from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.wording import meant
 
@@ -34,7 +35,8 @@ class ModelBench:
     runs: RunRule = DEFAULT_RUNS
     warmup: RunRule = DEFAULT_WARMUP
     duration_s: float | None = None
-    threads: int | None = None  # of TensorFlow Lite on the CPU; None: as it has them otherwise
+    threads: int | None = None  # on the CPU; None: as it has them otherwise
+    cpu: Literal["native", "tflite"] = "tflite"
     per_op: bool = False
     precision: Precision = "fp32"
     fuse: bool = True
@@ -49,6 +51,7 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
     {  # the backends that know an option; the first of them is meant where no other option says which
         **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
         "threads": ("cpu", "delegate"),
+        "cpu": ("cpu",),
         "per_op": ("gl",),
         "unfused": ("gl",),
         "precision": ("gl", "delegate"),
@@ -82,6 +85,7 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         warmup=RunRule(warmup, given.get("warmup_min_s", 0.0), given.get("max_s", _MOST_S)),
         duration_s=_duration(given, names),
         threads=_threads(given),
+        cpu=_cpu(given),
         per_op=given.get("per_op", False),
         precision=parse_precision(given.get("precision", "fp32")),
         fuse=not given.get("unfused", False),
@@ -167,9 +171,17 @@ def _duration(given: Mapping[str, Any], names: Mapping[str, str]) -> float | Non
 
 def _threads(given: Mapping[str, Any]) -> int | None:
     threads: int | None = given.get("threads")
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
-        raise UsageError(f"--threads {threads}: it goes from 1 to {MOST_THREADS}")
+    most = MOST_POOL_THREADS if given.get("cpu") == "native" else MOST_THREADS
+    if threads is not None and not 1 <= threads <= most:
+        raise UsageError(f"--threads {threads}: it goes from 1 to {most}")
     return threads
+
+
+def _cpu(given: Mapping[str, Any]) -> Literal["native", "tflite"]:
+    engine: str = given.get("cpu", "tflite")
+    if engine not in ("native", "tflite"):
+        raise UsageError(f"--cpu {engine}: native or tflite is needed here{meant(engine, ('native', 'tflite'))}")
+    return "native" if engine == "native" else "tflite"
 
 
 def _delegate(given: Mapping[str, Any]) -> Mapping[str, Any]:

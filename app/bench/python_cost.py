@@ -19,11 +19,13 @@ from dataclasses import dataclass, replace
 from statistics import quantiles
 from typing import Any
 
+from texelflow.gpu_delegate.calls import Calls
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.opengl import Uint, entry_point
 
 from ..frame.pipeline import Pipeline, Stage
 from ..overlay.gui import load_imgui
+from ..picture.video_frame import VideoFrame
 
 CallClock = Callable[[], int]  # nanoseconds, of which only differences mean anything
 
@@ -50,14 +52,14 @@ class Costs:
 class PythonCost:
     """What something took in all but for waiting, outside of calls, and by ctypes for calls, in ms; how many calls.
 
-    Those that native code makes are `native_calls`.
+    Those that are gathered, to be made later, are `gathered`.
     """
 
     all_ms: float
     own_ms: float
     call_ms: float
     calls: int
-    native_calls: int = 0
+    gathered: int = 0
 
 
 class Counter:
@@ -88,7 +90,6 @@ class PythonCostMeter:
         self._clock = clock
         self._calls, self._waits, self._ballast = Counter(clock), Counter(clock), Counter(clock)
         self.wrap, self.wrap_waiting = self._calls.wrap, self._waits.wrap
-        self._native_calls: Callable[[], int] = lambda: 0
         self.costs = Costs()
         self.costs = self._measured_costs()
 
@@ -118,7 +119,6 @@ class PythonCostMeter:
         wrapped += [(glfw, name) for name in _OF_GLFW]
         wrapped += [(load_imgui().backends, name) for name in _OF_IMGUI] if imgui else []
         wrapped += [(context.calls, "make")] if context.calls.make else []
-        self._native_calls = lambda: context.calls.native_calls
         with contextlib.ExitStack() as stack:
             for owner, name in wrapped:
                 _replace(stack, owner, name, self.wrap)
@@ -128,13 +128,19 @@ class PythonCostMeter:
             yield
 
     @contextlib.contextmanager
-    def watching_stages(self, pipeline: Pipeline) -> Iterator[dict[str, list[PythonCost]]]:
+    def watching_stages(self, pipeline: Pipeline, calls: Calls) -> Iterator[dict[str, list[PythonCost]]]:
         """What each stage takes, by name; what native code does for several together belongs to none."""
         found: dict[str, list[PythonCost]] = {}
 
         def told(stage: Stage) -> Stage:
             costs = found.setdefault(stage.name, [])
-            return replace(stage, run=lambda frame: costs.append(self.of(lambda: stage.run(frame))))
+
+            def run(frame: VideoFrame) -> None:
+                before = len(calls.gathered)
+                cost = self.of(lambda: stage.run(frame))
+                costs.append(replace(cost, gathered=sum(len(each.calls) for each in calls.gathered[before:])))
+
+            return replace(stage, run=run)
 
         before = pipeline.stages
         pipeline.stages = tuple(map(told, before))
@@ -146,17 +152,15 @@ class PythonCostMeter:
     def begin(self) -> Callable[[], PythonCost]:
         """What tells, when it is called, what was spent from now on until then."""
         calls, waits = self._calls, self._waits
-        inside_ns, waited_ns, before = calls.inside_ns, waits.inside_ns, calls.calls
-        natively, start_ns = self._native_calls(), self._clock()
+        inside_ns, waited_ns, before, start_ns = calls.inside_ns, waits.inside_ns, calls.calls, self._clock()
 
         def end() -> PythonCost:
             all_ns = self._clock() - start_ns - (waits.inside_ns - waited_ns)
             count, costs = calls.calls - before, self.costs
             own_ns = all_ns - (calls.inside_ns - inside_ns) - count * costs.outside_ns
             return PythonCost(
-                (all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count,
-                self._native_calls() - natively,
-            )  # fmt: skip
+                (all_ns - count * costs.wrapping_ns) / 1e6, own_ns / 1e6, count * costs.call_ns / 1e6, count
+            )
 
         return end
 

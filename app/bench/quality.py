@@ -21,6 +21,7 @@ from texelflow.gpu_delegate.layout import Precision
 
 from ..console import Console
 from ..files import Files, Read, settle
+from ..frame.backends import ComputeChoice
 from ..frame.compute import open_compute
 from ..frame.refine import MOST_DELAY
 from ..media.sources import FileSource, Position
@@ -58,14 +59,16 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         size = source.format.upright_size
         matte_of = _mattes(options, size)
         matte_of(0)  # raises before anything is compiled
-        compute = stack.enter_context(open_compute(options.backend, True, console))
+        compute = stack.enter_context(
+            open_compute(ComputeChoice(options.backend, precision=options.precision), model, True, console)
+        )
         ways = MaskWays(compute, model, source.format, [*STEPS], console, options.precision, options.preprocessing)
         stack.callback(ways.release)
         scorers = {name: MaskScorer() for name in (*STEPS, PERFECT)}
         _run(source, ways, scorers, model.output_size, matte_of, console)
         return {
             "model": model.name,
-            "renderer": compute.renderer,
+            "renderer": compute.renderer(ways.on_cpu),
             "gl_version": compute.gl_version,
             "precision": options.precision,
             "preprocessing": options.preprocessing,

@@ -129,7 +129,7 @@ def single_layers(chain: Graph) -> Iterator[Graph]:
 
 
 def from_channel_planes(graph: Graph) -> Graph:
-    """The same network from planes: an operator in front of it makes BHWC of an input (batch, channel, height, width)."""
+    """The same network from planes: an operator in front makes BHWC of an input (batch, channel, height, width)."""
     (x,) = graph.inputs
     batch, height, width, channels = graph.tensors[x].shape
     planes = 1 + max(graph.tensors)

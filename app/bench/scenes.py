@@ -15,7 +15,8 @@ from texelflow.gpu_delegate.layout import Precision
 
 from ..console import Console, Report
 from ..files import Files, Read, Write, settle
-from ..frame.compute import ComputeBackend, open_compute
+from ..frame.backends import ComputeBackend, ComputeChoice
+from ..frame.compute import open_compute
 from ..frame.refine import MOST_DELAY
 from ..media.sources import VideoFrame
 from ..models.catalogue import model_path
@@ -81,9 +82,9 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
     sheet = SceneSheet(options.sheet, len(rows)) if options.sheet else None
-    with open_compute(options.backend, True, console) as compute:
+    with open_compute(ComputeChoice(options.backend, precision=options.precision), model, True, console) as compute:
         judged = list(_judge_all(options, table, rows, model, compute, sheet, console))
-        renderer = compute.renderer
+        renderer = compute.drawn_by
     if sheet:
         sheet.write()
     title = f"{model.name}, {'tuned and judged' if options.part == 'all' else options.part} scenes"

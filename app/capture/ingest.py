@@ -29,14 +29,20 @@ class IngestCounts:
 
     def plus(self, more: "IngestCounts") -> "IngestCounts":
         """The sums."""
-        return IngestCounts(*(one + other for one, other in zip(self._all(), more._all(), strict=True)))
+        return IngestCounts(
+            self.captured + more.captured, self.used + more.used, self.dropped + more.dropped,
+            self.repeated + more.repeated, self.lost + more.lost,
+        )  # fmt: skip
 
     def since(self, before: "IngestCounts") -> "IngestCounts":
         """What was counted after `before`."""
-        return IngestCounts(*(one - other for one, other in zip(self._all(), before._all(), strict=True)))
+        return IngestCounts(
+            self.captured - before.captured, self.used - before.used, self.dropped - before.dropped,
+            self.repeated - before.repeated, self.lost - before.lost,
+        )  # fmt: skip
 
-    def _all(self) -> tuple[int, ...]:
-        return self.captured, self.used, self.dropped, self.repeated, self.lost
+
+_USED = IngestCounts(used=1)
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,8 @@ class Ingest:
     def take(self) -> VideoFrame | None:
         """The newest frame, if it was not taken yet."""
         frame = self._mailbox.take()
-        self.counts = self.counts.plus(IngestCounts(used=frame is not None))
+        if frame:
+            self.counts = self.counts.plus(_USED)
         return frame
 
     def fps(self, now_ns: int) -> float:

@@ -1,99 +1,115 @@
-"""A choice of gl, cpu or auto goes in; where the network runs, and the context to draw with, come out."""
+"""What is asked for (gl, cpu or auto) goes in; where the network runs, and the context to draw with, come out.
+
+auto takes the GPU that is found unless the CPU's own code makes masks sooner here (backend_times.py); where there is no
+such code, it takes a GPU that is none of software.
+"""
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+import os
+from collections.abc import Iterator
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context, too_old
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
+from ..models.loading import FrameModel
+from .backend_times import BackendTimes, backend_times
+from .backends import Backend, ComputeBackend, ComputeChoice
 
-Backend = Literal["gl", "cpu"]
-
-
-@dataclass(frozen=True)
-class ComputeBackend:
-    """Where the network runs, and the context to draw with; there is none if nothing needs one."""
-
-    backend: Backend
-    context: Context | None
-
-    @property
-    def renderer(self) -> str:
-        """The renderer that does the work, for tables."""
-        drawn = self.context.renderer if self.context else "nothing is drawn"
-        return drawn if self.backend == "gl" else f"TensorFlow Lite on the CPU; {drawn}"
-
-    @property
-    def gl_version(self) -> str | None:
-        """The API with its version that draws, and perhaps computes."""
-        return self.context.gl_version if self.context else None
-
-
-def delegate_options(precision: Precision, compile_budget_s: float) -> Mapping[str, Any]:
-    """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
-    return {"is_precision_loss_allowed": precision != "fp32", "compile_budget_s": compile_budget_s}
+AUTO_CHOICE = "TEXELFLOW_AUTO"  # in the environment: what auto takes; nothing is measured
+AUTO_CHOICES = ("gl", "cpu", "hardware")  # hardware: the GPU, unless it is one of software
 
 
 @contextlib.contextmanager
-def open_compute(choice: str, needs_picture: bool, console: Console) -> Iterator[ComputeBackend]:
+def open_compute(
+    choice: ComputeChoice, model: FrameModel, needs_picture: bool, console: Console
+) -> Iterator[ComputeBackend]:
     """Decide by the choice and by what OpenGL is here; `auto` says in one line why it takes the CPU.
 
     Raises UsageError for another choice, DeviceError where OpenGL is needed and missing.
     """
     _check_choice(choice)
     with contextlib.ExitStack() as stack:
-        if choice == "gl" or (choice == "auto" and _is_one_worth_it(console)):
-            yield _told(ComputeBackend("gl", stack.enter_context(open_context())), choice)
+        if choice.backend == "gl" or (choice.backend == "auto" and _is_one_worth_it(choice, model, console)):
+            yield _told(ComputeBackend("gl", stack.enter_context(open_context()), choice.cpu), choice)
         else:
-            yield _told(ComputeBackend("cpu", stack.enter_context(_open_to_draw()) if needs_picture else None), choice)
+            context = stack.enter_context(_open_to_draw()) if needs_picture else None
+            yield _told(ComputeBackend("cpu", context, choice.cpu), choice)
 
 
-def compute_in(context: Context, choice: str, console: Console) -> ComputeBackend:
+def compute_in(context: Context, choice: ComputeChoice, model: FrameModel, console: Console) -> ComputeBackend:
     """The same decision for a context that is open, a window's. Raises UsageError, DeviceError."""
     _check_choice(choice)
-    if choice == "gl" and not context.can_compute:
+    if choice.backend == "gl" and not context.can_compute:
         raise DeviceError(f"{too_old(context.gl, context.renderer)}; update the driver or use --backend cpu")
-    computes = choice == "gl" or (choice == "auto" and _is_worth_it(context, console))
-    return _told(ComputeBackend("gl" if computes else "cpu", context), choice)
+    computes = choice.backend == "gl"
+    if choice.backend == "auto":
+        computes = _is_worth_it(context, choice, model, console)
+    return _told(ComputeBackend("gl" if computes else "cpu", context, choice.cpu), choice)
 
 
-def _told(compute: ComputeBackend, choice: str) -> ComputeBackend:
-    debug.tell(debug.RUN, f"debug: --backend {choice} is {compute.backend} here: {compute.renderer}")
+def auto_backend(is_software: bool, times: BackendTimes | None, by_hand: str = "") -> Backend:
+    """What auto takes where OpenGL computes: by hand, by the times, or, where there are none, by the kind of GPU."""
+    if by_hand in ("gl", "cpu"):
+        return "gl" if by_hand == "gl" else "cpu"
+    if times is None or times.cpu_ms is None:
+        return "cpu" if is_software else "gl"
+    return "gl" if times.gl_ms is not None and times.gl_ms <= times.cpu_ms else "cpu"
+
+
+def chosen_by_hand() -> str:
+    """What TEXELFLOW_AUTO says, "" where it says nothing. Raises UsageError for anything else."""
+    chosen = os.environ.get(AUTO_CHOICE, "").strip()
+    if chosen and chosen not in AUTO_CHOICES:
+        raise UsageError(f"{AUTO_CHOICE}={chosen}: gl, cpu or hardware is needed{meant(chosen, AUTO_CHOICES)}")
+    return chosen
+
+
+def _told(compute: ComputeBackend, choice: ComputeChoice) -> ComputeBackend:
+    debug.tell(debug.RUN, f"debug: --backend {choice.backend} is {compute.backend} here; drawn by: {compute.drawn_by}")
     return compute
 
 
-def _check_choice(choice: str) -> None:
-    if choice not in ("gl", "cpu", "auto"):
-        raise UsageError(f"--backend {choice}: gl, cpu or auto is needed")
+def _check_choice(choice: ComputeChoice) -> None:
+    if choice.backend not in ("gl", "cpu", "auto"):
+        raise UsageError(f"--backend {choice.backend}: gl, cpu or auto is needed")
 
 
-def _is_one_worth_it(console: Console) -> bool:
+def _is_one_worth_it(choice: ComputeChoice, model: FrameModel, console: Console) -> bool:
     """Whether this machine has OpenGL worth running networks on; if not, one line says why."""
+    by_hand = chosen_by_hand()
     try:
         with open_context() as context:
-            return _is_worth_it(context, console)
+            return _is_worth_it(context, choice, model, console)
     except DeviceError as error:
+        if by_hand == "gl":
+            raise
         console.note_once(f"{_reason(error)}: the network runs on the CPU")
         return False
 
 
-def _is_worth_it(context: Context, console: Console) -> bool:
-    """Whether a context is a GPU's and computes; if not, one line says why."""
+def _is_worth_it(context: Context, choice: ComputeChoice, model: FrameModel, console: Console) -> bool:
+    """Whether a context computes, and sooner than the CPU; if not, one line says why."""
     if not context.can_compute:
         console.note_once(f"{too_old(context.gl, context.renderer)}: the network runs on the CPU")
         return False
-    if context.is_software:
-        failed = "".join(f"; {each.name}: {each.failure.why}" for each in context.tried if each.failure)
-        console.note_once(
-            f"OpenGL is a software renderer here ({context.renderer}{failed}): the network runs on the CPU; "
-            "--backend gl overrides this"
-        )
-    return not context.is_software
+    by_hand = chosen_by_hand()
+    times = None if by_hand else backend_times(context, model, choice)
+    taken = auto_backend(context.is_software, times, by_hand)
+    if taken == "cpu":
+        console.note_once(f"{_why_not(context, times)}: the network runs on the CPU; --backend gl overrides this")
+    return taken == "gl"
+
+
+def _why_not(context: Context, times: BackendTimes | None) -> str:
+    """What speaks against a context."""
+    measured = f", {times.line}" if times and times.cpu_ms is not None else ""
+    if not context.is_software:
+        return f"{context.renderer}{measured}"
+    failed = "".join(f"; {each.name}: {each.failure.why}" for each in context.tried if each.failure)
+    return f"OpenGL is a software renderer here ({context.renderer}{failed}){measured}"
 
 
 def _open_to_draw() -> Context:

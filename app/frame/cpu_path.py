@@ -54,6 +54,12 @@ class CpuPath:
         """What runs on the GPU; None where nothing was meant to."""
         return self._reference.delegation
 
+    @property
+    def renderer(self) -> str:
+        """What does the work, for tables."""
+        found, on_cpu = self.delegation, "TensorFlow Lite on the CPU"
+        return f"{found.renderer} and {on_cpu}, {found.line}" if found and found.dispatches else on_cpu
+
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""
         model = self.model

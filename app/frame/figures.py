@@ -2,14 +2,14 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from .pipeline import DECODE, FrameRecord
-from .stats import TimeSummary, summarize, summarize_columns
+from .stats import RecordBatch, TimeSummary, summarize, summarize_columns
 
 WINDOW = 120  # frames: some seconds of video, enough for a 99th percentile
 _REFRESH_NS = 300_000_000  # figures that change more often cannot be read
@@ -80,7 +80,8 @@ class Figures:
             raise ValueError(f"a window of {window} frames")
         self._summary = FigureSummary()
         self._is_due = False
-        self.intervals_ms: deque[float] = deque(maxlen=window)
+        self._batch = RecordBatch(self._take)
+        self._intervals_ms: deque[float] = deque(maxlen=window)
         self.window, self._cpu_s, self._camera = window, cpu_s, camera
         self._recent: deque[FrameRecord] = deque(maxlen=window)  # those with an age
         self._names: tuple[str, ...] = ()
@@ -93,11 +94,20 @@ class Figures:
 
     def add(self, record: FrameRecord) -> None:
         """Take the next frame's record. Other stages than before start everything but the totals afresh."""
+        self._batch.add(record)
+
+    @property
+    def intervals_ms(self) -> Sequence[float]:
+        """From each frame of the window to the next."""
+        self._batch.settle()
+        return self._intervals_ms
+
+    def _take(self, record: FrameRecord) -> None:
         names = tuple(stage.name for stage in record.stages)
         if names != self._names:
             self._names, self._count, self._last = names, 0, None
             self._times_ms = np.empty((self.window, len(names), 2))
-            self.intervals_ms.clear()
+            self._intervals_ms.clear()
             self._recent.clear()
         times_ms = [(stage.cpu_ms, np.nan if stage.gpu_ms is None else stage.gpu_ms) for stage in record.stages]
         self._times_ms[self._count % self.window] = times_ms
@@ -115,6 +125,7 @@ class Figures:
     @property
     def summary(self) -> FigureSummary:
         """The numbers of this moment, or of one not long ago."""
+        self._batch.settle()
         if self._is_due and self._last is not None:
             self._renew(self._last)
         return self._summary
@@ -123,10 +134,10 @@ class Figures:
         interval_ms = (record.start_ns - before.start_ns) / 1e6
         busy_ms = sum(stage.cpu_ms for stage in before.stages)
         if 0 <= interval_ms <= busy_ms + _PAUSE_MS:
-            self.intervals_ms.append(interval_ms)
+            self._intervals_ms.append(interval_ms)
 
     def _renew(self, record: FrameRecord) -> None:
-        frame_ms = sum(self.intervals_ms) / len(self.intervals_ms) if self.intervals_ms else 0.0
+        frame_ms = sum(self._intervals_ms) / len(self._intervals_ms) if self._intervals_ms else 0.0
         stages, work = self._stage_figures()
         overlay = next((stage.cpu.median_ms for stage in stages if stage.name == OVERLAY), None)
         self._summary = FigureSummary(

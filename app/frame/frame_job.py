@@ -4,8 +4,7 @@ Of a network that puts out a picture that comes out, with four channels.
 """
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
@@ -18,8 +17,9 @@ from texelflow.gpu_delegate.runtime import CompileProgress
 from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, ImageSize, Preprocessing
+from .backends import Backend, delegate_options
 from .buffers import mask_buffer
-from .compute import Backend, delegate_options
+from .cpu_engine import AnyCpuPath
 from .cpu_path import CpuPath, mask_of
 from .gl_path import GlPath
 from .picture_job import GlPictureJob
@@ -34,7 +34,7 @@ class FrameJob(Protocol):
     renderer: str
     gl_version: str | None  # as of Context; None where TensorFlow Lite runs
     dispatches: int
-    note: str  # what of the network runs on the GPU, if only a part was to; else ""
+    note: str  # what of the network runs on the GPU, or on the CPU, if more was to; else ""
 
     def run(self, picture: Picture) -> Floats:
         """The mask (h, w), or the network's picture (h, w, 4), of a picture, of its upright size."""
@@ -53,27 +53,18 @@ class FrameJob(Protocol):
 
 
 class CpuFrameJob:
-    """The frame job in TensorFlow Lite: on the CPU or, with a delegate, in parts on the GPU."""
+    """The frame job on the CPU or, with a delegate of TensorFlow Lite's, in parts on the GPU."""
 
-    def __init__(
-        self,
-        model: FrameModel,
-        frame: PictureFormat,
-        fit: Fit = "stretch",
-        delegate: Mapping[str, Any] | None = None,
-        preprocessing: Preprocessing = "plain",
-    ) -> None:
-        """`delegate` is Reference's."""
-        path = CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing)
+    def __init__(self, path: AnyCpuPath, instead: str = "") -> None:
+        """`instead` says why the path is not the one that was asked for."""
         self.run, self.take, self.network, self.release = path.run, path.take, path.network, path.close
         self.begin_anew = path.begin_anew
         found = path.delegation
         self.dispatches = found.dispatches if found else 0
-        self.note = f"{model.name}: {found.line}" if found else ""
+        self.note = f"{path.model.name}: {found.line}" if found else instead
         self.backend: Backend = "gl" if self.dispatches else "cpu"
         self.gl_version: str | None = None
-        on_cpu = "TensorFlow Lite on the CPU"
-        self.renderer = f"{found.renderer} and {on_cpu}, {found.line}" if found and self.dispatches else on_cpu
+        self.renderer = path.renderer
 
 
 class GlFrameJob:
@@ -167,4 +158,5 @@ def frame_job(
             return GlPictureJob(context, path, model)
         return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s, preprocessing)
     except UnsupportedError:
-        return CpuFrameJob(model, frame, fit, delegate_options(precision, compile_budget_s), preprocessing)
+        delegate = delegate_options(precision, compile_budget_s)
+        return CpuFrameJob(CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing))

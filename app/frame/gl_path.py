@@ -14,7 +14,7 @@ from texelflow.gpu_delegate.tuning.store import tuned_device
 from ..models.loading import FrameModel, PictureModel, preprocessing_for
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Preprocessing
-from .compute import Backend
+from .backends import Backend
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage, always
 from .resample import ImageToTensor, MaskLayout
@@ -26,7 +26,8 @@ class GlPath:
     """One model for pictures of one format, in the context's thread. release() or leave its with-block to free it."""
 
     backend: Backend = "gl"
-    note = ""  # all is where it is meant to be
+    note = delegated = ""  # all is where it is meant to be
+    on_cpu = ""
 
     def __init__(
         self,

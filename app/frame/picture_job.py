@@ -10,7 +10,7 @@ from texelflow.gpu_delegate.context import Context
 from ..models.loading import PictureModel
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Floats
-from .compute import Backend
+from .backends import Backend
 from .cpu_path import picture_of_output
 from .gl_path import GlPath
 from .network_picture import PictureCompositor

@@ -99,7 +99,8 @@ class FrameRecord:
 class Pipeline:
     """The stages in their order. Belongs to the thread of the context, if there is one.
 
-    `timer_note` says why there are no GPU times; None where there are.
+    `names` are those of the stages, in their order, without decode. `timer_note` says why there are no GPU times; None
+    where there are.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Pipeline:
         `timing` "auto" measures on the GPU if that works; it is forced for tests.
         """
         self.stages = tuple(stages)
+        self.names = tuple(stage.name for stage in self.stages)
         self._context = context
         self._uploaded, self._uploaded_before = uploaded, uploaded()
         self.timer_note = _note(context, timing)
@@ -123,11 +125,6 @@ class Pipeline:
         self._marks = self._all_marks()
         self._records: deque[FrameRecord] = deque()
         self._fence: Any = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the stages, in their order, without decode."""
-        return tuple(stage.name for stage in self.stages)
 
     @property
     def readback_bytes(self) -> int:
@@ -181,55 +178,57 @@ class Pipeline:
         self._timer = self._fence = None
         self._records.clear()
 
-    def _all_marks(self) -> tuple[StageMarks | None, ...]:
-        """One for each stage; None where nothing can be gathered."""
+    def _all_marks(self) -> StageMarks | None:
+        """What tells of stages whose calls are gathered; None where they cannot be."""
         context = self._context
         if context is None or context.calls.clock is None or not context.calls.gathers:
-            return (None,) * len(self.stages)
-        clock, waits = context.calls.clock, self._timer is None
-        return tuple(StageMarks(context, clock, stage.name, waits) for stage in self.stages)
+            return None
+        return StageMarks(context, context.calls.clock, self.names, waits=self._timer is None)
 
     def _run_all(self, frame: VideoFrame) -> list[StageRecord]:
         """The records of the stages. Raises DeviceError."""
-        context, timer = self._context, self._timer
+        context, timer, marks = self._context, self._timer, self._marks
         if context is None:
             return [_timed(stage, frame) for stage in self.stages]
+        records: list[StageRecord | None] = []  # None for those that are gathered
         with context.calls.gathering():
+            run = context.calls.run
             if timer:
                 timer.begin()
                 timer.mark()
-            records = [
-                self._gather(stage, marks, frame) if marks and stage.gathers() else self._run(context, stage, frame)
-                for stage, marks in zip(self.stages, self._marks, strict=True)
-            ]
+            for place, stage in enumerate(self.stages):
+                if marks is None or not stage.gathers():
+                    records.append(self._run(context, stage, frame))
+                    continue
+                run(marks.begins[place])
+                stage.run(frame)
+                run(marks.ends[place])
+                if timer:
+                    timer.mark()
+                records.append(None)
             if timer:
                 timer.end()
-        gathered = [each for each in records if isinstance(each, StageMarks)]
-        if gathered:
-            self._check(context, gathered, frame)
-        return [_record_of(each) if isinstance(each, StageMarks) else each for each in records]
+        return self._with_gathered(context, records, frame)
 
-    def _gather(self, stage: Stage, marks: StageMarks, frame: VideoFrame) -> StageMarks:
-        """Have what the stage calls made later."""
-        assert self._context is not None
-        calls = self._context.calls
-        calls.run(marks.begin)
-        stage.run(frame)
-        calls.run(marks.end)
-        if self._timer:
-            self._timer.mark()
-        return marks
-
-    def _check(self, context: Context, gathered: Sequence[StageMarks], frame: VideoFrame) -> None:
-        """Raise DeviceError for errors of these stages, the first that has one, now that their calls were made."""
-        for marks in gathered:
-            if code := marks.error:
-                context.check_errors(f"running stage {marks.name} of frame {frame.index}", code)
-        where = f"running stages {gathered[0].name} to {gathered[-1].name} of frame {frame.index}"
-        if self._timer:
-            context.check_messages(where)
-        else:
-            context.check_errors(where, 0)  # asked already
+    def _with_gathered(
+        self, context: Context, records: Sequence[StageRecord | None], frame: VideoFrame
+    ) -> list[StageRecord]:
+        """All records, now that calls of stages were made. Raises DeviceError for errors of those."""
+        if self._marks is None or None not in records:
+            return [record for record in records if record]
+        starts_ns, ends_ns, errors = self._marks.read()
+        if any(errors):
+            for name, record, code in zip(self.names, records, errors, strict=True):
+                if code and record is None:
+                    context.check_errors(f"running stage {name} of frame {frame.index}", code)
+        if context.has_messages:
+            context.check_errors(f"running frame {frame.index}", 0)
+        elif not self._timer:
+            context.resets.check()
+        return [
+            record or StageRecord(name, start_ns, (end_ns - start_ns) / 1e6)
+            for record, name, start_ns, end_ns in zip(records, self.names, starts_ns, ends_ns, strict=True)
+        ]
 
     def _run(self, context: Context, stage: Stage, frame: VideoFrame) -> StageRecord:
         context.calls.flush()
@@ -262,11 +261,6 @@ class Pipeline:
             self._context.check_errors(f"working on frame {index}")
             if not done:
                 raise DeviceError(f"{self._context.renderer} did not finish a frame in 10 s; try a smaller size")
-
-
-def _record_of(marks: StageMarks) -> StageRecord:
-    start_ns, end_ns = marks.times_ns()
-    return StageRecord(marks.name, start_ns, (end_ns - start_ns) / 1e6)
 
 
 def _timed(stage: Stage, frame: VideoFrame) -> StageRecord:

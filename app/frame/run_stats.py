@@ -7,11 +7,51 @@ import numpy as np
 
 from .figures import mean_in_flight
 from .pipeline import FrameRecord
-from .stats import StageTimes, summarize
+from .stats import RecordBatch, StageTimes, summarize
 
 
 class RunStats:
-    """Counts from the first frame to the last, over all sessions of a run."""
+    """Counts from the first frame to the last, over all sessions of a run. Records are taken in batches."""
+
+    def __init__(self) -> None:
+        self._tally = _Tally()
+        self._batch = RecordBatch(self._tally.add)
+
+    def add(self, record: FrameRecord) -> None:
+        """One more frame. Times of stages are those since the stages changed last."""
+        self._batch.add(record)
+
+    def add_readback(self, stage: str, size_bytes: int) -> None:
+        """Bytes that a stage has read back besides those of records: what was under way at the end."""
+        self._tally.add_readback(stage, size_bytes)
+
+    @property
+    def frames(self) -> int:
+        """How many there were."""
+        return self._all.frames
+
+    @property
+    def seconds(self) -> float:
+        """From the first frame's start to the last one's end."""
+        return self._all.seconds
+
+    @property
+    def frames_per_s(self) -> float:
+        """From one frame's start to the next one's; of a single frame, by what it took."""
+        return self._all.frames_per_s
+
+    def summary(self) -> dict[str, Any]:
+        """All figures; times are milliseconds per frame by stage."""
+        return self._all.summary()
+
+    @property
+    def _all(self) -> "_Tally":
+        self._batch.settle()
+        return self._tally
+
+
+class _Tally:
+    """What RunStats says, of the records that it was given."""
 
     def __init__(self) -> None:
         self.frames = self.dropped = self.repeated = self.uploaded_bytes = 0
@@ -22,7 +62,6 @@ class RunStats:
         self._times = StageTimes(())
 
     def add(self, record: FrameRecord) -> None:
-        """One more frame. Times of stages are those since the stages changed last."""
         names = tuple(stage.name for stage in record.stages)
         if names != self._names:
             self._names, self._times = names, StageTimes(names)
@@ -40,24 +79,20 @@ class RunStats:
             self._end_ns.append(record.end_ns)
 
     def add_readback(self, stage: str, size_bytes: int) -> None:
-        """Bytes that a stage has read back besides those of records: what was under way at the end."""
         self.stage_readback_bytes[stage] = self.stage_readback_bytes.get(stage, 0) + size_bytes
 
     @property
     def seconds(self) -> float:
-        """From the first frame's start to the last one's end."""
         return max(0, self._end_of_last_ns - self._first_ns) / 1e9
 
     @property
     def frames_per_s(self) -> float:
-        """From one frame's start to the next one's; of a single frame, by what it took."""
         started_s = (self._last_ns - self._first_ns) / 1e9
         if started_s > 0:
             return (self.frames - 1) / started_s
         return self.frames / self.seconds if self.seconds else 0.0
 
     def summary(self) -> dict[str, Any]:
-        """All figures; times are milliseconds per frame by stage."""
         captured_ns, end_ns = np.array(self._captured_ns), np.array(self._end_ns)
         return {
             "frames": self.frames,

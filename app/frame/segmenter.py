@@ -1,12 +1,12 @@
 """A machine and a model go in; what makes masks, or pictures, of frames on it comes out, as stages.
 
-GlPath keeps all on the GPU; CpuSegmenter has TensorFlow Lite run the network, on the CPU or, with a delegate, in parts
-on the GPU, and uploads frame and mask if there is OpenGL to draw with.
+GlPath keeps all on the GPU; CpuSegmenter runs the network on the CPU or, with TensorFlow Lite's delegate, in parts on
+the GPU, and uploads frame and mask if there is OpenGL to draw with.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from ..media.sources import VideoFrame
 from ..models.loading import FrameModel, PictureModel
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Fit, Floats, Preprocessing
+from .backends import Backend, ComputeBackend, delegate_options
 from .buffers import mask_buffer
-from .compute import Backend, ComputeBackend, delegate_options
+from .cpu_choice import chosen_cpu_path
+from .cpu_engine import AnyCpuPath
 from .cpu_path import CpuPath, meaning_of
 from .gl_path import GlPath
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
@@ -34,7 +36,9 @@ from .upload import FrameTextures
 from .upload_path import choose_path
 
 _NO_BUFFER = BufferRange(0, 0, 0)
-_WAIT_S = 0.001  # for a delegate, between two looks at what else there is to do
+_WAIT_S = 0.001  # for a network on the CPU, between two looks at what else there is to do
+_Arguments = ParamSpec("_Arguments")
+_Made = TypeVar("_Made")
 
 
 class DrawableMask(Protocol):
@@ -58,7 +62,7 @@ class DrawableOutput(DrawableMask, Protocol):
 
 
 class FrameSegmenter(DrawableOutput, Protocol):
-    """What makes masks or pictures; the first four are there to be shown."""
+    """What makes masks or pictures; the first five are there to be shown, on_cpu where that runs the network."""
 
     @property
     def backend(self) -> Backend: ...
@@ -66,6 +70,8 @@ class FrameSegmenter(DrawableOutput, Protocol):
     def dispatches(self) -> int: ...
     @property
     def note(self) -> str: ...
+    @property
+    def on_cpu(self) -> str: ...
     @property
     def uploaded_bytes(self) -> int: ...
     @property
@@ -75,12 +81,20 @@ class FrameSegmenter(DrawableOutput, Protocol):
 
 
 class CpuSegmenter:
-    """The network in TensorFlow Lite. With a context, frame and mask go up to be drawn."""
+    """The network on the CPU, or in parts through a delegate. With a context, frame and mask go up to be drawn."""
 
     def __init__(
-        self, context: Context | None, path: CpuPath, frame: PictureFormat, precision: Precision = "fp32", kept: int = 1
+        self,
+        context: Context | None,
+        path: AnyCpuPath,
+        frame: PictureFormat,
+        precision: Precision = "fp32",
+        kept: int = 1,
+        instead: str = "",
     ) -> None:
-        """`path` takes frames of that format; `precision` is the delegate's, if the path has one."""
+        """`path` takes frames of that format; `precision` is the delegate's, if the path has one. `instead` says why
+        the path is not the one that was asked for.
+        """
         self._path, self._context = path, context
         self._textures = FrameTextures(context, frame, choose_path(context, frame), kept) if context else None
         model, (width, height) = path.model, path.model.output_size
@@ -96,7 +110,9 @@ class CpuSegmenter:
         self._mask_bytes = 0
         delegation = path.delegation
         self.dispatches = delegation.dispatches if delegation else 0
-        self.note = f"{path.model.name}: {delegation.line}" if delegation else ""
+        self.delegated = f"{path.model.name}: {delegation.line}" if delegation else ""
+        self.note = self.delegated or instead
+        self.on_cpu = path.renderer
         self.backend: Backend = "gl" if self.dispatches else "cpu"
         self.precision: Precision = precision if self.dispatches else "fp32"
 
@@ -190,7 +206,8 @@ def segmenter_in_steps(
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        return CpuSegmenter(context, CpuPath(model, frame, fit, preprocessing=preprocessing), frame, kept=kept)
+        native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, fit, preprocessing)
+        return CpuSegmenter(context, native, frame, kept=kept, instead=instead)
     try:
         path: GlPath = yield from GlPath.in_steps(
             context, model, frame, fit, precision, kept, compile_budget_s, preprocessing
@@ -198,23 +215,18 @@ def segmenter_in_steps(
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
-    parts = yield from _in_parts(model, frame, fit, precision, compile_budget_s, preprocessing)
+    options = delegate_options(precision, compile_budget_s)
+    parts = yield from _on_thread(CpuPath, model, frame, fit, delegate=options, preprocessing=preprocessing)
     return CpuSegmenter(context, parts, frame, precision, kept)
 
 
-def _in_parts(
-    model: FrameModel,
-    frame: PictureFormat,
-    fit: Fit,
-    precision: Precision,
-    compile_budget_s: float,
-    preprocessing: Preprocessing,
-) -> Generator[tuple[int, int], None, CpuPath]:
-    """The network in an interpreter with a delegate, which is made on a thread: frames may be drawn meanwhile."""
-    options = delegate_options(precision, compile_budget_s)
-    thread = ThreadPoolExecutor(1, "delegate")
+def _on_thread(
+    make: Callable[_Arguments, _Made], *arguments: _Arguments.args, **named: _Arguments.kwargs
+) -> Generator[tuple[int, int], None, _Made]:
+    """What a function makes on a thread of its own: frames may be drawn meanwhile."""
+    thread = ThreadPoolExecutor(1, "compiling")
     try:
-        made = thread.submit(CpuPath, model, frame, fit, delegate=options, preprocessing=preprocessing)
+        made = thread.submit(make, *arguments, **named)
         while not made.done():
             yield 0, 1
             wait([made], _WAIT_S)

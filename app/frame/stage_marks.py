@@ -1,41 +1,41 @@
-"""A stage's name goes in; what is called before and after its calls, to measure and name them, comes out as two lists.
+"""Names of stages go in; what is called before and after their calls, to name and to measure them, comes out as lists.
 
 For stages whose calls are gathered, and made together with those of others: what tells of them is gathered, too.
 """
 
 import ctypes
+from collections.abc import Sequence
 
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.native_clock import CLOCK, CLOCK_WORDS, NativeClock, time_ns
+from texelflow.gpu_delegate.native_clock import CLOCK, NativeClock
+
+_SECOND_NS = 1_000_000_000
+_WORDS = 5  # of each stage: start and end, seconds and nanoseconds each, and what glGetError gave; all rows together
 
 
 class StageMarks:
-    """`begin` and `end` belong around the stage's calls; times_ns() and `error` tell of them when all are made.
+    """`begins` and `ends` belong around each stage's calls; read() tells of them when all are made."""
 
-    `error` is what glGetError gave then, 0 unless it was asked.
-    """
+    def __init__(self, context: Context, clock: NativeClock, names: Sequence[str], waits: bool) -> None:
+        """waits: the device is waited for at the end of each stage, and asked for errors; else those are 0."""
+        self._count = count = len(names)
+        self._words = (ctypes.c_int64 * (_WORDS * count + 1))()  # the last one is for what nobody wants
+        first = ctypes.addressof(self._words)
+        unused = first + 8 * _WORDS * count
+        begins, ends = [], []
+        for place, name in enumerate(names):
+            start = first + 32 * place
+            asked = [("glFinish", ())], [("glGetError", (first + 8 * (4 * count + place),))]
+            waiting, asking = asked if waits else ([], [])
+            begin_scope, end_scope = context.scope_calls(name)
+            begins.append([(CLOCK, (unused, clock.number, start)), *begin_scope])
+            ends.append([*end_scope, *waiting, (CLOCK, (unused, clock.number, start + 16)), *asking])
+        self.begins, self.ends = (tuple(map(context.calls.listed, lists)) for lists in (begins, ends))
 
-    def __init__(self, context: Context, clock: NativeClock, name: str, waits: bool) -> None:
-        """waits: the device is waited for at the end, and asked for errors."""
-        self.name, self._waits = name, waits
-        self._times = (ctypes.c_int64 * (2 * CLOCK_WORDS))()
-        start = ctypes.addressof(self._times)
-        end = start + ctypes.sizeof(self._times) // 2
-        calls = context.calls
-        scope = context.scope_calls(name)
-        self.begin = calls.listed([(CLOCK, (clock.number, start)), *scope[:1]])
-        waiting = [("glFinish", ())] if waits else []
-        asking = [("glGetError", ())] if waits else []
-        ended = [*scope[1:], *waiting, (CLOCK, (clock.number, end)), *asking]
-        self.end = calls.listed(ended)
-        self._last = len(ended) - 1
-
-    def times_ns(self) -> tuple[int, int]:
-        """When its first call was made, and when its last one was; where the device was waited for, when that ended."""
-        words = self._times[:]
-        return time_ns(words[:CLOCK_WORDS]), time_ns(words[CLOCK_WORDS:])
-
-    @property
-    def error(self) -> int:
-        """What glGetError gave after it; 0 for no error, and where it was not asked."""
-        return self.end.result(self._last) if self._waits else 0
+    def read(self) -> tuple[list[int], list[int], list[int]]:
+        """Of all stages, when the first call was made, when the last one was and the device was waited for, in ns of
+        perf_counter_ns, and what glGetError gave then."""
+        words, end = self._words[:], 4 * self._count
+        starts_ns = [s * _SECOND_NS + ns for s, ns in zip(words[:end:4], words[1:end:4], strict=True)]
+        ends_ns = [s * _SECOND_NS + ns for s, ns in zip(words[2:end:4], words[3:end:4], strict=True)]
+        return starts_ns, ends_ns, words[end:-1]

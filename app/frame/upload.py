@@ -97,20 +97,19 @@ class FrameTextures:
 
         Where calls are gathered the picture must stay as it is until they are made.
         """
-        shapes = tuple(plane.shape for plane in picture.planes)
-        if shapes != self.format.plane_shapes or any(p.itemsize != self.format.sample_bytes for p in picture.planes):
-            (width, height), layout = self.format.size, self.format.layout
+        calls, newest = self._context.calls, (self._newest + 1) % self.kept
+        textures, planes = self._sets[newest], picture.planes
+        if len(planes) != len(textures) or not all(map(_PlaneTexture.fits, textures, planes)):
+            (width, height), layout, shapes = self.format.size, self.format.layout, [plane.shape for plane in planes]
             raise ValueError(f"a frame of {width}x{height} {layout} pixels is expected, not planes of {shapes}")
-        calls = self._context.calls
         if self._flushes == calls.flushes:  # what was uploaded before is still gathered
             calls.flush()
-        self._newest = (self._newest + 1) % self.kept
-        textures = self._sets[self._newest]
-        pitches = tuple(texture.take(plane) for texture, plane in zip(textures, picture.planes, strict=True))
+        self._newest = newest
+        pitches = tuple(map(_PlaneTexture.take, textures, planes))
         if self.path.buffers:
             _put(textures, pitches)
         else:
-            self._calls.run((self._newest, pitches), lambda: _put(textures, pitches))
+            self._calls.run((newest, pitches), lambda: _put(textures, pitches))
         self._flushes = calls.flushes
         self.uploaded_bytes += self._picture_bytes
 
@@ -165,9 +164,12 @@ class _PlaneTexture:
 
     def __init__(self, context: Context, shape: tuple[int, ...], sample_bytes: int, path: UploadPath) -> None:
         self._gl, self._shape, self._orphaned = context.gl, shape, path.orphaned
-        self._pixels, self._copy = ChangingAddress(), None
+        self._pixels = ChangingAddress()
+        self._copy: Plane | None = None  # of rows that OpenGL cannot step through
         channels = shape[2] if len(shape) == 3 else 1
-        self._pixel_bytes = channels * sample_bytes
+        self._sample_bytes, self._pixel_bytes = sample_bytes, channels * sample_bytes
+        self._row_bytes = shape[1] * self._pixel_bytes
+        self._strides_within = [self._pixel_bytes, sample_bytes][: len(shape) - 1]  # of a row, in bytes
         is_apart = sample_bytes == 2 and not context.gl.texture_norm16
         stored, self._order, self._type = _APART if is_apart else _PIXELS[channels, sample_bytes]
         self.texture = self._gl.generate("Textures")
@@ -182,12 +184,19 @@ class _PlaneTexture:
         for name in (opengl.TEXTURE_WRAP_S, opengl.TEXTURE_WRAP_T):
             self._gl.glTexParameteri(opengl.TEXTURE_2D, name, opengl.CLAMP_TO_EDGE)
 
+    def fits(self, plane: Plane) -> bool:
+        """Whether it is a plane of that shape."""
+        return plane.shape == self._shape and plane.itemsize == self._sample_bytes
+
     def take(self, plane: Plane) -> int:
         """Have it go up at the next put; the bytes from one row to the next."""
-        self._copy = None if self._can_be_read(plane) else np.ascontiguousarray(plane)
-        rows = plane if self._copy is None else self._copy
-        self._pixels.value = rows.ctypes.data
-        return rows.strides[0]
+        pitch_bytes, *within = plane.strides
+        self._copy = None
+        if within != self._strides_within or pitch_bytes < self._row_bytes or pitch_bytes % self._pixel_bytes:
+            self._copy = plane = np.ascontiguousarray(plane)
+            pitch_bytes = plane.strides[0]
+        self._pixels.value = plane.ctypes.data
+        return pitch_bytes
 
     def put(self, pitch_bytes: int) -> None:
         """Upload what was taken."""
@@ -198,7 +207,7 @@ class _PlaneTexture:
         if row_length != self._shape[1]:
             self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, row_length)
         if self._buffers:
-            self._stage(self._pixels.value, pitch_bytes * (self._shape[0] - 1) + self._shape[1] * self._pixel_bytes)
+            self._stage(self._pixels.value, pitch_bytes * (self._shape[0] - 1) + self._row_bytes)
             address = None
         size = self._shape[1], self._shape[0]
         self._gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, *size, self._order, self._type, address)
@@ -206,12 +215,6 @@ class _PlaneTexture:
             self._gl.glPixelStorei(opengl.UNPACK_ROW_LENGTH, 0)
         if self._buffers:
             self._gl.glBindBuffer(opengl.PIXEL_UNPACK_BUFFER, 0)
-
-    def _can_be_read(self, plane: Plane) -> bool:
-        """Whether OpenGL can step through its rows as they lie in memory."""
-        pitch_bytes = plane.strides[0]
-        row_bytes = self._shape[1] * self._pixel_bytes
-        return plane[0].flags.c_contiguous and pitch_bytes >= row_bytes and pitch_bytes % self._pixel_bytes == 0
 
     def _stage(self, address: int, size_bytes: int) -> None:
         """Copy bytes into the next buffer, and leave that bound, to be read from its beginning."""

@@ -14,7 +14,7 @@ from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.isolated_python import OURS, python_command
 from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning
 
-from ..frame.compute import ComputeBackend
+from ..frame.backends import ComputeBackend
 from ..models.loading import FrameModel
 from ..settings.settings import Settings
 

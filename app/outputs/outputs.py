@@ -164,7 +164,8 @@ class Outputs:
         """Lines for the user since the last call: what began, what was written, what was dropped or failed."""
         for kind, worker in self._active.items():
             self._tell_of_drops(kind, worker)
-        self._tell_of_ended()
+        if self._ending:
+            self._tell_of_ended()
         self._lines += self._sound.lines() if self._sound else []
         lines, self._lines = self._lines, []
         return lines

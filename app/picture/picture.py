@@ -178,3 +178,11 @@ def rgba_format(size: ImageSize) -> PictureFormat:
 def rgba_picture(rgba: npt.NDArray[np.uint8]) -> Picture:
     """A picture of upright RGBA (H, W, 4)."""
     return Picture(rgba_format((rgba.shape[1], rgba.shape[0])), (rgba,))
+
+
+def whole_rows(picture: Picture, format: PictureFormat) -> tuple[Plane, ...]:
+    """A picture's planes, each row's samples side by side in memory. Raises ValueError for one of another format."""
+    dtype = np.dtype(f"u{format.sample_bytes}")
+    if tuple((plane.shape, plane.dtype) for plane in picture.planes) != tuple((s, dtype) for s in format.plane_shapes):
+        raise ValueError(f"a picture of {picture.format} instead of {format}")
+    return tuple(p if p[:1].flags.c_contiguous else np.ascontiguousarray(p) for p in picture.planes)

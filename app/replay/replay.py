@@ -85,25 +85,25 @@ def _open(options: ReplayOptions, watch: ConfigWatch, console: Console, stack: c
         model = load_frame_model(settings.model, spec_of(settings, settings.model), progress)
     check_abilities(model, settings, options.flags)
     if options.window:
-        host = open_host_with_window(source, "replay", watch, console)
+        host = open_host_with_window(source, model, "replay", watch, console)
     else:
-        host = _host_without_window(watch, console)
+        host = _host_without_window(model, watch, console)
     return _Opened(recording, source, model, stack.enter_context(host))
 
 
 @contextlib.contextmanager
-def _host_without_window(watch: ConfigWatch, console: Console) -> Iterator[SessionHost]:
+def _host_without_window(model: FrameModel, watch: ConfigWatch, console: Console) -> Iterator[SessionHost]:
     """With OpenGL where pictures are drawn; masks alone are refined there, and do without if there is none."""
     settings, opened = watch.settings, open_host_without_window
     needs_picture = bool(settings.out or settings.cutouts)
     with contextlib.ExitStack() as stack:
         try:
             drawn = needs_picture or bool(settings.masks and settings.refine)
-            host = stack.enter_context(opened(drawn, "replay", watch, console))
+            host = stack.enter_context(opened(drawn, model, "replay", watch, console))
         except DeviceError:
             if needs_picture or settings.backend == "gl":
                 raise
-            host = stack.enter_context(opened(False, "replay", watch, console))
+            host = stack.enter_context(opened(False, model, "replay", watch, console))
         yield host
 
 

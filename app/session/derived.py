@@ -6,6 +6,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
+from ..frame.backends import ComputeChoice, CpuChoice
 from ..frame.background import background_file
 from ..frame.looks import ChosenLook, parse_color
 from ..frame.refine import Refinement
@@ -67,6 +68,11 @@ def refinement_of(settings: Settings) -> Refinement:
 def lead_of(settings: Settings) -> int:
     """How many frames before the first one the network sees: none where masks do not depend on those before."""
     return LEAD_FRAMES if settings.refine and settings.smooth > 0 else 0
+
+
+def compute_of(settings: Settings) -> ComputeChoice:
+    """Of where the network runs."""
+    return ComputeChoice(settings.backend, CpuChoice(settings.cpu, settings.threads), settings.precision)
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:

@@ -6,15 +6,15 @@ SwitchableStages is what the pipeline knows of them.
 
 import contextlib
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.layout import Precision
 
 from ..frame.backdrop import Backdrop
+from ..frame.backends import ComputeBackend
 from ..frame.canvas import Canvas
-from ..frame.compute import ComputeBackend
 from ..frame.effects import Effect
 from ..frame.gl_path import GlPath
 from ..frame.looks import ChosenLook
@@ -98,7 +98,7 @@ def stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, 
                 compute.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
             )
         made.pop_all()
-    return ModelStages(segmenter, refiner, canvas, segmenter.stages, ComputeBackend(segmenter.backend, compute.context))
+    return ModelStages(segmenter, refiner, canvas, segmenter.stages, replace(compute, backend=segmenter.backend))
 
 
 class SwitchableStages:

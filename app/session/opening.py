@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from time import sleep
@@ -15,7 +15,8 @@ from texelflow.gpu_delegate.native import chosen_device
 
 from ..console import Console
 from ..frame.backdrop import Backdrop
-from ..frame.compute import ComputeBackend, compute_in, open_compute
+from ..frame.backends import ComputeBackend
+from ..frame.compute import compute_in, open_compute
 from ..frame.figures import Figures
 from ..frame.pipeline import FrameRecord, Pipeline, Stage
 from ..frame.render import Look
@@ -42,7 +43,7 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of, work_of, writing_of
+from .derived import chosen_look_of, compute_of, figure_look_of, refinement_of, spec_of, work_of, writing_of
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
 from .parts import SessionParts, facts_of
 from .session import Session
@@ -113,7 +114,7 @@ class SessionHost:
             if lost:
                 lost.release()
             context = open_context(REQUIRED if backend == "gl" else DRAWING)
-        self.compute = ComputeBackend(backend, context)
+        self.compute = replace(self.compute, context=context)
 
     def wake(self) -> None:
         """Have the session look what has happened, from any thread."""
@@ -127,14 +128,14 @@ def _note_of(verb: Verb, console: Console) -> Callable[[str], None]:
 
 @contextlib.contextmanager
 def open_host_with_window(
-    source: SessionSource, verb: Verb, watch: ConfigWatch, console: Console
+    source: SessionSource, model: FrameModel, verb: Verb, watch: ConfigWatch, console: Console
 ) -> Iterator[SessionHost]:
-    """A window for the source's pictures. Raises DeviceError."""
-    size, aspect, backend = source.format.upright_size, source.timing.sample_aspect_ratio, watch.settings.backend
+    """A window for the source's pictures; the model is the one that the settings name. Raises DeviceError."""
+    size, aspect, choice = source.format.upright_size, source.timing.sample_aspect_ratio, compute_of(watch.settings)
     with contextlib.ExitStack() as stack:
         chosen = chosen_device()
         stack.enter_context(on_device(chosen))
-        window = stack.enter_context(open_window(size, source.title, backend, aspect))
+        window = stack.enter_context(open_window(size, source.title, choice.backend, aspect))
         drawn_by = window.context.vendor, window.context.renderer
         if line := news_of_gpu(*drawn_by, chosen, system_gpus(), os.environ, sys.platform):
             console.note_once(line)
@@ -142,16 +143,16 @@ def open_host_with_window(
         stack.callback(gui.release)
         gallery = Gallery(window.context)
         stack.callback(gallery.release)
-        compute = compute_in(window.context, backend, console)
+        compute = compute_in(window.context, choice, model, console)
         yield SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console), window, gui, gallery)
 
 
 @contextlib.contextmanager
 def open_host_without_window(
-    needs_picture: bool, verb: Verb, watch: ConfigWatch, console: Console
+    needs_picture: bool, model: FrameModel, verb: Verb, watch: ConfigWatch, console: Console
 ) -> Iterator[SessionHost]:
     """A context without a window, or none where nothing is drawn. Raises UsageError, DeviceError."""
-    with open_compute(watch.settings.backend, needs_picture, console) as compute:
+    with open_compute(compute_of(watch.settings), model, needs_picture, console) as compute:
         host = SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console))
         try:
             yield host

@@ -45,6 +45,6 @@ def facts_of(parts: SessionParts) -> Facts:
     """What the overlay tells besides figures."""
     compute, segmenter = parts.stages.current.compute, parts.stages.current.segmenter
     return Facts(
-        compute.renderer, compute.backend, Path(parts.stages.name).name, segmenter.precision, segmenter.dispatches,
-        parts.clock.budget_ms, parts.pipeline.timer_note,
+        compute.renderer(segmenter.on_cpu), compute.backend, Path(parts.stages.name).name, segmenter.precision,
+        segmenter.dispatches, parts.clock.budget_ms, parts.pipeline.timer_note,
     )  # fmt: skip

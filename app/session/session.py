@@ -58,6 +58,7 @@ class Session:
         self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks)
         self._recovery = Recovery(rebuild)
         self._switch = self._new_switch()
+        self._asked_models: tuple[object, ...] = ()  # what decides on models, as it was last
         self._drawn: VideoFrame | None = None  # what the view shows
         self._recorded = -1  # the number of the frame whose record was taken last
         self._seen: int | None = None  # the number of the frame that the network saw last
@@ -111,7 +112,7 @@ class Session:
         again = self._recovery.again
         if due := again.popleft() if again else parts.clock.due(perf_counter_ns()):
             self._take(due)
-        elif self._to_be_redrawn:
+        elif self._to_be_redrawn(self._words_wait_s):
             self._redraw()
         if playback and playback.paused and not was_paused and playback.at_end:
             self.say("the end")
@@ -119,7 +120,7 @@ class Session:
             self.say(line)
             self._note(line)
             self.controller.forget_ended()
-        for line in parts.screenshots.collect() if parts.screenshots else ():
+        for line in parts.screenshots.collect() if parts.screenshots and parts.screenshots.pending else ():
             self.say(line)
         if line := self._news_of_background():
             self.controller.complain(line)
@@ -167,11 +168,11 @@ class Session:
         controller, parts = self.controller, self.parts
         return controller.left or controller.reopens or parts.view.closed or parts.clock.ended
 
-    @property
-    def _to_be_redrawn(self) -> bool:
+    def _to_be_redrawn(self, words_s: float | None) -> bool:
+        """Whether there is a picture that has to be drawn again; words change in words_s, as _words_wait_s says."""
         view = self.parts.view
-        waits = self.controller.stale or view.damaged or self._words_wait_s == 0
-        return self._shown is not None and view.seen and waits
+        waits = self.controller.stale or view.damaged or words_s == 0
+        return waits and self._shown is not None and view.seen
 
     @property
     def _shown(self) -> VideoFrame | None:
@@ -182,12 +183,13 @@ class Session:
     def _patience_s(self) -> float:
         """How long nothing but events can happen; a picture that comes is one."""
         parts = self.parts
-        if self._to_be_redrawn or parts.stages.changing or self._recovery.again:
+        words_s = self._words_wait_s
+        if self._to_be_redrawn(words_s) or parts.stages.changing or self._recovery.again:
             return 0.0
         busy = self._switch.busy or self._dropped.busy or (parts.screenshots is not None and parts.screenshots.pending)
         clock_s = parts.clock.wait_s(perf_counter_ns())
-        waits = clock_s, _SHOT_S if busy else None, self._words_wait_s, self._hud.toast.left_s
-        return min([_IDLE_S, *(wait for wait in waits if wait is not None)])
+        waits = clock_s, _SHOT_S if busy else None, words_s, self._hud.toast.left_s
+        return min([_IDLE_S, *[wait for wait in waits if wait is not None]])
 
     @property
     def _words_wait_s(self) -> float | None:
@@ -297,8 +299,8 @@ class Session:
         if self._drawn is None and settings.start_hint and not self._stats.frames:
             self._hud.hint.show()
         self._hud.recording = parts.outputs.status
-        effect = nearest_effect(settings.effect, parts.stages.canvas.effects)
-        self._hud.status = parts.playback.describe(effect) if parts.playback else ""
+        if parts.playback:
+            self._hud.status = parts.playback.describe(nearest_effect(settings.effect, parts.stages.canvas.effects))
         look = figure_look_of(settings) if settings.overlay else None
         parts.view.lay_out(self._hud.parts(look, self._panel if settings.panel else None))
 
@@ -320,6 +322,7 @@ class Session:
         for record in self.parts.pipeline.abandon():
             self._take_record(record)
         self._recovery.recover(lost)
+        self._asked_models = ()
         self._switch = self._new_switch()
         self._begin_model()
         self.say(str(lost))
@@ -334,6 +337,10 @@ class Session:
     def _switch_models(self) -> None:
         """Have the model that settings, a key, or the automatic mode ask for."""
         parts, settings = self.parts, self.controller.settings
+        asked = settings, parts.workload.level.small_model, self.controller.uses_small_model, parts.stages.name
+        if asked == self._asked_models and not self._switch.busy:
+            return
+        self._asked_models = asked
         small = (parts.workload.level.small_model or self.controller.uses_small_model) and bool(settings.small_model)
         wanted = settings.small_model if small else settings.model
         if wanted not in (self._switch.wanted, parts.stages.name):
@@ -376,6 +383,8 @@ class Session:
     def _take_dropped(self) -> None:
         """Put what was dropped onto the window behind the person, or say why that cannot be."""
         self._dropped.look_at(self.parts.view.dropped())
+        if not self._dropped.busy:
+            return
         try:
             if background := self._dropped.collect():
                 settings = with_background(self.controller.settings, background)

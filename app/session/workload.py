@@ -201,7 +201,7 @@ class Workload:
     def work(self, work: Work) -> None:
         if work.every < 1:
             raise ValueError(f"a mask for every {work.every} frames")
-        self._work = work
+        self._work, self._asked = work, Level(work.every, work.skip_still)
         self._governor = Governor(ladder(self._has_small_model)) if work.auto else None
         self._under_way.clear()
 
@@ -219,7 +219,7 @@ class Workload:
     @property
     def level(self) -> Level:
         """What is done now: the options, and less where the automatic mode says so."""
-        asked = Level(self._work.every, self._work.skip_still)
+        asked = self._asked
         if self._governor is None:
             return asked
         rung = self._governor.level

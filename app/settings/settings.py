@@ -32,6 +32,7 @@ from ..picture.size import parse_size
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
 
+    from ..frame.backends import CpuEngine
     from ..picture.preprocess import Fit, Preprocessing
 
 SettingValue = bool | int | float | str
@@ -158,6 +159,14 @@ class Settings:
 
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=SEGMENTERS)
     backend: str = _model("auto", "Where the network runs.", choices=("auto", "gl", "cpu"), changes=_once)
+    cpu: "CpuEngine" = _model(
+        "auto", "What runs it on the CPU: code made for it, or TensorFlow Lite; auto: the first, where it can.",
+        choices=("auto", "native", "tflite"), changes=_once, label="on the CPU",
+    )  # fmt: skip
+    threads: int = _model(
+        0, "Threads of the network on the CPU.", low=1, high=64, zero="by the machine", changes=_once,
+        label="CPU threads",
+    )  # fmt: skip
     gpu: str = _model(
         "", "Number of a GPU in doctor's list, or part of its name; else the first working.", "text",
         changes=_once, placeholder="N|NAME", label="GPU",

@@ -23,7 +23,7 @@ from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.quantization import dequantized
 
 from ..console import Console, counted
-from ..frame.compute import delegate_options
+from ..frame.backends import delegate_options
 from .check_model import Sample, Subject, finite, noise_for, samples_for
 
 DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1, "fp16-arithmetic": 0.2})

@@ -19,7 +19,7 @@ from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
-from ..frame.compute import Backend
+from ..frame.backends import Backend, CpuChoice
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import GlFrameJob
 from ..frame.masks import MaskDifference, compare_masks
@@ -40,8 +40,12 @@ FOLDER = Path("out")  # where nobody names one
 _GAP = 8  # pixels between the still's panels
 
 
-def demo(given: Path | None, model_name: str, console: Console, force: bool = False) -> tuple[dict[str, Any], int]:
+def demo(
+    given: Path | None, model_name: str, console: Console, force: bool = False, cpu: CpuChoice | None = None
+) -> tuple[dict[str, Any], int]:
     """Write demo.mp4, demo.png and demo.json: the figures and the exit code. Raises TexelflowError.
+
+    With `cpu` the network runs on the CPU.
 
     They go into the folder that was given, or into one of the program's own, where those of a demo before are renewed.
     """
@@ -52,8 +56,8 @@ def demo(given: Path | None, model_name: str, console: Console, force: bool = Fa
         make_folder(folder)
         with console.download() as progress:
             model = load_segmentation(model_name, progress=progress)
-        video, backend = folder / "demo.mp4", _backend(console)
-        flags = {"out": str(video), "effect": "replace", "model": model_name, "backend": backend}
+        video, backend = folder / "demo.mp4", "cpu" if cpu else _backend(console)
+        flags = {"out": str(video), "effect": "replace", "model": model_name, "backend": backend, **_flags(cpu)}
         options = ReplayOptions(clip, flags, log=folder / "demo.json", force=True)
         summary, code = replay(options, console)
         if code:
@@ -83,14 +87,18 @@ def has_display(environment: Mapping[str, str] = os.environ) -> bool:
     return sys.platform != "linux" or bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
-def watch_demo(model_name: str, console: Console) -> int:
+def _flags(cpu: CpuChoice | None) -> dict[str, object]:
+    return {"cpu": cpu.engine, "threads": cpu.threads} if cpu else {}
+
+
+def watch_demo(model_name: str, console: Console, cpu: CpuChoice | None = None) -> int:
     """Play the clip in a window, which closes at the end if nobody has touched it: the exit code.
 
     A display on which no window can be opened gives a message, but is not a failure.
     """
     console.note("the clip in a window: ? lists its keys, q closes it")
     with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:
-        flags = {"effect": "replace", "model": model_name}
+        flags = {"effect": "replace", "model": model_name, **_flags(cpu)} | ({"backend": "cpu"} if cpu else {})
         options = ReplayOptions(clip, flags, window=True, closes=True)
         try:
             _, code = replay(options, console)

@@ -45,7 +45,7 @@ def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dic
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)
         stack.callback(source.close)
-        host = stack.enter_context(_open_host(source, watch, console, window))
+        host = stack.enter_context(_open_host(source, model, watch, console, window))
         wake.loop = host.wake
         stack.enter_context(background_tuning(host.compute, model, watch.settings))
         signal = _run(host, source, wake)
@@ -53,12 +53,12 @@ def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dic
 
 
 def _open_host(
-    source: OpenSource, watch: ConfigWatch, console: Console, window: bool
+    source: OpenSource, model: FrameModel, watch: ConfigWatch, console: Console, window: bool
 ) -> contextlib.AbstractContextManager[SessionHost]:
     if window:
-        return open_host_with_window(source.for_session(), "live", watch, console)
+        return open_host_with_window(source.for_session(), model, "live", watch, console)
     console.note(f"{source.capture.description}: Ctrl-C ends it")
-    return open_host_without_window(True, "live", watch, console)
+    return open_host_without_window(True, model, "live", watch, console)
 
 
 def _run(host: SessionHost, source: OpenSource, wake: Waker) -> int | None:

@@ -1,4 +1,6 @@
-"""--precision, --preprocessing, --compile-budget of verbs without settings go in; what is meant by them comes out."""
+"""--precision, --preprocessing, --compile-budget, --cpu, --threads of verbs without settings go in; what is meant by
+them comes out.
+"""
 
 from typing import get_args
 
@@ -6,6 +8,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.wording import meant
 
+from ..frame.backends import CpuChoice
 from ..picture.preprocess import Preprocessing
 from ..settings.flags import flag_of
 from ..settings.settings import Settings, with_values
@@ -28,3 +31,19 @@ def checked_budget(compile_budget_s: float) -> float:
 def parse_preprocessing(text: str) -> Preprocessing:
     """auto or plain. Raises UsageError for anything else."""
     return with_values(Settings(), {"preprocessing": text}, flag_of).preprocessing
+
+
+def parse_cpu(engine: str | None, threads: int | None) -> CpuChoice | None:
+    """What is asked of the CPU; None where nothing is. Raises UsageError."""
+    given = {name: value for name, value in (("cpu", engine), ("threads", threads)) if value is not None}
+    if not given:
+        return None
+    settings = with_values(Settings(), given, flag_of)
+    return CpuChoice(settings.cpu, settings.threads)
+
+
+def backend_for(backend: str | None, cpu: CpuChoice | None) -> str:
+    """gl where nothing else is said, the CPU where something is asked of it. Raises UsageError for a contradiction."""
+    if cpu is not None and backend not in (None, "cpu"):
+        raise UsageError(f"--cpu and --threads are for the CPU: leave them or --backend {backend} out")
+    return backend or ("gl" if cpu is None else "cpu")

@@ -22,21 +22,21 @@ def letterbox(aspect: Fraction, size: ImageSize) -> tuple[int, int, int, int]:
     return (width - wide) // 2, (height - high) // 2, wide, high
 
 
-def blit(picture: OffscreenTarget, aspect: Fraction, window: Window) -> None:
-    """Draw a picture, whose pixels together have that aspect, filtered linearly. The rest of the window is black."""
-    x, y, wide, high = place = letterbox(aspect, window.size)
+def blit(picture: OffscreenTarget, place: tuple[int, int, int, int], window: Window) -> None:
+    """Draw a picture in a place (x, y, width, height), filtered linearly. The rest of the window is black."""
     if not window.multisampled:
 
         def call() -> None:
             clear(window)
             _copy(window.context, picture, window.framebuffer, place)
 
-        window.calls.run((picture.framebuffer, picture.size, window.framebuffer, place), call)
+        window.calls.run((picture.framebuffer, picture.size, place), call)
         return
     clear(window)
+    wide, high = place[2:]
     scaled = OffscreenTarget(window.context, (wide, high))  # what has samples takes pixels of the same size alone
     _copy(window.context, picture, scaled.framebuffer, (0, 0, wide, high))
-    _copy(window.context, scaled, window.framebuffer, (x, y, wide, high))
+    _copy(window.context, scaled, window.framebuffer, place)
     scaled.release()
 
 

@@ -16,7 +16,7 @@ from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay import panel
 from ..overlay.gui import Gui
-from .blit import blit, clear
+from .blit import blit, clear, letterbox
 from .keys import action_of
 from .window import Window
 
@@ -66,7 +66,7 @@ class LoadingScreen:
         if window.minimised:
             return
         if self._still:
-            blit(self._still, self._aspect, window)
+            blit(self._still, letterbox(self._aspect, window.size), window)
         else:
             clear(window)
         self._gui.draw(window.framebuffer, window.size, window.scale, [lambda: panel.progress(title, done, total)])

@@ -9,7 +9,8 @@ from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
 from ..overlay.inputs import Button, Input, Moved
-from .blit import blit
+from ..picture.preprocess import ImageSize
+from .blit import blit, letterbox
 from .keys import Key
 from .window import Window
 
@@ -36,12 +37,14 @@ class Screen:
         """`aspect` is the width of the picture divided by its height, as displayed."""
         self.parts: tuple[Part, ...] = ()
         self.watches_mouse = self.stirred = False
+        self._sizes: tuple[ImageSize, ...] = ()  # of what is shown, and of the window
+        self._place = (0, 0, 0, 0)  # where it is shown there
         self._mouse: Moved | None = None  # where it was last
         self._window, self._gui, self._canvas, self._aspect = window, gui, canvas, aspect
         self.stages = (
             Stage("blit", self._if_seen(self._blit), always),
             Stage("overlay", self._if_seen(self._write), lambda: not self.parts),
-            Stage("swap", self._if_seen(window.swap)),
+            Stage("swap", self._if_seen(window.swap), always),
         )
 
     def keys(self, timeout_s: float = 0) -> list[Key]:
@@ -78,10 +81,13 @@ class Screen:
         return run
 
     def _blit(self) -> None:
-        picture, shown = self._canvas.target, self._canvas.shown()
-        alone = shown.size == picture.size
-        aspect = self._aspect if alone else self._aspect * Fraction(shown.size[0], picture.size[0])
-        blit(shown, aspect, self._window)
+        picture, shown, window = self._canvas.target, self._canvas.shown(), self._window
+        sizes = shown.size, picture.size, window.size
+        if sizes != self._sizes:
+            alone = shown.size == picture.size
+            aspect = self._aspect if alone else self._aspect * Fraction(shown.size[0], picture.size[0])
+            self._sizes, self._place = sizes, letterbox(aspect, window.size)
+        blit(shown, self._place, window)
 
     def _write(self) -> None:
         scale = self._window.scale if self.parts else 1.0

@@ -32,6 +32,8 @@ class Toast:
 
     def expired(self) -> bool:
         """Whether words have just had their time: they are gone, and the screen has to be drawn again."""
+        if not self._lines:
+            return False
         now = perf_counter()
         over = [words for words, end in self._lines.items() if end <= now]
         for words in over:

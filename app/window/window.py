@@ -1,6 +1,7 @@
 """A size and a title go in; a window on the screen comes out, with an OpenGL context and the keys pressed in it."""
 
 import contextlib
+import ctypes
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from texelflow.gpu_delegate import debug, opengl
+from texelflow.gpu_delegate.call_list import SWAP, CallList
 from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context
 from texelflow.gpu_delegate.device_failures import version_text
@@ -69,6 +71,7 @@ class Window:
             self.size: ImageSize = glfw.get_framebuffer_size(self._handle)  # in pixels, as far as events were handled
             self.context = Context.from_current(_loader(glfw), self._version)
             self.calls = CallCache(self.context.calls)
+            self._swap = self._swap_calls()
             self.multisampled = self.context.gl.integer(opengl.SAMPLE_BUFFERS) > 0
             self._listener = Listener(glfw, self._handle)
             self._drops = Drops(glfw, self._handle)
@@ -76,6 +79,13 @@ class Window:
         except BaseException:
             glfw.terminate()
             raise
+
+    def _swap_calls(self) -> CallList:
+        """The call that shows what was drawn."""
+        glfw, handle, calls = self._glfw, self._handle, self.context.calls
+        address = ctypes.cast(glfw._glfw.glfwSwapBuffers, ctypes.c_void_p).value or 0
+        calls.adopt(SWAP, lambda _: glfw.swap_buffers(handle), address)
+        return calls.listed([(SWAP, (ctypes.cast(handle, ctypes.c_void_p).value,))])
 
     def reopen(self) -> None:
         """Another window in its place, with another context, since that of this one is lost. Raises DeviceError."""
@@ -172,7 +182,7 @@ class Window:
 
     def swap(self) -> None:
         """Show what was drawn; waits for the screen where there is a screen to wait for."""
-        self._glfw.swap_buffers(self._handle)
+        self.context.calls.run(self._swap)
         self._swaps_due = max(0, self._swaps_due - 1)
 
     def toggle_fullscreen(self) -> None:

@@ -54,7 +54,7 @@ def machine_text(found: Sequence[CallForm]) -> str:
 
 
 def _add_call(function: Function, here: Register, form: CallForm) -> int:
-    """A call by the words from `here` on: the form, the function, a result if there is one, arguments; how many."""
+    """A call by the words from `here` on: the form, the function, where a result goes, the arguments; how many."""
     result, kinds = form
     called = function.load(POINTER, function.at(here, 1, I64), _WORD_BYTES)
     begin = 3 if result else 2
@@ -65,7 +65,7 @@ def _add_call(function: Function, here: Register, form: CallForm) -> int:
     if result:
         given = function.give(text, result)
         wide = function.convert("zext", given, I64) if result == I32 else given
-        function.store(wide, function.at(here, 2, I64), _WORD_BYTES)
+        function.store(wide, function.load(POINTER, function.at(here, 2, I64), _WORD_BYTES), _WORD_BYTES)
     else:
         function.do(text)
     return begin + len(kinds)

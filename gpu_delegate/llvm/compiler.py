@@ -19,8 +19,7 @@ from .machine import CPU_CHOICE, CpuTarget, cache_sizes, target_of
 OBJECTS = "objects"  # what they are called in the cache on disk
 _LIBRARY = "texelflow"
 _DEFINED = re.compile(r"^define (?!internal|private)[^@\n]*@([\w.]+)\(", re.MULTILINE)
-# All that code written with registers in mind needs: -O1 takes longer than making the code, and gains nothing
-_PASSES = ("sroa", "simplify_cfg", "instruction_combine")
+_PASSES = ("sroa",)  # code is written with registers in mind: -O1 takes as long as making code of it, and gains nothing
 _LEVEL = 2  # of code generation: 1 has no scheduler that sees the CPU's pipelines
 
 

@@ -1,6 +1,6 @@
 """The sizes of steps and a number of threads go in, rounds of tasks come out: which parts of a step threads share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .work import StepRange, WorkRound
@@ -16,11 +16,6 @@ class StepSize:
     row_groups: int
     slice_blocks: int
     work: int
-
-
-def shared_rounds(steps: Sequence[StepSize], threads: int) -> tuple[WorkRound, ...]:
-    """One round for each step that is worth sharing, one task for all steps in between; for one thread a single one."""
-    return joined_rounds(cut_step(number, step, threads) for number, step in enumerate(steps))
 
 
 def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:

@@ -12,10 +12,10 @@ from ..disk_cache import DiskCache
 from ..errors import DeviceError
 from ..graph import Graph
 from .compiler import CompiledCode, llvm_version, object_code
-from .cutting import StepSize, shared_rounds
 from .image import NativeImage, image_of, parse_image
 from .machine import CpuTarget
 from .program import NativeProgram, compile_native
+from .strips import strip_rounds
 from .work import WorkRound
 
 IMAGES = "networks"  # what they are called in the cache on disk
@@ -54,8 +54,7 @@ def load_code(image: NativeImage, target: CpuTarget) -> CompiledCode:
 
 def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
     """The order of a program's work for so many threads."""
-    sizes = [StepSize(kernel.row_groups, kernel.slice_blocks, kernel.macs) for kernel in program.kernels]
-    return shared_rounds(sizes, threads)
+    return strip_rounds(program.rows, threads, program.target.caches.l2_bytes)
 
 
 def _key(graph: Graph, target: CpuTarget, threads: int) -> str:

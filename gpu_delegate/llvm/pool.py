@@ -22,7 +22,7 @@ from .machine import CpuTarget, usable_cores
 from .work import WorkTable
 
 _DEFAULT_THREADS = 2  # more gain little on networks of a millisecond
-_MOST_THREADS = 64
+MOST_POOL_THREADS = 64
 _LINE_BYTES = 64
 _TWO = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # calls of these leave Python's lock to others
 _NUMBERED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
@@ -39,8 +39,8 @@ class WorkerPool:
 
     def __init__(self, target: CpuTarget, threads: int) -> None:
         """Start threads - 1 workers. Raises DeviceError without LLVM, ValueError for a number out of range."""
-        if not 1 <= threads <= _MOST_THREADS:
-            raise ValueError(f"{threads} threads; 1 to {_MOST_THREADS} are possible")
+        if not 1 <= threads <= MOST_POOL_THREADS:
+            raise ValueError(f"{threads} threads; 1 to {MOST_POOL_THREADS} are possible")
         self.threads = threads
         self._code = compile_module(pool_code.pool_text(target), target, _outside())
         self._run_alone = self._code.function("run_alone", _ONE)

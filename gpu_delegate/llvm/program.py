@@ -29,6 +29,8 @@ from .ir import Module
 from .kernel import LlvmKernel, pixel_function
 from .machine import CpuTarget
 from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
+from .row_needs import rows_of_steps
+from .strips import StepRows, kept_together
 from .tuning import cpu_device
 from .vectors import in_functions, vector_function
 
@@ -53,6 +55,7 @@ class NativeProgram:
     plan: MemoryPlan
     storages: Storages
     views: Views
+    rows: tuple[StepRows, ...]  # of each kernel: what strips go by
     precision: Precision = "fp32"
 
     def tensor(self, number: int) -> Tensor:
@@ -81,6 +84,8 @@ def compile_native(
     lowered = lower_with(makes, graph, cpu_device(target), fuse)
     graph, kernels = lowered.graph, lowered.kernels
     records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
+    rows = rows_of_steps(graph, kernels, lowered.views, target.lanes)
+    records = tuple(kept_together(records, rows, target.caches.l2_bytes))
     plan = memory_plan(source.name, records, lowered.views, keep_all, FLOAT_BYTES * LINE_FLOATS)
     read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     maps = [to_planes(float_data(graph.tensors[t]), shape_of(graph.tensors[t])) for t in read]
@@ -88,7 +93,7 @@ def compile_native(
     constants = dict(zip(read, offsets[len(kernels) :], strict=True))
     return NativeProgram(
         source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
-        MappingProxyType(constants), records, plan, lowered.storages, lowered.views,
+        MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(rows),
     )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from ..packing import Float32Array
 from . import ir
 from .ir import FLOAT, I32, I64, Function, Module, Register
-from .sampling_tables import Neighbours, Word, WordReader, WordTable, gathered, least
+from .sampling_tables import Neighbours, Word, WordReader, WordTable, gathered, joined, least, transposed
 
 COLOURS = 3
+PIXEL = 4  # samples that lie side by side in RGBA
 MOST_SAMPLES = 1 << 15  # of a plane's row, which is mixed on the stack
 _MARGIN = 64  # floats in front of a mixed row and behind it, where the samples at its edges are repeated
 
@@ -152,8 +153,8 @@ class _Sampler:
         with f.loop(self.first, self.last) as y:
             for words, plane in zip(self.planes, self.picture.planes, strict=True):
                 self._mix_rows(words, plane.sample_bytes, y)
-            for words, channel in zip(self.channels, self.picture.channels, strict=True):
-                self._repeat_edges(words, channel)
+            for channel_words, channel in zip(self.channels, self.picture.channels, strict=True):
+                self._repeat_edges(channel_words, channel)
             with f.loop(ir.integer(0), self.width, self.lanes) as x:
                 # The last block begins earlier where it would reach over the end, and is computed twice in parts.
                 start = least(f, x, f.binary("sub", self.width, ir.integer(self.lanes)))
@@ -211,7 +212,8 @@ class _Sampler:
     def _colours(self, x: Register, y: Register) -> list[Register]:
         """Red, green and blue of some columns, 0 to 1."""
         f, one = self.f, ir.filled(ir.number(1.0), self.lanes)
-        values = self._channels(x)
+        together = self.lanes >= PIXEL and all(channel.step == PIXEL for channel in self.picture.channels)
+        values = self._pixels(x) if together else self._channels(x)
         if self.picture.matrix is None:
             return [self._limited("olt", value, one) for value in values]
         seen = f.binary("fmul", f.load(self.vector, f.at(self.columns_seen, x)), self._everywhere(self.rows_seen, y))
@@ -224,6 +226,28 @@ class _Sampler:
             lit = f.binary("fmul", self._limited("olt", light, one), f.splat(self.gain, self.lanes))
             found.append(f.binary("fmul", self._limited("olt", lit, one), seen))
         return found if len(values) > 1 else found * COLOURS
+
+    def _pixels(self, x: Register) -> list[Register]:
+        """The same where all channels are a pixel's four neighbours: a pixel is a vector, four of them are turned."""
+        f, channels = self.f, self.picture.channels
+        base, words = self.planes[channels[0].plane].mixed, self.channels[0]
+        quads = []
+        for first in range(0, self.lanes, PIXEL):
+            pixels = [self._pixel(base, words, f.binary("add", x, ir.integer(first + nth))) for nth in range(PIXEL)]
+            quads.append(transposed(f, pixels))
+        return [joined(f, [quad[channel.offset] for quad in quads]) for channel in channels]
+
+    def _pixel(self, base: Register, words: _ChannelWords, x: Register) -> Register:
+        """All four samples of a column, mixed."""
+        f, kind = self.f, ir.vector(FLOAT, PIXEL)
+        start = f.at(base, f.load(I32, f.at(words.places, x, I32)))
+        total: Register | None = None
+        for nth, weights in enumerate(words.weights):
+            samples = f.load(kind, f.at(start, PIXEL * nth))
+            factor = f.splat(f.load(FLOAT, f.at(weights, x)), PIXEL)
+            total = f.binary("fmul", samples, factor) if total is None else f.fma(samples, factor, total)
+        assert total is not None
+        return total
 
     def _channels(self, x: Register) -> list[Register]:
         """Each channel's samples of some columns, mixed."""

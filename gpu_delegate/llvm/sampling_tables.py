@@ -101,3 +101,19 @@ def gathered(function: Function, base: Register, places: Sequence[Register], dis
     for lane, value in enumerate(values):
         made = function.give(f"insertelement {kind} {made}, {value.operand}, i32 {lane}", kind).text
     return Register(made, kind)
+
+
+def transposed(function: Function, rows: Sequence[Register]) -> list[Register]:
+    """Four vectors of four floats, rows and columns exchanged."""
+    a, b, c, d = rows
+    low = [function.shuffle(left, right, (0, 4, 1, 5)) for left, right in ((a, b), (c, d))]
+    high = [function.shuffle(left, right, (2, 6, 3, 7)) for left, right in ((a, b), (c, d))]
+    return [function.shuffle(*pair, half) for pair in (low, high) for half in ((0, 1, 4, 5), (2, 3, 6, 7))]
+
+
+def joined(function: Function, parts: Sequence[Register]) -> Register:
+    """Vectors of one length, a power of two of them, one behind the other."""
+    while len(parts) > 1:
+        lanes = range(2 * ir.lanes_of(parts[0].type))
+        parts = [function.shuffle(*parts[k : k + 2], lanes) for k in range(0, len(parts), 2)]
+    return parts[0]

@@ -14,6 +14,7 @@ from tests.app.frame import test_effects, test_refine
 from tests.app.picture import test_picture
 from tests.markers import on_both_apis
 from tests.model_builder import selfie_like
+from tests.picture_formats import FORMATS
 from tests.portable import assert_runs_like_a_raspberry_pi
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, Context, compile_compute, open_context
@@ -148,7 +149,7 @@ def draw_pictures() -> None:
         assert not any((gl.texture_norm16, gl.float_linear, gl.time_stamps, gl.buffer_storage))
         test_effects.draw_all_effects(context)
         test_refine.refine_a_mask(context)
-        for form in (form for form in test_picture.FORMATS if form.sample_bytes == 2):
+        for form in (form for form in FORMATS if form.sample_bytes == 2):
             test_picture.test_shaders_have_the_same_pixels(context, form)
         context.check_errors("drawing like a Raspberry Pi")
 

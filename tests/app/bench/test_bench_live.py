@@ -89,14 +89,14 @@ def test_what_measuring_adds_is_found_amid_the_work(context: Context) -> None:
         assert spending.of(draw).own_ms == pytest.approx(10, abs=1e-4)
 
 
-def test_scopes_are_told_apart(context: Context) -> None:
+def test_stages_are_told_apart(context: Context) -> None:
     clock = Clock()
     spending = PythonCostMeter(clock)
     sleep = spending.wrap(clock.pass_ms)
     stages = [Stage("first", lambda _: clock.pass_ms(1)), Stage("second", lambda _: sleep(4))]
     pipeline = Pipeline(stages, context, timing="wall")
     frame = VideoFrame(0, 0, 0.0, Picture(PictureFormat((2, 2)), ()))
-    with spending.watching_scopes(context) as found:
+    with spending.watching_stages(pipeline, context.calls) as found:
         pipeline.submit(frame)
         pipeline.submit(frame)
     pipeline.submit(frame)

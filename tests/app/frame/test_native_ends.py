@@ -1,7 +1,7 @@
 """Kernels in front of a network and behind it against their definition in NumPy: all formats, odd sizes, every fit."""
 
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from texelflow.app.picture.exposure import Exposure
 from texelflow.app.picture.picture import ImageSize, Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor, sampling
 from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.frame_steps import MaskStep, SamplerStep
+from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep
 from texelflow.gpu_delegate.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.llvm.planes import reserve_floats
+from texelflow.gpu_delegate.llvm.pool import WorkerPool
+from texelflow.gpu_delegate.llvm.work import StepRange, WorkTable
 
 FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
 WAYS: tuple[Preprocessing, ...] = ("plain", "auto")
@@ -26,21 +28,32 @@ def narrow(lanes: int) -> CpuTarget:
     return replace(native_target(), lanes=lanes)
 
 
+def run(step: SamplerStep | FrameMaskStep, target: CpuTarget) -> None:
+    """All rows, in parts that any threads might do."""
+    edges = [0, step.rows // 3, step.rows // 2, step.rows]
+    tasks = tuple((StepRange(0, *each, 0, 1),) for each in pairwise(edges))
+    WorkerPool(target, 1).run(WorkTable([tasks], [step.addresses]))
+
+
 def sampled(picture: Picture, size: ImageSize, fit: Fit, way: Preprocessing, target: CpuTarget) -> Any:
     """The network's input (H, W, 3), -1 to 1, as the kernel makes it in planes with gaps between them."""
     form = picture.format
     there = sampling(form.upright_size, size, fit, area=way == "auto")
     planes = reserve_floats(4 * (size[0] * size[1] + 16)).reshape(4, -1)[:3, : size[0] * size[1]]
     planes = planes.reshape(3, size[1], size[0])
-    step = SamplerStep(sampled_picture(form, there), (-1, 1), planes, target)
+    step = SamplerStep(sampled_picture(form, there), (-1, 1), planes, FrameKernels(target))
     step.take(picture.planes, Exposure(form, there.stored(form)).gain(picture) if way == "auto" else 1.0)
-    step.run()
+    run(step, target)
     return planes.transpose(1, 2, 0)
 
 
 @pytest.mark.parametrize(("form", "fit", "turned"), [*zip(FORMATS, cycle(FITS), cycle(ORIENTATIONS[::-1]))], ids=str)
 def test_pictures_become_what_is_written(form: PictureFormat, fit: Fit, turned: Orientation) -> None:
-    for orientation, way, size in ((ORIENTATIONS[0], "plain", (13, 30)), (turned, "auto", (3, 4))):
+    cases: tuple[tuple[Orientation, Preprocessing, ImageSize], ...] = (
+        (ORIENTATIONS[0], "plain", (13, 30)),
+        (turned, "auto", (3, 4)),
+    )
+    for orientation, way, size in cases:
         darker = tuple(plane // (1 if way == "plain" else 2) for plane in noise(form).planes)
         picture = Picture(replace(form, orientation=orientation), darker)
         wanted = Preprocessor(picture.format, size, fit, (-1, 1), way).image_to_tensor(picture)[0]
@@ -67,9 +80,9 @@ def test_masks_of_the_frames_size(lanes: int, frame_size: ImageSize, fit: Fit) -
         lanes = target.lanes
     plane = reserve_floats(19 * 12).reshape(12, 19)
     plane[:] = np.random.default_rng(3).random((12, 19))
-    step = MaskStep(resized_mask(frame_size, (19, 12), fit), plane, narrow(lanes))
+    step = FrameMaskStep(resized_mask(frame_size, (19, 12), fit), plane, FrameKernels(narrow(lanes)))
     found = np.full(step.frame_size, 7, np.float32)
     step.into(found)
-    step.run()
+    run(step, native_target())
     wanted = Preprocessor(rgba_format(frame_size), (19, 12), fit).mask_to_frame(plane)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from texelflow.app.frame.compute import ComputeBackend
+from texelflow.app.frame.backends import ComputeBackend
 from texelflow.app.live import background_tuning
 from texelflow.app.live.background_tuning import tuning_command
 from texelflow.app.models.loading import load_frame_model

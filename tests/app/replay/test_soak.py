@@ -13,7 +13,7 @@ import pytest
 from tests.clips import Recipe, moving, write_clip
 from tests.living import living
 from texelflow.app.console import Console
-from texelflow.app.frame.compute import compute_in
+from texelflow.app.frame.backends import ComputeBackend
 from texelflow.app.frame.run_stats import RunStats
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.replay.options import ReplayOptions
@@ -80,7 +80,7 @@ def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, 
         watch, console = options.watch(), Console(quiet=True)
         with contextlib.ExitStack() as stack:
             _, source = source_to_run(options, watch.settings, stack)
-            machine, model = compute_in(context, "gl", console), load_segmentation("selfie")
+            machine, model = ComputeBackend("gl", context), load_segmentation("selfie")
             host = SessionHost("replay", machine, watch, console, RunStats(), lambda line: None)
             opened = open_session(host, source, model, watch.settings, lambda settings: None)
             session = stack.enter_context(opened)

@@ -161,7 +161,7 @@ def test_live_levels_off(
         console, model = Console(quiet=True), load_segmentation("selfie")
         with (
             source.capture,
-            open_host_with_window(source.for_session(), "live", watch, console) as host,
+            open_host_with_window(source.for_session(), model, "live", watch, console) as host,
             open_session(host, source.for_session(), model, watch.settings, lambda settings: None) as session,
         ):
             wake.loop = host.wake

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from texelflow.app.console import Console
 from texelflow.app.frame.backdrop import Backdrop
-from texelflow.app.frame.compute import compute_in
+from texelflow.app.frame.backends import ComputeBackend
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.models.loading import load_segmentation
@@ -44,7 +43,7 @@ def without_collection() -> Iterator[None]:
 @pytest.fixture(params=["gl", "cpu"])
 def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
     target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
-    machine = compute_in(context, request.param, Console(quiet=True))
+    machine = ComputeBackend(request.param, context)
     yield SharedParts(machine, rgba_format(SIZE), "stretch", "auto", "fp32", 10.0, Drawn(target, backdrop))
     backdrop.release()
     target.release()

@@ -27,11 +27,9 @@ def opened(config: Path, note: Callable[[str], None]) -> Iterator[Session]:
     with ExitStack() as stack:
         source = open_source(watch.settings, wake)
         stack.callback(source.close)
-        host = replace(
-            stack.enter_context(open_host_without_window(True, "live", watch, Console(quiet=True))), note=note
-        )
+        model, opened = load_segmentation(watch.settings.model), open_host_without_window
+        host = replace(stack.enter_context(opened(True, model, "live", watch, Console(quiet=True))), note=note)
         wake.loop = host.wake
-        model = load_segmentation(watch.settings.model)
         yield stack.enter_context(open_session(host, source.for_session(), model, watch.settings, lambda _: None))
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tests.choices import any_settings
 from tests.commands import Command
-from texelflow.app.frame.compute import Backend
+from texelflow.app.frame.backends import Backend
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.picture.preprocess import Fit, Preprocessing

@@ -70,7 +70,7 @@ def quarters(context: Context, size: tuple[int, int] = (40, 20)) -> OffscreenTar
 def shown(window: Window, display: Display, target: OffscreenTarget) -> npt.NDArray[np.uint8]:
     """What a window shows of a picture: RGB (H, W, 3); it lies at the screen's top left corner."""
     while window.damaged:
-        blit(target, Fraction(*target.size), window)
+        blit(target, letterbox(Fraction(*target.size), window.size), window)
         window.swap()
         window.events()
     window.context.gl.glFinish()

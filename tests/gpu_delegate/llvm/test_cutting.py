@@ -5,7 +5,14 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.gpu_delegate.llvm.cutting import StepSize, shared_rounds
+from texelflow.gpu_delegate.llvm.cutting import StepSize, cut_step, joined_rounds
+from texelflow.gpu_delegate.llvm.work import WorkRound
+
+
+def shared_rounds(steps: list[StepSize], threads: int) -> tuple[WorkRound, ...]:
+    """All steps, one after the other."""
+    return joined_rounds(cut_step(number, step, threads) for number, step in enumerate(steps))
+
 
 SIZES = st.builds(StepSize, st.integers(1, 70), st.integers(1, 9), st.integers(0, 40_000_000))
 

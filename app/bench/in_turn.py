@@ -1,0 +1,56 @@
+"""Functions go in; how long their calls took comes out: called in turn, so that what disturbs one disturbs each."""
+
+import gc
+from array import array
+from collections.abc import Callable, Mapping
+from statistics import median
+from time import perf_counter, sleep
+
+_TURN_S, _FEWEST = 2e-3, 2  # of one function before the next one's turn
+_THREADS_TURN_S = 20e-3
+_PAUSE_S = 50e-3  # for which idle threads of libraries wait busily: XNNPACK's and OpenMP's would fight for the cores
+
+
+def call_in_turn(
+    calls: Mapping[str, Callable[[], object]], seconds: float, threads: int = 1, is_over: Callable[[], bool] = bool
+) -> dict[str, "array[float]"]:
+    """Seconds of calls by name, over about so many seconds of all together, at least one turn each unless `is_over`.
+
+    Before a turn one call brings back into caches what the others have displaced; with several threads, a pause has
+    the others' fall asleep.
+    """
+    found = {name: array("d") for name in calls}
+    turn_s = _TURN_S if threads == 1 else _THREADS_TURN_S
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        end_s = perf_counter() + seconds
+        while not is_over():
+            for name, call in calls.items():
+                if threads > 1:
+                    sleep(_PAUSE_S)
+                _take_turn(call, turn_s, found[name])
+            if perf_counter() >= end_s:
+                break
+    finally:
+        if was_enabled:
+            gc.enable()
+    return found
+
+
+def _take_turn(call: Callable[[], object], turn_s: float, found: "array[float]") -> None:
+    call()
+    begun, count = perf_counter(), 0
+    start = begun
+    while count < _FEWEST or start - begun < turn_s:
+        start = perf_counter()
+        call()
+        end = perf_counter()
+        found.append(end - start)
+        start, count = end, count + 1
+
+
+def call_figures(seconds: "array[float]") -> dict[str, float]:
+    """The least and the median of calls, in microseconds, and how many there were."""
+    return {"min_us": round(min(seconds) * 1e6, 3), "median_us": round(median(seconds) * 1e6, 3), "count": len(seconds)}

@@ -1,0 +1,68 @@
+"""A graph of convolutions goes in; the same network in our own code for the CPU comes out.
+
+Planes of channels are the layout that it computes in, so a picture in planes is read as it is, with no way in. One of
+RGBA bytes is brought into planes by a kernel of the same call.
+"""
+
+import numpy as np
+
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.cutting import cut_step, joined_rounds
+from texelflow.gpu_delegate.llvm.frame_steps import SamplerStep
+from texelflow.gpu_delegate.llvm.planes import planes_of
+from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.llvm.work import WorkTable
+from texelflow.gpu_delegate.packing import Float32Array
+
+from ..frame.native_ends import sampled_picture
+from ..picture.picture import rgba_format
+from ..picture.preprocess import sampling
+from .layer_contenders import Contender, InputForm
+
+BLACK_AND_WHITE = (0.0, 1.0)  # what bytes of 0 and 255 are to the network
+
+
+class NativeContender:
+    """A network of machine code."""
+
+    def __init__(self, graph: Graph, threads: int) -> None:
+        self._network = NativeNetwork.load(graph, threads)
+        (self._input,), (self._output,) = graph.inputs, graph.outputs
+        self.run = self._network.compute
+
+    def write(self, bhwc: Float32Array) -> None:
+        """See Contender."""
+        self._network.write(self._input, bhwc)
+
+    def read(self) -> Float32Array:
+        """See Contender."""
+        self.run()
+        found: Float32Array = self._network.read(self._output)
+        return found
+
+
+class PictureContender(NativeContender):
+    """The same from RGBA bytes."""
+
+    def __init__(self, graph: Graph, threads: int) -> None:
+        super().__init__(graph, threads)
+        network, stored = self._network, self._network.image.tensors[self._input]
+        size = stored.shape.width, stored.shape.rows
+        there = sampled_picture(rgba_format(size), sampling(size, size, "stretch"))
+        planes = planes_of(network.memory(self._input), stored.shape, stored.storage)[: stored.shape.channels]
+        self._sampler = SamplerStep(there, BLACK_AND_WHITE, planes, native_target())
+        first = cut_step(len(network.steps), self._sampler.size, network.pool.threads)
+        rounds = joined_rounds([first, *network.image.rounds])
+        self._table = WorkTable(rounds, [*network.steps, self._sampler.addresses])
+        self.run = lambda: network.pool.run(self._table)
+
+    def write(self, bhwc: Float32Array) -> None:
+        """See Contender; values are those of bytes."""
+        rgb = np.rint(bhwc[0] * 255).astype(np.uint8)
+        self._sampler.take([np.dstack([rgb, np.full(rgb.shape[:2], 255, np.uint8)])])
+
+
+def open_ours(graph: Graph, form: InputForm, threads: int) -> Contender:
+    """The graph in machine code for this CPU, from planes or a picture. Raises DeviceError without LLVM."""
+    return (PictureContender if form == "bytes" else NativeContender)(graph, threads)

@@ -1,0 +1,110 @@
+"""The figures of `bench layers` go in; a picture comes out: the roofs, and under them a point for each layer.
+
+As in Williams et al., "Roofline", CACM 2009. Compulsory bytes say where a point stands; those of rivals are moved to
+the right a little, so that none hides another.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from texelflow.gpu_delegate.errors import MediaError
+
+from .layer_tables import TITLES, machine_line, present
+from .layers import OURS
+from .time_plot import check_matplotlib
+
+# Told apart by colour-blind people (Okabe and Ito, "Color Universal Design"); ours is filled, the others are rings
+_COLOURS = {OURS: "#0072B2", "xnnpack": "#D55E00", "ncnn": "#009E73", "mnn": "#CC79A7"}
+_MARKERS = {"3x3": "D", "depthwise": "o", "pointwise": "s"}
+_INK = "0.25"
+_PANEL = (5.6, 5.2)  # inches
+_ASIDE = 1.07  # times the intensity, for each further contender
+_TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # GFLOP/s
+
+
+def save_roofline(path: Path, figures: Mapping[str, Any]) -> None:
+    """A panel for each size. Raises UsageError without matplotlib, MediaError where the file cannot be written."""
+    figure_class, canvas_class = check_matplotlib()
+    sizes = figures["sizes"]
+    figure = figure_class(figsize=(_PANEL[0] * len(sizes), _PANEL[1] + 0.6), layout="constrained")
+    canvas_class(figure)
+    panels = figure.subplots(1, len(sizes), sharex=True, sharey=True, squeeze=False)[0]
+    rates = [rate for found in sizes.values() for _, _, _, rate in _points(found)]
+    lowest = min(rates) / 1.6
+    for panel, (size, found) in zip(panels, sizes.items(), strict=True):
+        _draw_roofs(panel, figures["roofs"], lowest)
+        for kind, name, intensity, rate in _points(found):
+            face = _COLOURS[name] if name == OURS else "none"
+            place = intensity * _ASIDE ** list(_COLOURS).index(name)
+            panel.plot(
+                place, rate, _MARKERS[kind], color=_COLOURS[name], markerfacecolor=face, markersize=6,
+                markeredgewidth=1.3, zorder=4 if name == OURS else 3,
+            )  # fmt: skip
+        panel.set_title(f"pictures of {size} x {size}", fontsize="medium")
+        panel.set_xlabel("operations per compulsory byte (FLOP/B)")
+    panels[0].set_ylabel("GFLOP/s, by the least time")
+    figure.legend(handles=_legend(sizes), loc="outside lower center", ncols=7, frameon=False)
+    figure.suptitle(machine_line(figures).partition("; ")[0], fontsize="medium")
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise MediaError(f"'{path}' cannot be written: {error.strerror}; choose another place") from error
+
+
+def _points(found: Mapping[str, Any]) -> list[tuple[str, str, float, float]]:
+    """Kind, contender, intensity and GFLOP/s; equal layers are one point, at the median of their rates."""
+    rates: dict[tuple[str, str, str], list[float]] = {}
+    intensities: dict[str, float] = {}
+    for row in found["layers"]:
+        intensities[row["name"]] = row["intensity"]
+        for name in present(found):
+            rate = row["mflop"] / row["times"][name]["min_us"] * 1e3
+            rates.setdefault((row["kind"], name, row["name"]), []).append(rate)
+    return [(kind, name, intensities[layer], median(values)) for (kind, name, layer), values in rates.items()]
+
+
+def _draw_roofs(panel: Any, roofs: Mapping[str, Any], lowest: float) -> None:
+    """A slope for each level up to the peak of multiply-adds, and that of narrower vectors."""
+    widest, peak = max(((int(lanes), rate) for lanes, rate in roofs["gflops"].items()), key=lambda each: each[1])
+    first, last = 0.2, 100.0
+    for level, gbytes in roofs["gbytes"].items():
+        ridge = peak / gbytes
+        start = max(first, lowest / gbytes)
+        panel.plot([start, ridge], [start * gbytes, peak], color=_INK, linewidth=1.0, zorder=2)
+        place = start * 1.12
+        panel.text(
+            place, place * gbytes * 1.06, f"{level} {gbytes:.0f} GB/s", rotation=math.degrees(math.atan(gbytes)),
+            rotation_mode="anchor", transform_rotates_text=True, fontsize="small", color=_INK,
+        )  # fmt: skip
+    ridge = min(peak / gbytes for gbytes in roofs["gbytes"].values())
+    panel.plot([ridge, last], [peak, peak], color=_INK, linewidth=1.0, zorder=2)
+    panel.annotate(
+        f"{peak:.0f} GFLOP/s, {widest} lanes", (ridge, peak), xytext=(2, 4), textcoords="offset points",
+        fontsize="small", color=_INK,
+    )  # fmt: skip
+    panel.set(xscale="log", yscale="log", xlim=(first, last), ylim=(lowest, peak * 1.5))
+    ticks = [tick for tick in _TICKS if lowest <= tick <= peak * 1.5]
+    panel.set_yticks(ticks, [str(tick) for tick in ticks])
+    panel.set_yticks([], minor=True)
+    panel.set_xticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
+    panel.set_xticks([], minor=True)
+    panel.grid(which="major", alpha=0.25)
+
+
+def _legend(sizes: Mapping[str, Any]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    names = present(next(iter(sizes.values())))
+    who = [
+        Line2D([], [], color=_COLOURS[name], linewidth=0, marker="o", label=TITLES[name], markeredgewidth=1.4,
+               markerfacecolor=_COLOURS[name] if name == OURS else "none")
+        for name in names
+    ]  # fmt: skip
+    kinds = [
+        Line2D([], [], color=_INK, linewidth=0, marker=marker, label=kind, markerfacecolor="none")
+        for kind, marker in _MARKERS.items()
+    ]
+    return who + kinds

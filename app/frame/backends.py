@@ -1,0 +1,56 @@
+"""Where a network may run, as settings ask for it and as it was decided: what the parts of a session are made for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.layout import Precision
+
+Backend = Literal["gl", "cpu"]
+CpuEngine = Literal["auto", "native", "tflite"]
+
+
+@dataclass(frozen=True)
+class CpuChoice:
+    """What runs networks on the CPU: auto is native code where it can be had, else TensorFlow Lite."""
+
+    engine: CpuEngine = "auto"
+    threads: int = 0  # 0: as many as make sense on this machine
+
+
+@dataclass(frozen=True)
+class ComputeChoice:
+    """What is asked for: gl, cpu or auto, and how on either."""
+
+    backend: str = "auto"
+    cpu: CpuChoice = CpuChoice()
+    precision: Precision = "fp32"  # of tensors on the GPU
+
+
+@dataclass(frozen=True)
+class ComputeBackend:
+    """Where the network runs, and the context to draw with; there is none if nothing needs one."""
+
+    backend: Backend
+    context: Context | None
+    cpu: CpuChoice = CpuChoice()
+
+    @property
+    def drawn_by(self) -> str:
+        """The renderer that draws."""
+        return self.context.renderer if self.context else "nothing is drawn"
+
+    def renderer(self, on_cpu: str) -> str:
+        """Who does the work, for tables; `on_cpu` is what runs the network there."""
+        return self.drawn_by if self.backend == "gl" else f"{on_cpu}; {self.drawn_by}"
+
+    @property
+    def gl_version(self) -> str | None:
+        """The API with its version that draws, and perhaps computes."""
+        return self.context.gl_version if self.context else None
+
+
+def delegate_options(precision: Precision, compile_budget_s: float) -> Mapping[str, Any]:
+    """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
+    return {"is_precision_loss_allowed": precision != "fp32", "compile_budget_s": compile_budget_s}

@@ -1,0 +1,59 @@
+"""The name of a CPU engine and a model go in; what makes masks of frames on the CPU comes out, with one protocol.
+
+`native` is machine code of our own, `tflite` TensorFlow Lite, which computes every model.
+"""
+
+from typing import Protocol
+
+from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
+
+from ..models.loading import FrameModel
+from ..picture.picture import Picture, PictureFormat
+from ..picture.preprocess import Fit, Floats, Preprocessing
+from .backends import CpuEngine
+from .cpu_path import CpuPath
+from .native_path import NativePath
+
+
+class AnyCpuPath(Protocol):
+    """One model for pictures of one format, on the CPU: see CpuPath."""
+
+    @property
+    def model(self) -> FrameModel: ...
+    @property
+    def delegation(self) -> Delegation | None: ...
+    @property
+    def renderer(self) -> str: ...
+    def take(self, frame: PictureFormat) -> None: ...
+    def begin_anew(self) -> None: ...
+    def image_to_tensor(self, picture: Picture) -> Floats: ...
+    def network(self, tensor: Floats) -> Floats: ...
+    def output(self, tensor: Floats) -> Floats: ...
+    def mask_to_frame(self, mask: Floats) -> Floats: ...
+    def run(self, picture: Picture) -> Floats: ...
+    def close(self) -> None: ...
+
+
+def open_cpu_path(
+    model: FrameModel,
+    frame: PictureFormat,
+    fit: Fit = "stretch",
+    threads: int | None = None,
+    preprocessing: Preprocessing = "plain",
+    engine: CpuEngine = "tflite",
+) -> AnyCpuPath:
+    """What runs a model on the CPU: the engine that is asked for, with auto native code where there can be any.
+
+    Raises as the two do: an engine that is asked for is not replaced by the other one.
+    """
+    if engine == "tflite":
+        return CpuPath(model, frame, fit, threads, preprocessing=preprocessing)
+    try:
+        return NativePath(model, frame, fit, threads, preprocessing)
+    except (UnsupportedError, DeviceError) as error:
+        if engine == "native":
+            raise
+        debug.tell(debug.RUN, f"debug: no native code for {model.name}: {error}")
+    return CpuPath(model, frame, fit, threads, preprocessing=preprocessing)

@@ -1,0 +1,148 @@
+"""A frame in RAM goes in, its mask or picture in RAM comes out: all of it in machine code that is made here.
+
+A frame is one native call: the picture to the planes of the network's input, the network, the mask to the frame's size.
+What the kernels of the two ends cannot do (rows too long, networks that put out pictures) NumPy does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.graph import Attributes, Graph, Node, Softmax, Tensor
+from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep, frame_table, step_table
+from texelflow.gpu_delegate.llvm.planes import planes_of
+from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.wording import counted
+
+from ..models.loading import FrameModel, PictureModel, preprocessing_for
+from ..picture.exposure import Exposure
+from ..picture.picture import Picture, PictureFormat, whole_rows
+from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor, sampling
+from .cpu_path import meaning_of
+from .native_ends import resized_mask, sampled_picture
+
+_OPS: Mapping[str, tuple[str, Attributes]] = MappingProxyType(
+    {"sigmoid": ("LOGISTIC", Attributes()), "softmax": ("SOFTMAX", Softmax())}
+)
+
+
+def with_mask(graph: Graph, activation: str) -> Graph:
+    """A network whose last output has been through the activation that its masks need; its own output stays first."""
+    if activation not in _OPS:
+        return graph
+    op, attributes = _OPS[activation]
+    scores = graph.tensors[graph.outputs[0]]
+    masks = Tensor(max(graph.dropped_below, 1 + max(graph.tensors)), f"{scores.name}:{activation}", scores.shape)
+    node = Node(op, (scores.index,), (masks.index,), attributes)
+    longer = graph.with_changes((*graph.nodes, node), {masks.index: masks})
+    return replace(longer, outputs=(*graph.outputs, masks.index))
+
+
+class NativePath:
+    """One model for pictures of one format. Not for use from several threads at once."""
+
+    delegation: Delegation | None = None  # nothing of it runs on the GPU
+
+    def __init__(
+        self,
+        model: FrameModel,
+        frame: PictureFormat,
+        fit: Fit = "stretch",
+        threads: int | None = None,
+        preprocessing: Preprocessing = "plain",
+    ) -> None:
+        """Raises UnsupportedError for a model that has no native code, DeviceError without LLVM or on an old CPU."""
+        self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
+        activation = "none" if isinstance(model, PictureModel) else model.spec.activation
+        self._network = NativeNetwork.load(with_mask(model.graph, activation), threads)
+        self._kernels = FrameKernels(native_target())
+        self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
+        self._input = self._planes(self._network.image.inputs[0])
+        self._tensor: Floats = self._input.transpose(1, 2, 0)[None]  # the network's input as others see it
+        self.take(frame)
+
+    def take(self, frame: PictureFormat) -> None:
+        """Take pictures of another format from now on."""
+        model, size = self.model, frame.upright_size
+        there = sampling(size, model.input_size, self.fit, area=self._preprocessing == "auto")
+        sampled, mask = sampled_picture(frame, there), resized_mask(size, model.output_size, self.fit)
+        self._format = frame
+        self._numpy: Preprocessor | None = None
+        self._exposure = Exposure(frame, there.stored(frame)) if self._preprocessing == "auto" else None
+        self._sampler = self._mask = self._table = None
+        if sampled.fits:
+            self._sampler = SamplerStep(sampled, model.spec.input_range, self._input, self._kernels)
+        if not isinstance(model, PictureModel) and mask.fits:
+            plane = self._planes(self._network.image.outputs[-1])[model.spec.channel]
+            self._mask = FrameMaskStep(mask, plane, self._kernels)
+        if self._sampler and self._mask:
+            self._table = frame_table(self._network, self._sampler, self._mask)
+
+    def begin_anew(self) -> None:
+        """The next picture has nothing to do with those before."""
+        if self._exposure:
+            self._exposure.begin_anew()
+        if self._numpy:
+            self._numpy.begin_anew()
+
+    def image_to_tensor(self, picture: Picture) -> Floats:
+        """The network's input (1, H, W, 3) for a picture, which comes after the one before it, in its own memory."""
+        if self._sampler is None:
+            return self._preprocessor.image_to_tensor(picture)
+        self._give(self._sampler, picture)
+        self._network.pool.run(step_table(self._sampler, self._network.pool.threads))
+        return self._tensor
+
+    def network(self, tensor: Floats) -> Floats:
+        """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
+        return meaning_of(self.output(tensor), self.model.spec)
+
+    def output(self, tensor: Floats) -> Floats:
+        """The network's output (1, H, W, C) for its input tensor; the one of image_to_tensor is in place."""
+        if tensor is not self._tensor:
+            self._network.write(self._network.image.inputs[0], tensor)
+        self._network.compute()
+        return self._network.read(self._network.image.outputs[0])
+
+    def mask_to_frame(self, mask: Floats) -> Floats:
+        """The mask (h, w), or the picture (h, w, 4), of the frame's size."""
+        return self._preprocessor.mask_to_frame(mask)
+
+    def run(self, picture: Picture) -> Floats:
+        """The frame job: a picture to the mask (h, w), or to the network's picture (h, w, 4), of its upright size."""
+        if self._table is None or self._sampler is None or self._mask is None:
+            return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
+        frame_mask = np.empty(self._mask.frame_size, np.float32)
+        self._give(self._sampler, picture)
+        self._mask.into(frame_mask)
+        self._network.pool.run(self._table)
+        return frame_mask
+
+    def close(self) -> None:
+        """End its threads."""
+        self._network.close()
+
+    def _give(self, sampler: SamplerStep, picture: Picture) -> None:
+        """A picture, which must be there until it has been sampled. Raises ValueError for one of another format."""
+        planes = whole_rows(picture, self._format)
+        sampler.take(planes, self._exposure.gain(picture) if self._exposure else 1.0)
+
+    def _planes(self, tensor: int) -> npt.NDArray[np.float32]:
+        """The planes of an input's or output's channels in memory, (C, H, W)."""
+        stored = self._network.image.tensors[tensor]
+        return planes_of(self._network.memory(tensor), stored.shape, stored.storage)[: stored.shape.channels]
+
+    @property
+    def _preprocessor(self) -> Preprocessor:
+        """NumPy's way, made when it is first needed."""
+        if self._numpy is None:
+            model = self.model
+            self._numpy = Preprocessor(
+                self._format, model.input_size, self.fit, model.spec.input_range, self._preprocessing, model.output_size
+            )
+        return self._numpy

@@ -84,7 +84,7 @@ def compile_native(
     lowered = lower_with(makes, graph, cpu_device(target), fuse)
     graph, kernels = lowered.graph, lowered.kernels
     records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
-    rows = rows_of_steps(graph, kernels, lowered.views, target.lanes)
+    rows = rows_of_steps(graph, kernels, lowered.views)
     records = tuple(kept_together(records, rows, target.caches.l2_bytes))
     plan = memory_plan(source.name, records, lowered.views, keep_all, FLOAT_BYTES * LINE_FLOATS)
     read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if graph.tensors[t].is_constant)

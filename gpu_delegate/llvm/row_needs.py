@@ -15,25 +15,25 @@ _SAME = RowsRead()
 _WORK_OF_A_FLOAT = 2  # multiply-adds that take as long as reading or writing one in the second cache
 
 
-def rows_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views, lanes: int) -> list[StepRows]:
-    """What each step computes and reads, in order; `lanes` is the length of a flat tile's runs of pixels."""
+def rows_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views) -> list[StepRows]:
+    """What each step computes and reads, in order."""
     writers: dict[int, list[tuple[int, MapShape]]] = {}  # of memory: steps, and the maps that they write there
     found = []
     for number, step in enumerate(steps):
         sources = [source for tensor in step.inputs for source in _sources(graph, step, tensor, writers, views)]
-        found.append(_rows_of(graph, step, tuple(sources), lanes))
+        found.append(_rows_of(graph, step, tuple(sources)))
         for tensor in step.outputs:
             writers.setdefault(views.place(tensor)[0], []).append((number, shape_of(graph.tensors[tensor])))
     return found
 
 
-def _rows_of(graph: Graph, step: LlvmKernel, sources: tuple[RowsSource, ...], lanes: int) -> StepRows:
+def _rows_of(graph: Graph, step: LlvmKernel, sources: tuple[RowsSource, ...]) -> StepRows:
     domain, outputs = _domain(graph, step), [shape_of(graph.tensors[tensor]) for tensor in step.outputs]
     moved = [shape_of(graph.tensors[tensor]) for tensor in (*step.inputs, *step.outputs)]
     work = step.macs + _WORK_OF_A_FLOAT * sum(4 * shape.texels for shape in moved)
     return StepRows(
         StepSize(step.row_groups, step.slice_blocks, work),
-        group_pixels=step.rows * (lanes if step.tile and step.tile.flat else domain.width),
+        group_pixels=step.group_pixels,
         pixels=domain.pixels,
         width=domain.width,
         sources=sources,

@@ -5,6 +5,7 @@ this package's own files. With it a model starts without passes, planning and LL
 """
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -77,6 +78,13 @@ def _digest(graph: Graph) -> str:
 
 def _sources() -> list[tuple[str, int, int]]:
     """The files that compile, which change while they are worked on."""
-    folder = Path(__file__).parents[1]
-    found = [(str(path.relative_to(folder)), path.stat()) for path in folder.rglob("*.py")]
-    return sorted((name, status.st_size, status.st_mtime_ns) for name, status in found)
+    found, folders = [], [str(Path(__file__).parents[1])]
+    while folders:
+        with os.scandir(folders.pop()) as entries:  # pathlib takes 15 ms for them
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    status = entry.stat()
+                    found.append((entry.path, status.st_size, status.st_mtime_ns))
+    return sorted(found)

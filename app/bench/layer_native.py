@@ -9,7 +9,7 @@ import numpy as np
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.cutting import cut_step, joined_rounds
-from texelflow.gpu_delegate.llvm.frame_steps import SamplerStep
+from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, SamplerStep
 from texelflow.gpu_delegate.llvm.planes import planes_of
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.llvm.work import WorkTable
@@ -51,7 +51,7 @@ class PictureContender(NativeContender):
         size = stored.shape.width, stored.shape.rows
         there = sampled_picture(rgba_format(size), sampling(size, size, "stretch"))
         planes = planes_of(network.memory(self._input), stored.shape, stored.storage)[: stored.shape.channels]
-        self._sampler = SamplerStep(there, BLACK_AND_WHITE, planes, native_target())
+        self._sampler = SamplerStep(there, BLACK_AND_WHITE, planes, FrameKernels(native_target()))
         first = cut_step(len(network.steps), self._sampler.size, network.pool.threads)
         rounds = joined_rounds([first, *network.image.rounds])
         self._table = WorkTable(rounds, [*network.steps, self._sampler.addresses])

@@ -14,6 +14,7 @@ _Rows = list[tuple[str, ...]]
 TITLES = {OURS: "texelflow", "xnnpack": "XNNPACK", "ncnn": "ncnn", "mnn": "MNN"}
 _NONE = "-"
 _SHOWN = ("min_us", "median_us")
+_OF_CPU = ("cpu_min_us", "cpu_median_us")
 
 
 def show_layers(figures: _Figures, markdown: bool, console: Console) -> None:
@@ -75,14 +76,16 @@ def _known(times: _Figures) -> _Figures:
 
 
 def chain_rows(chains: Mapping[str, _Figures]) -> _Rows:
-    """A row for each size and way in."""
-    rows: _Rows = [("size", "who", "ms", "GFLOP/s", "x ours", "largest error")]
+    """A row for each size and way in; times of the CPU are those of the calling thread."""
+    rows: _Rows = [("size", "who", "ms", "CPU ms", "GFLOP/s", "x ours", "CPU x ours", "largest error")]
     for size, chain in chains.items():
         for name, times in chain["times"].items():
-            who = _who(name)
-            rate, error = chain["mflop"] / times["min_us"] * 1e3, chain["errors"][name]
-            ratio = _ratio(chain["times"], name) if not name.startswith(OURS) else ""
-            rows.append((size, who, _pair(times, 1e-3), f"{rate:.1f}", ratio, f"{error:.1e}"))
+            ratios = ("", "")
+            if not name.startswith(OURS):
+                ratios = _ratio(chain["times"], name), _ratio(chain["times"], name, _OF_CPU)
+            rate = f"{chain['mflop'] / times['cpu_min_us'] * 1e3:.1f}"
+            cells = _pair(times, 1e-3), _pair(times, 1e-3, _OF_CPU), rate, *ratios, f"{chain['errors'][name]:.1e}"
+            rows.append((size, _who(name), *cells))
     return rows
 
 
@@ -135,16 +138,16 @@ def _least_ratio(times: _Figures, rival: str) -> float:
     return float(times[rival]["min_us"] / times[OURS]["min_us"])
 
 
-def _ratio(times: _Figures, rival: str) -> str:
+def _ratio(times: _Figures, rival: str, names: Sequence[str] = _SHOWN) -> str:
     if OURS not in times or rival not in times:
         return _NONE
-    return "/".join(f"{times[rival][name] / times[OURS][name]:.2f}" for name in _SHOWN)
+    return "/".join(f"{times[rival][name] / times[OURS][name]:.2f}" for name in names)
 
 
-def _pair(times: _Figures | None, factor: float) -> str:
+def _pair(times: _Figures | None, factor: float, names: Sequence[str] = _SHOWN) -> str:
     if times is None:
         return _NONE
-    return "/".join(_digits(times[name] * factor) for name in _SHOWN)
+    return "/".join(_digits(times[name] * factor) for name in names)
 
 
 def _digits(value: float) -> str:

@@ -21,7 +21,7 @@ from ..files import Files, Write, settle
 from ..signals import StopFlag, exit_code, stop_flag
 from .cpu_peak import cpu_facts
 from .cpu_roofs import CpuRoofs, measure_roofs
-from .in_turn import call_figures, call_in_turn
+from .in_turn import call_in_turn
 from .layer_contenders import Contender, how_to_install, parse_rivals, rival_maker
 from .model_options import MOST_THREADS
 from .retinaface_layers import LEAST_SIDE, MOST_SIDE, ConvLayer, layers_of, retinaface, single_layers
@@ -177,5 +177,5 @@ class _Bench:
             self._console.warn(f"{graph.name}: our output is {errors[OURS]:.2g} away from TensorFlow Lite's")
         calls = {name: contender.run for name, contender in contenders.items()}
         found = call_in_turn(calls, seconds, self._options.threads, partial(bool, self._stop))
-        times = {name: call_figures(taken) for name, taken in found.items() if taken}
+        times = {name: taken.figures() for name, taken in found.items() if taken.wall_s}
         return {"times": times, "errors": errors}

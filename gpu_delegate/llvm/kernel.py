@@ -30,6 +30,7 @@ from .plane_emitter import PlaneEmitter
 from .planes import plane_floats
 from .print_llvm import LanePrinter, Region, Scene, Tables, by_channels
 from .survey import Outline, run_of
+from .tiles import native_tile
 
 PARAMETERS = (
     ("ptr noalias readonly", "tensors"),
@@ -55,13 +56,14 @@ class LlvmKernel:
     macs: int
     tile: Tile
     signature: str = ""  # by which its tile is chosen
+    group_pixels: int = 1  # that a group of rows computes, in the order of memory
 
 
 def pixel_function(
     module: Module, symbol: str, body: Body, tile: Tile, target: CpuTarget, storages: Storages
 ) -> LlvmKernel:
     """Add the function of a body under a tile to a module. Raises UnsupportedError for what has no code on the CPU."""
-    tile = tile_for_lanes(body, tile, target.lanes)
+    tile, target = native_tile(body, tile, target)
     blob = Blob()
     emitter = PlaneEmitter(body, tile, target.lanes, blob, storages)
     emitter.emit()
@@ -82,17 +84,8 @@ def pixel_function(
         slice_blocks=grid.slice_blocks,
         macs=sum(record_of(node).macs(body.graph, node) for node in body.nodes),
         tile=tile,
+        group_pixels=grid.step or tile.rows * grid.width,
     )
-
-
-def tile_for_lanes(body: Body, tile: Tile, lanes: int) -> Tile:
-    """The tile as far as it says something about a CPU, no larger than the map; of flat ones the rows that fit best."""
-    domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
-    rows = min(tile.rows, domain.rows)
-    if tile.flat:
-        runs = max(1, domain.pixels // lanes)
-        rows = min(range(min(tile.rows, runs), 0, -1), key=lambda k: ceil_div(domain.pixels, k * lanes) * k)
-    return Tile(rows, min(tile.z_slices, slices), (1, 1, 1), flat=tile.flat, loads_at_use=True)
 
 
 @dataclass(frozen=True)
@@ -202,8 +195,8 @@ class _Writer:
             return
         ints = {**ints, "y0": self._start(group, grid.rows, grid.height)}
         blocks, inside = ceil_div(grid.width, lanes), self._inside()
-        if blocks == 1:
-            self._print(whole if inside is None else inside, Affine(None, 0), ints)
+        if (inside is None or inside == whole) and blocks == 1:
+            self._print(whole, Affine(None, 0), ints)
         elif inside is None or inside == whole:
             with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
                 self._print(whole, self._start(number, lanes, grid.width), ints)

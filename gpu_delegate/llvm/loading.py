@@ -55,7 +55,7 @@ def load_code(image: NativeImage, target: CpuTarget) -> CompiledCode:
 
 def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
     """The order of a program's work for so many threads."""
-    return strip_rounds(program.rows, threads, program.target.caches.l2_bytes)
+    return strip_rounds(program.pixels, threads, program.target.caches.l2_bytes)
 
 
 def _key(graph: Graph, target: CpuTarget, threads: int) -> str:

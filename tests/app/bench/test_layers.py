@@ -123,10 +123,12 @@ def test_the_judge_is_always_among_the_rivals() -> None:
 def test_calls_come_in_turn_until_time_is_over() -> None:
     called: list[str] = []
     found = call_in_turn({"a": lambda: called.append("a"), "b": lambda: called.append("b")}, 1e-6)
-    assert called.index("b") == len(found["a"]) + 1, "one call to warm up, then those that count"
-    assert len(called) == len(found["a"]) + len(found["b"]) + 2
-    assert all(seconds > 0 for each in found.values() for seconds in each)
-    assert not any(call_in_turn({"a": lambda: None}, 1.0, is_over=lambda: True).values())
+    counts = {name: len(times.wall_s) for name, times in found.items()}
+    assert called.index("b") == counts["a"] + 1, "one call to warm up, then those that count"
+    assert len(called) == counts["a"] + counts["b"] + 2
+    assert all(times.figures()["count"] == len(times.cpu_s) == counts[name] for name, times in found.items())
+    assert all(seconds > 0 for times in found.values() for seconds in times.wall_s)
+    assert not any(times.wall_s for times in call_in_turn({"a": lambda: None}, 1.0, is_over=lambda: True).values())
 
 
 @pytest.mark.usefixtures("short")

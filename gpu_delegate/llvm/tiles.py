@@ -1,0 +1,39 @@
+"""A body and a tile for threads of a GPU go in, the tile and the lanes of its kernel for a CPU come out."""
+
+from dataclasses import replace
+
+from ..body import Body
+from ..layout import ceil_div, shape_of
+from ..tile import Tile
+from ..tiling import is_pixelwise
+from .machine import CpuTarget
+
+_LEAST_LANES = 4
+_MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
+
+
+def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTarget]:
+    """What a kernel computes together, and its target with as many lanes as a map has use for.
+
+    Where each pixel is made of the same pixel of the inputs, pixels are taken in the order of memory, whatever their
+    rows: of a map 14 wide a vector of 16 would have two lanes too many in every row. Elsewhere vectors are narrower
+    where a whole row fits, and groups have as many rows as leave the fewest to be computed twice.
+    """
+    domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+    z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
+    target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
+    most = domain.pixels // target.lanes if flat else domain.rows
+    rows = max(1, min(tile.rows, most))
+    if flat:
+        rows = min(range(rows, 0, -1), key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
+    elif tile.rows > 2 and domain.batch == 1:
+        choices = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
+        rows = min(choices, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)
+    return Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target
+
+
+def _lanes(pixels: int, lanes: int) -> int:
+    """As many lanes as a vector has, or fewer where that is enough for all of so many pixels."""
+    while lanes > _LEAST_LANES and pixels <= lanes // 2:
+        lanes //= 2
+    return lanes

@@ -157,7 +157,7 @@ def test_integers_come_as_the_model_takes_them(path: Path, run: Command) -> None
         (("selfie", "--backend", "delegate", "--runs", "0"), "--runs goes from 1"),
         (("selfie", "--runs", "3"), "--runs goes with --backend delegate"),
         (("selfie", "--backend", "delegate", "--unfused"), "--unfused"),
-        ((CLIP, "--backend", "delegate"), "--backend is for models"),
+        ((CLIP, "--backend", "delegate"), "--backend delegate is for models"),
     ],
 )
 def test_bad_options(arguments: tuple[object, ...], words: str, run: Command) -> None:

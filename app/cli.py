@@ -22,6 +22,7 @@ from texelflow.gpu_delegate.wording import meant
 
 from .bench_cli import bench
 from .machine_cli import cache, tune_verb
+from .models_cli import models
 from .opengl_options import opengl_chosen, opengl_of, with_opengl
 from .options import (
     COMPLETION_ASKED,
@@ -63,7 +64,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Segment people in live and recorded video on any GPU with OpenGL 4.3 or ES 3.1, and on the CPU without one.",
 )
-models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
 app.add_typer(bench, name="bench")
 app.add_typer(models, name="models")
 app.add_typer(cache, name="cache")
@@ -248,35 +248,6 @@ def demo_verb(
         console.json(figures)
     wanted = has_display() if window is None else window
     return watch_demo(model, console, choice) if wanted and not code else code
-
-
-@models.callback(invoke_without_command=True)
-def models_verb(context: typer.Context, json: JsonOption = False) -> int:
-    """List the models that can be fetched by name."""
-    if context.invoked_subcommand is not None:
-        return 0
-    from .console import Console
-    from .verbs.report import show_models
-
-    return show_models(Console(quiet=json), json)
-
-
-@models.command("fetch")
-def fetch_verb(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that `texelflow models` lists.")],
-    json: JsonOption = False,
-) -> int:
-    """Fetch a model of the catalogue into the user's cache; at once if it is there."""
-    from .console import Console
-    from .models.catalogue import fetch
-
-    console = Console(quiet=json)
-    with console.download() as progress:
-        path = fetch(name, progress)
-    console.say(str(path))
-    if json:
-        console.json({"name": name, "path": str(path)})
-    return 0
 
 
 @app.command("check")

@@ -59,7 +59,7 @@ def backend_times(context: Context, model: FrameModel, choice: ComputeChoice) ->
 
     Leaves OpenGL as it was, but for what is bound. Raises UsageError for TEXELFLOW_CPU.
     """
-    if choice.cpu.engine == "tflite" or available():
+    if choice.cpu.engine != "native" or available():
         return None
     cache, key = DiskCache(), times_key(context, model, choice)
     kept = parse_times(cache.get(KIND, key) or b"")

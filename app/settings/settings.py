@@ -160,7 +160,7 @@ class Settings:
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=SEGMENTERS)
     backend: str = _model("auto", "Where the network runs.", choices=("auto", "gl", "cpu"), changes=_once)
     cpu: "CpuEngine" = _model(
-        "auto", "What runs it on the CPU: code made for it, or TensorFlow Lite; auto: the first, where it can.",
+        "auto", "What runs it on the CPU: code made for it (native), or TensorFlow Lite.",
         choices=("auto", "native", "tflite"), changes=_once, label="on the CPU",
     )  # fmt: skip
     threads: int = _model(

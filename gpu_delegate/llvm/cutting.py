@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from .work import StepRange, WorkRound
 
-_LEAST_WORK = 300_000  # of a task, in multiply-adds: some 5 us, a hundred times what taking it costs
-_TASKS_OF_A_THREAD = 4  # of one step, so that a thread that is late finds some left
+_LEAST_WORK = 75_000  # of a task, in multiply-adds: some 1.5 us, five times what taking it costs
+_MOST_WORK = 1_000_000  # some 20 us, so that a thread that is late, or slower, leaves some to others
+_TASKS_OF_A_THREAD = 4  # of one step, at most
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,21 @@ def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:
 
 def cut_step(number: int, step: StepSize, threads: int) -> WorkRound:
     """A step in tasks of its own, about equal: by rows, which leave weights in their cache, else by slices."""
-    wanted = min(threads * _TASKS_OF_A_THREAD, step.work // _LEAST_WORK) if threads > 1 else 1
+    wanted = task_count(step.work, threads)
     if wanted < 2:
         return ((StepRange(number, 0, step.row_groups, 0, step.slice_blocks),),)
     if step.row_groups >= min(wanted, step.slice_blocks):
         edges = _edges(step.row_groups, wanted)
         return tuple((StepRange(number, y0, y1, 0, step.slice_blocks),) for y0, y1 in edges)
     return tuple((StepRange(number, 0, step.row_groups, z0, z1),) for z0, z1 in _edges(step.slice_blocks, wanted))
+
+
+def task_count(work: int, threads: int) -> int:
+    """In how many tasks so much work is shared: one for each thread, or several where they would be long."""
+    if threads == 1:
+        return 1
+    several = min(threads * _TASKS_OF_A_THREAD, work // _MOST_WORK)
+    return max(min(threads, work // _LEAST_WORK), several - several % threads)
 
 
 def _edges(length: int, parts: int) -> list[tuple[int, int]]:

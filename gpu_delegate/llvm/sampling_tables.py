@@ -108,12 +108,13 @@ def transposed(function: Function, rows: Sequence[Register]) -> list[Register]:
     a, b, c, d = rows
     low = [function.shuffle(left, right, (0, 4, 1, 5)) for left, right in ((a, b), (c, d))]
     high = [function.shuffle(left, right, (2, 6, 3, 7)) for left, right in ((a, b), (c, d))]
-    return [function.shuffle(*pair, half) for pair in (low, high) for half in ((0, 1, 4, 5), (2, 3, 6, 7))]
+    halves = (0, 1, 4, 5), (2, 3, 6, 7)
+    return [function.shuffle(upper, lower, half) for upper, lower in (low, high) for half in halves]
 
 
 def joined(function: Function, parts: Sequence[Register]) -> Register:
     """Vectors of one length, a power of two of them, one behind the other."""
     while len(parts) > 1:
         lanes = range(2 * ir.lanes_of(parts[0].type))
-        parts = [function.shuffle(*parts[k : k + 2], lanes) for k in range(0, len(parts), 2)]
+        parts = [function.shuffle(*pair, lanes) for pair in zip(parts[::2], parts[1::2], strict=True)]
     return parts[0]

@@ -87,4 +87,4 @@ def test_models_without_native_code_go_to_tensorflow_lite() -> None:
     model = replace(segmenting("none", 3), graph=read_model(m.build()), input_size=(8, 8), output_size=(8, 8))
     with pytest.raises(UnsupportedError):
         open_cpu_path(model, rgba_format((8, 8)), engine="native")
-    assert isinstance(open_cpu_path(model, rgba_format((8, 8)), engine=None), CpuPath)
+    assert isinstance(open_cpu_path(model, rgba_format((8, 8)), engine="auto"), CpuPath)

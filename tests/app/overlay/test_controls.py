@@ -150,10 +150,10 @@ class TestWithoutWindow:
             top = int(FOLDED["model"] - ROW * len(ROWS) - 4)  # once the first section is folded
             clicked.click(500, PICTURE)
             clicked.click(500, top)
-            for y in range(top + 25, top + 230, 11):
+            for y in range(top + 25, top + 275, 11):
                 for below in (0, 2 * ROW):  # the second of a list
                     clicked.click(BOXES, y + below)
-                assert not {"backend", "gpu", "precision", "fit"} & {*changed(PLAIN, clicked.settings)}
+                assert not {"backend", "cpu", "threads", "gpu", "precision", "fit"} & {*changed(PLAIN, clicked.settings)}
         assert changed(PLAIN, clicked.settings), "others of this section can be"
 
     def test_texts_count_with_enter_if_they_can_be(self, context: Context) -> None:

@@ -130,8 +130,8 @@ class TestValues:
         assert changed(before, before) == ()
         now, waiting = while_running(before, after)
         assert {*changed(before, now)} | {*waiting} == {*names}
-        restarts = {"backend", "compile_budget", "fit", "gl_api", "gpu", "precision", "preprocessing", "tune"}
-        assert {*waiting} <= restarts
+        restarts = {"backend", "compile_budget", "cpu", "fit", "gl_api", "gpu", "precision", "preprocessing", "threads"}
+        assert {*waiting} <= restarts | {"tune"}
         assert not {*waiting} & {*changed(before, now)}
 
     def test_home_is_known_where_no_shell_knows_it(self, monkeypatch: pytest.MonkeyPatch) -> None:

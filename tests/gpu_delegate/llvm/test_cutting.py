@@ -27,7 +27,7 @@ def test_each_part_of_each_step_comes_once_and_behind_those_before_it(steps: lis
             assert threads > 1
             assert len({part.step for task in tasks for part in task}) == 1
             assert len(tasks) <= 4 * threads
-            assert steps[tasks[0][0].step].work // len(tasks) >= 300_000
+            assert steps[tasks[0][0].step].work // len(tasks) >= 75_000
         parts = [part for task in tasks for part in task]
         cells = [(p.step, y, z) for p in parts for y, z in product(range(p.y0, p.y1), range(p.z0, p.z1))]
         assert len(cells) == len({*cells})
@@ -41,7 +41,7 @@ def test_each_part_of_each_step_comes_once_and_behind_those_before_it(steps: lis
 
 
 def test_rows_are_cut_before_slices_and_little_work_stays_whole() -> None:
-    wide, deep, small = StepSize(64, 4, 10**7), StepSize(2, 32, 10**7), StepSize(8, 8, 500_000)
+    wide, deep, small = StepSize(64, 4, 10**7 - 1), StepSize(2, 32, 10**7), StepSize(8, 8, 140_000)
     rounds = shared_rounds([small, wide, small, small, deep], 2)
     assert [len(tasks) for tasks in rounds] == [1, 8, 1, 8]
     assert {(part.z0, part.z1) for (part,) in rounds[1]} == {(0, 4)}

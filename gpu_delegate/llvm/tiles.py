@@ -25,10 +25,9 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTar
     z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
     target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
     most = domain.pixels // target.lanes if flat else domain.rows
-    wanted = (
-        max(tile.rows, _LEAST_SLICES // (z_slices or slices)) if any(map(is_contraction, body.nodes)) else tile.rows
-    )
-    rows = max(1, min(wanted, most))
+    is_sum = any(map(is_contraction, body.nodes)) and (flat or domain.batch == 1)  # rows are of one map of a batch
+    least = _LEAST_SLICES // (z_slices or slices) if is_sum else 1
+    rows = max(1, min(max(tile.rows, least), most))
     if flat:
         rows = min(range(rows, 0, -1), key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
     elif tile.rows > 2 and domain.batch == 1:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from ..console import Console, counted
@@ -56,7 +57,7 @@ def layer_rows(layers: Sequence[_Figures], names: Sequence[str]) -> _Rows:
     """What each takes of each layer, and how many times as long as ours that is; the first also from a picture."""
     rivals = [name for name in names if name != OURS] if OURS in names else []
     rows: _Rows = [("", "layer", *(TITLES[name] for name in names), *(f"x {TITLES[name]}" for name in rivals))]
-    for number, row in enumerate(layers, 1):
+    for number, row in _merged(layers):
         rows.append((str(number), row["name"], *_compared(row["times"], names, rivals)))
         planes = {name: row["times"].get(name + FROM_PLANES) for name in names if name != OURS}
         if any(planes.values()):
@@ -65,6 +66,20 @@ def layer_rows(layers: Sequence[_Figures], names: Sequence[str]) -> _Rows:
         if bytes_of := row["times"].get(OURS + FROM_BYTES):
             rows.append(("", "- from RGBA", *_compared({OURS: bytes_of}, names, rivals)))
     return rows
+
+
+def _merged(layers: Sequence[_Figures]) -> Iterator[tuple[int, _Figures]]:
+    """Layers by the number of the first of their kind; equal ones as one, with medians of their times."""
+    equal: dict[str, list[tuple[int, _Figures]]] = {}
+    for number, row in enumerate(layers, 1):
+        equal.setdefault(row["name"], []).append((number, row))
+    for (number, row), *others in equal.values():
+        every = [row["times"], *(other["times"] for _, other in others)]
+        times = {
+            who: {name: median(each[who][name] for each in every if who in each) for name in found}
+            for who, found in row["times"].items()
+        }
+        yield number, {**row, "times": times, "name": f"{row['name']} ({len(every)})" if others else row["name"]}
 
 
 def _compared(times: _Figures, names: Sequence[str], rivals: Sequence[str]) -> tuple[str, ...]:
@@ -100,7 +115,7 @@ def rate_rows(layers: Sequence[_Figures], names: Sequence[str]) -> _Rows:
     """Operations and bytes a second of the first, the intensity counted in both ways, and shares of a layer's roof."""
     who, head = names[0], ("", "layer", "MFLOP", "MB", "FLOP/B", "paper", "GFLOP/s", "GB/s", "from", "roof")
     rows: _Rows = [(*head, *(f"{TITLES[name]} %" for name in names))]
-    for number, row in enumerate(layers, 1):
+    for number, row in _merged(layers):
         times = row["times"]
         least_us = times[who]["min_us"]
         counts = row["mflop"], row["mbytes"], row["intensity"], row["paper_intensity"]

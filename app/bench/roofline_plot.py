@@ -48,8 +48,11 @@ def save_roofline(path: Path, figures: Mapping[str, Any]) -> None:
     panels[0].set_ylabel("GFLOP/s, by the least time")
     figure.legend(handles=_legend(sizes), loc="outside lower center", ncols=7, frameon=False)
     figure.suptitle(machine_line(figures).partition("; ")[0], fontsize="medium")
+    from matplotlib import rc_context
+
     try:
-        figure.savefig(path, dpi=120)
+        with rc_context({"svg.fonttype": "none"}):  # text stays text
+            figure.savefig(path, dpi=120, metadata={"Date": None} if path.suffix == ".svg" else None)
     except OSError as error:
         raise MediaError(f"'{path}' cannot be written: {error.strerror}; choose another place") from error
 

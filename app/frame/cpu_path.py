@@ -44,6 +44,7 @@ class CpuPath:
         needs it. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed.
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
+        self.scores: Floats = np.zeros(0, np.float32)  # the network's last output (1, H, W, C)
         self.take(frame)
         graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
         with contextlib.nullcontext() if is_apart(graph) else _silence():
@@ -77,14 +78,11 @@ class CpuPath:
 
     def network(self, tensor: Floats) -> Floats:
         """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
-        return meaning_of(self.output(tensor), self.model.spec)
-
-    def output(self, tensor: Floats) -> Floats:
-        """The network's output (1, H, W, C) for its input tensor."""
         graph = self.model.graph
         source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
         (output, *_) = self._reference.run(quantized(tensor, source))
-        return dequantized(output, result)
+        self.scores = dequantized(output, result)
+        return meaning_of(self.scores, self.model.spec)
 
     def mask_to_frame(self, mask: Floats) -> Floats:
         """The mask (h, w), or the picture (h, w, 4), of the frame's size."""

@@ -23,7 +23,7 @@ from ..models.loading import FrameModel, PictureModel, preprocessing_for
 from ..picture.exposure import Exposure
 from ..picture.picture import Picture, PictureFormat, whole_rows
 from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor, sampling
-from .cpu_path import meaning_of
+from .cpu_path import picture_of_output
 from .native_ends import resized_mask, sampled_picture
 
 _OPS: Mapping[str, tuple[str, Attributes]] = MappingProxyType(
@@ -64,6 +64,7 @@ class NativePath:
         self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
         self._input = self._planes(self._network.image.inputs[0])
         self._tensor: Floats = self._input.transpose(1, 2, 0)[None]  # the network's input as others see it
+        self._scores: Floats | None = None
         self.take(frame)
 
     def take(self, frame: PictureFormat) -> None:
@@ -78,8 +79,7 @@ class NativePath:
         if sampled.fits:
             self._sampler = SamplerStep(sampled, model.spec.input_range, self._input, self._kernels)
         if not isinstance(model, PictureModel) and mask.fits:
-            plane = self._planes(self._network.image.outputs[-1])[model.spec.channel]
-            self._mask = FrameMaskStep(mask, plane, self._kernels)
+            self._mask = FrameMaskStep(mask, self._masks()[model.spec.channel], self._kernels)
         if self._sampler and self._mask:
             self._table = frame_table(self._network, self._sampler, self._mask)
 
@@ -100,14 +100,21 @@ class NativePath:
 
     def network(self, tensor: Floats) -> Floats:
         """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
-        return meaning_of(self.output(tensor), self.model.spec)
-
-    def output(self, tensor: Floats) -> Floats:
-        """The network's output (1, H, W, C) for its input tensor; the one of image_to_tensor is in place."""
         if tensor is not self._tensor:
             self._network.write(self._network.image.inputs[0], tensor)
         self._network.compute()
-        return self._network.read(self._network.image.outputs[0])
+        self._scores = None
+        if isinstance(self.model, PictureModel):
+            return picture_of_output(self.scores, self.model.spec)
+        mask: Floats = self._masks()[self.model.spec.channel]
+        return mask.copy()
+
+    @property
+    def scores(self) -> Floats:
+        """The network's last output (1, H, W, C), read when it is asked for, before the next run."""
+        if self._scores is None:
+            self._scores = self._network.read(self._network.image.outputs[0])
+        return self._scores
 
     def mask_to_frame(self, mask: Floats) -> Floats:
         """The mask (h, w), or the picture (h, w, 4), of the frame's size."""
@@ -131,6 +138,10 @@ class NativePath:
         """A picture, which must be there until it has been sampled. Raises ValueError for one of another format."""
         planes = whole_rows(picture, self._format)
         sampler.take(planes, self._exposure.gain(picture) if self._exposure else 1.0)
+
+    def _masks(self) -> npt.NDArray[np.float32]:
+        """The masks of all classes in memory, (C, H, W)."""
+        return self._planes(self._network.image.outputs[-1])
 
     def _planes(self, tensor: int) -> npt.NDArray[np.float32]:
         """The planes of an input's or output's channels in memory, (C, H, W)."""

@@ -26,7 +26,7 @@ from .backends import Backend, ComputeBackend, delegate_options
 from .buffers import mask_buffer
 from .cpu_choice import chosen_cpu_path
 from .cpu_engine import AnyCpuPath
-from .cpu_path import CpuPath, meaning_of
+from .cpu_path import CpuPath
 from .gl_path import GlPath
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage
@@ -106,7 +106,6 @@ class CpuSegmenter:
         self.picture = _picture_of(model, self._buffer)
         self._scores = ScoresUpload(context, model.output_size) if context else None
         self._tensor: Floats = np.zeros(0, np.float32)
-        self._output: Floats = np.zeros(0, np.float32)
         self._mask_bytes = 0
         delegation = path.delegation
         self.dispatches = delegation.dispatches if delegation else 0
@@ -139,7 +138,7 @@ class CpuSegmenter:
         model, scores = self._path.model, self._scores
         if scores is None or isinstance(model, PictureModel) or not shows_classes(model.output_size, model.classes):
             return None
-        return ClassScores(model.output_size, model.classes, model.spec.labels, lambda: scores.shown(self._output))
+        return ClassScores(model.output_size, model.classes, model.spec.labels, lambda: scores.shown(self._path.scores))
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -159,8 +158,7 @@ class CpuSegmenter:
         self._tensor = self._path.image_to_tensor(frame.picture)
 
     def _run(self, frame: VideoFrame) -> None:
-        self._output = self._path.output(self._tensor)
-        self.mask_in_ram = np.ascontiguousarray(meaning_of(self._output, self._path.model.spec))
+        self.mask_in_ram = np.ascontiguousarray(self._path.network(self._tensor))
 
     def _upload(self, frame: VideoFrame) -> None:
         assert self._context is not None

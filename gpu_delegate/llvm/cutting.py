@@ -32,7 +32,7 @@ def joined_rounds(rounds: Iterable[WorkRound]) -> tuple[WorkRound, ...]:
 
 def cut_step(number: int, step: StepSize, threads: int) -> WorkRound:
     """A step in tasks of its own, about equal: by rows, which leave weights in their cache, else by slices."""
-    wanted = _task_count(step.work, threads)
+    wanted = task_count(step.work, threads)
     if wanted < 2:
         return ((StepRange(number, 0, step.row_groups, 0, step.slice_blocks),),)
     if step.row_groups >= min(wanted, step.slice_blocks):
@@ -41,7 +41,7 @@ def cut_step(number: int, step: StepSize, threads: int) -> WorkRound:
     return tuple((StepRange(number, 0, step.row_groups, z0, z1),) for z0, z1 in _edges(step.slice_blocks, wanted))
 
 
-def _task_count(work: int, threads: int) -> int:
+def task_count(work: int, threads: int) -> int:
     """In how many tasks so much work is shared: one for each thread, or several where they would be long."""
     if threads == 1:
         return 1

@@ -35,15 +35,20 @@ class StoredTensor:
 
 @dataclass(frozen=True)
 class NativeStep:
-    """One call: a function, where its tensors and weights begin, in floats, and how far it can be cut."""
+    """One call: a function, where its tensors and weights begin, in floats, and how far it can be cut.
+
+    `local` says of each tensor whether it lies between steps that take turns, and is there but in part.
+    """
 
     name: str  # of its ops
     symbol: str
     tensors: tuple[tuple[bool, int], ...]  # whether it lies among the weights, and where
+    local: tuple[bool, ...]
     weights: int
     row_groups: int
     slice_blocks: int
     macs: int
+    group_pixels: int
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,9 @@ def _step(program: NativeProgram, number: int) -> NativeStep:
         for t in (*kernel.inputs, *kernel.outputs)
     ]
     return NativeStep(
-        kernel.name, kernel.symbol, tuple(tensors), program.weight_offsets[number],
-        kernel.row_groups, kernel.slice_blocks, kernel.macs,
+        kernel.name, kernel.symbol, tuple(tensors),
+        tuple(t in program.local for t in (*kernel.inputs, *kernel.outputs)), program.weight_offsets[number],
+        kernel.row_groups, kernel.slice_blocks, kernel.macs, kernel.group_pixels,
     )  # fmt: skip
 
 
@@ -127,8 +133,14 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
         storage = PLAIN if lanes == 1 else PHWC4
         tensors[_count(number)] = StoredTensor(tensor, MapShape(*_counts(shape)), storage, _count(place))
     steps = tuple(
-        NativeStep(str(name), str(symbol), tuple((bool(w), _count(at)) for w, at in places), *_counts(rest))
-        for name, symbol, places, *rest in described["steps"]
+        NativeStep(
+            str(name),
+            str(symbol),
+            tuple((bool(w), _count(at)) for w, at in places),
+            tuple(map(bool, local)),
+            *_counts(rest),
+        )
+        for name, symbol, places, local, *rest in described["steps"]
     )
     rounds = tuple(
         tuple(tuple(StepRange(*_counts(part)) for part in task) for task in tasks) for tasks in described["rounds"]
@@ -173,4 +185,10 @@ def _is_sound(image: NativeImage) -> bool:
 def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:
     """Whether a range is one of its step's."""
     step = steps[part.step] if part.step < len(steps) else None
-    return step is not None and part.y1 <= step.row_groups and part.z1 <= step.slice_blocks
+    return (
+        step is not None
+        and part.y1 <= step.row_groups
+        and part.z1 <= step.slice_blocks
+        and part.shift < step.row_groups * step.group_pixels
+        and len(step.local) == len(step.tensors)
+    )

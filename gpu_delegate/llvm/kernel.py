@@ -195,8 +195,8 @@ class _Writer:
             return
         ints = {**ints, "y0": self._start(group, grid.rows, grid.height)}
         blocks, inside = ceil_div(grid.width, lanes), self._inside()
-        if blocks == 1:
-            self._print(whole if inside is None else inside, Affine(None, 0), ints)
+        if (inside is None or inside == whole) and blocks == 1:
+            self._print(whole, Affine(None, 0), ints)
         elif inside is None or inside == whole:
             with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
                 self._print(whole, self._start(number, lanes, grid.width), ints)

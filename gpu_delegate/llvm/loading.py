@@ -5,6 +5,7 @@ this package's own files. With it a model starts without passes, planning and LL
 """
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def load_code(image: NativeImage, target: CpuTarget) -> CompiledCode:
 
 def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
     """The order of a program's work for so many threads."""
-    return strip_rounds(program.rows, threads, program.target.caches.l2_bytes)
+    return strip_rounds(program.pixels, threads, program.target.caches.l2_bytes)
 
 
 def _key(graph: Graph, target: CpuTarget, threads: int) -> str:
@@ -77,6 +78,13 @@ def _digest(graph: Graph) -> str:
 
 def compiling_files() -> list[tuple[str, int, int]]:
     """The files that compile, which change while they are worked on."""
-    folder = Path(__file__).parents[1]
-    found = [(str(path.relative_to(folder)), path.stat()) for path in folder.rglob("*.py")]
-    return sorted((name, status.st_size, status.st_mtime_ns) for name, status in found)
+    found, folders = [], [str(Path(__file__).parents[1])]
+    while folders:
+        with os.scandir(folders.pop()) as entries:  # pathlib takes 15 ms for them
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    status = entry.stat()
+                    found.append((entry.path, status.st_size, status.st_mtime_ns))
+    return sorted(found)

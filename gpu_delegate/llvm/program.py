@@ -28,9 +28,9 @@ from ..views import Views
 from .ir import Module
 from .kernel import LlvmKernel, pixel_function
 from .machine import CpuTarget
+from .pixel_needs import local_tensors, pixels_of_steps
 from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
-from .row_needs import rows_of_steps
-from .strips import StepRows, kept_together
+from .strips import StepPixels, kept_together, sections
 from .tuning import cpu_device
 from .vectors import in_functions, vector_function
 
@@ -55,7 +55,8 @@ class NativeProgram:
     plan: MemoryPlan
     storages: Storages
     views: Views
-    rows: tuple[StepRows, ...]  # of each kernel: what strips go by
+    pixels: tuple[StepPixels, ...]  # of each kernel: what strips go by
+    local: frozenset[int]  # tensors between kernels that take turns: whole they are never there
     precision: Precision = "fp32"
 
     def tensor(self, number: int) -> Tensor:
@@ -84,8 +85,10 @@ def compile_native(
     lowered = lower_with(makes, graph, cpu_device(target), fuse)
     graph, kernels = lowered.graph, lowered.kernels
     records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
-    rows = rows_of_steps(graph, kernels, lowered.views)
-    records = tuple(kept_together(records, rows, target.caches.l2_bytes))
+    pixels = pixels_of_steps(graph, kernels, lowered.views)
+    found = sections(pixels, target.caches.l2_bytes)
+    local = frozenset[int]() if keep_all else local_tensors(graph, kernels, lowered.views, found)
+    records = tuple(kept_together(records, found))
     plan = memory_plan(source.name, records, lowered.views, keep_all, FLOAT_BYTES * LINE_FLOATS)
     read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     maps = [to_planes(float_data(graph.tensors[t]), shape_of(graph.tensors[t])) for t in read]
@@ -93,7 +96,7 @@ def compile_native(
     constants = dict(zip(read, offsets[len(kernels) :], strict=True))
     return NativeProgram(
         source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
-        MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(rows),
+        MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(pixels), local,
     )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ class NativeNetwork:
     def _step(self, number: int) -> StepAddresses:
         step = self.image.steps[number]
         weights = self._weights.ctypes.data + FLOAT_BYTES * step.weights
-        return StepAddresses(self._code.address(step.symbol), self._pointers[number].ctypes.data, weights)
+        return StepAddresses(self._code.address(step.symbol), self._pointers[number].ctypes.data, weights, step.local)
 
 
 class CheckedNetwork(NativeNetwork):

@@ -4,24 +4,32 @@ A range is some rows and parts of one step. A task is ranges that one thread doe
 done in any order, by any threads; the next round begins when all of them are done.
 """
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
+
+from .planes import FLOAT_BYTES
 
 MOST_TASKS = (1 << 18) - 1  # the pool packs two counts and a generation into 64 bits
 
 
 @dataclass(frozen=True)
 class StepRange:
-    """Rows y0 to y1 and parts z0 to z1 of a step, by its number."""
+    """Rows y0 to y1 and parts z0 to z1 of a step, by its number.
+
+    What lies between steps that take turns is found `shift` pixels in front of where it would be (strips.py).
+    """
 
     step: int
     y0: int
     y1: int
     z0: int
     z1: int
+    shift: int = 0
 
 
 WorkTask = tuple[StepRange, ...]
@@ -36,11 +44,12 @@ CALL_BYTES = _CALL.itemsize
 
 @dataclass(frozen=True)
 class StepAddresses:
-    """Where the function of a step is, the array of tensors' addresses, and its weights."""
+    """Where the function of a step is, the array of tensors' addresses, and its weights; which tensors are shifted."""
 
     kernel: int
     tensors: int
     weights: int
+    local: tuple[bool, ...] = ()
 
 
 class WorkTable:
@@ -52,7 +61,8 @@ class WorkTable:
         tasks = [task for each in rounds for task in each]
         if len(tasks) > MOST_TASKS:
             raise ValueError(f"a plan of {len(tasks)} tasks")
-        calls = [_call(part, steps[part.step]) for task in tasks for part in task]
+        self._pointers = list[npt.NDArray[np.int64]]()
+        calls = [self._call(part, steps[part.step]) for task in tasks for part in task]
         ends = np.cumsum([0, *(len(tasks) for tasks in rounds)])
         limits = [int(end) for end, each in zip(ends[1:], rounds, strict=True) for _ in each]
         following = {int(end): int(after) for end, after in pairwise(ends)}
@@ -69,6 +79,10 @@ class WorkTable:
         """Where it begins: calls, the first call of each task, the end of each task's round and of the one after."""
         return int(self._head.ctypes.data)
 
-
-def _call(part: StepRange, step: StepAddresses) -> tuple[int, ...]:
-    return (step.kernel, step.tensors, step.weights, part.y0, part.y1, part.z0, part.z1)
+    def _call(self, part: StepRange, step: StepAddresses) -> tuple[int, ...]:
+        tensors = step.tensors
+        if part.shift and any(step.local):
+            there = np.array((ctypes.c_int64 * len(step.local)).from_address(tensors), np.int64)
+            self._pointers.append(there - FLOAT_BYTES * part.shift * np.array(step.local))
+            tensors = self._pointers[-1].ctypes.data
+        return (step.kernel, tensors, step.weights, part.y0, part.y1, part.z0, part.z1)

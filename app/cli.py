@@ -260,7 +260,7 @@ def check_verb(
         str,
         typer.Option(
             metavar="gl|native|delegate",
-            help="A model: tensor by tensor on the GPU or as the CPU's own code, or its outputs through the delegate.",
+            help="What is checked: the GPU, the CPU's own code, or of a model the delegate.",
         ),
     ] = "gl",
     runs: Annotated[int | None, typer.Option(help="Of the delegate; 50 by default.")] = None,

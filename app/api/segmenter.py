@@ -123,7 +123,7 @@ class Segmenter:
 
         frame: uint8 (H, W, 3) RGB or (H, W, 4) RGBA, row 0 on top, in any layout in memory; alpha is ignored. The mask
         is the caller's own. A frame of another size than the one before has three small shaders compiled in OpenGL (0.1
-        s with llvmpipe, 5 ms where Mesa has them in its cache), and costs nothing on the CPU; the network stays.
+        s with llvmpipe, 5 ms where Mesa has them in its cache), and takes some ms on the CPU; the network stays.
         Raises UsageError for anything else, and after close(); DeviceError for sizes that the GPU does not take.
         """
         _check(frame)

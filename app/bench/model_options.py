@@ -50,8 +50,8 @@ _OF_DELEGATE = ("wait_type", "max_delegated_partitions", "min_nodes_per_partitio
 _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
     {  # the backends that know an option; the first of them is meant where no other option says which
         **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
-        "threads": ("cpu", "delegate"),
         "cpu": ("cpu",),
+        "threads": ("cpu", "delegate"),
         "per_op": ("gl",),
         "unfused": ("gl",),
         "precision": ("gl", "delegate"),

@@ -4,6 +4,7 @@ What was measured is kept on disk by the device, its driver, the CPU, the model 
 """
 
 import contextlib
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.disk_cache import DiskCache
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
 from texelflow.gpu_delegate.llvm.compiler import available, llvm_version, native_target
+from texelflow.gpu_delegate.llvm.loading import compiling_files
 from texelflow.gpu_delegate.signature import graph_signature
 from texelflow.gpu_delegate.tuning.store import device_key, is_tuned
 
@@ -59,7 +61,7 @@ def backend_times(context: Context, model: FrameModel, choice: ComputeChoice) ->
 
     Leaves OpenGL as it was, but for what is bound. Raises UsageError for TEXELFLOW_CPU.
     """
-    if choice.cpu.engine != "native" or available():
+    if choice.cpu.engine == "tflite" or available():
         return None
     cache, key = DiskCache(), times_key(context, model, choice)
     kept = parse_times(cache.get(KIND, key) or b"")
@@ -74,9 +76,14 @@ def times_key(context: Context, model: FrameModel, choice: ComputeChoice) -> str
     """What the times depend on; `texelflow cache` shows it."""
     target, graph = native_target(), model.graph
     tuned = "tuned" if is_tuned(context, graph, choice.precision) else "untuned"
-    cpu = f"{target.name} {target.cpu} {choice.cpu.threads or 'usual'} threads LLVM {llvm_version()}"
+    cpu = f"{target.name} {target.cpu} {choice.cpu.threads or 'usual'} threads LLVM {llvm_version()} {_code_version()}"
     named = f"{graph_signature(graph, choice.precision)} {choice.precision} {graph.name[:_MOST_NAME]}"
     return f"{device_key(context)} {tuned} {cpu} {named}"
+
+
+def _code_version() -> str:
+    """12 hex digits, other ones when a file changes that code for the CPU is made by."""
+    return hashlib.sha256(repr(compiling_files()).encode()).hexdigest()[:12]
 
 
 def measured_times(context: Context, model: FrameModel, choice: ComputeChoice) -> BackendTimes:

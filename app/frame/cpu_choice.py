@@ -18,9 +18,8 @@ def chosen_cpu_path(
 ) -> tuple[AnyCpuPath, str]:
     """The path, and a line that says why it is not the one that was asked for, or "". Raises TexelflowError."""
     threads = choice.threads or None
-    engine = "tflite" if choice.engine == "auto" else choice.engine  # until all models are right in native code
     try:
-        return open_cpu_path(model, frame, fit, threads, preprocessing, engine), ""
+        return open_cpu_path(model, frame, fit, threads, preprocessing, choice.engine), ""
     except (UnsupportedError, DeviceError) as error:
         if choice.engine != "native":
             raise

@@ -32,7 +32,7 @@ class CheckOptions:
 
     model: str = "selfie"  # for a recording
     unfused: bool = False  # a model with one dispatch per op
-    backend: str = "gl"  # or native, the CPU's own code: tensor by tensor; or delegate, the outputs of many runs
+    backend: str = "gl"  # or native, the CPU's own code; or delegate, the outputs of many runs of a model
     runs: int | None = None  # of the delegate
     tolerance: float | None = None  # 1e-3 for masks (fp16: 0.2) and for outputs, 1e-4 for tensors
     report: Path | None = None  # picture of a recording's worst frame
@@ -110,8 +110,8 @@ def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     if options.unfused:
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
-    if options.backend != "gl":
-        raise UsageError("--backend is for models; the network of a recording runs as it does in replay")
+    if options.backend == "delegate":
+        raise UsageError("--backend delegate is for models; the network of a recording runs as it does in replay")
     reads = Read("the input itself", Path(target)), Read("the model", model_path(options.model))
     writes = (Write("--report", options.report, "picture"),) if options.report else ()
     settle(Files(reads, writes), options.force)
@@ -129,6 +129,7 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
             options.compile_budget_s,
             spare,
             options.preprocessing,
+            options.backend,
         )
         if source.truncated:
             console.warn(f"{target}: {source.truncated}")

@@ -1,6 +1,10 @@
-"""A recording goes in; what a network makes of its frames on GPU and CPU is compared, and what differs is printed."""
+"""A recording goes in; what a network makes of its frames is compared with what TensorFlow Lite does, and printed.
 
-from collections.abc import Sequence
+What is checked runs on the GPU, or is the CPU's own code.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,19 +12,22 @@ from typing import Any
 import numpy as np
 
 from texelflow.gpu_delegate.compare import TOLERANCE, errors, first_divergence
-from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.llvm.compiler import native_target
 
 from ..console import Console
 from ..frame.cpu_path import CpuPath
-from ..frame.frame_job import frame_job
+from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.masks import MaskDifference, MaskLimits, compare_masks, failures, iou_of, limits_of, save_picture
+from ..frame.native_path import NativePath
 from ..media.sources import FileSource
 from ..models.loading import FrameModel, PictureModel
 from ..picture.convert import Rgba
+from ..picture.picture import PictureFormat
 from ..picture.preprocess import Floats, Preprocessing
-from .check_model import Sample, Subject, TensorCheck, finite, gl_programs
+from .check_model import Loads, Sample, Subject, TensorCheck, finite, gl_programs, native_programs
 
 DEFAULT_REPORT = Path("texelflow-check.png")
 
@@ -32,8 +39,8 @@ class _Worst:
     difference: MaskDifference
     rgba: Rgba
     tensor: Floats  # the CPU path's input of the network
-    gpu: Floats
-    cpu: Floats
+    found: Floats
+    expected: Floats
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,17 @@ class _Findings:
     note: str  # FrameJob's
 
 
+@dataclass(frozen=True)
+class _Checked:
+    """What is compared with TensorFlow Lite: the frame job, its network's tensors, and where both run."""
+
+    job: FrameJob
+    loads: Loads
+    title: str
+    renderer: str
+    gl_version: str | None
+
+
 def check_clip(
     source: FileSource,
     model: FrameModel,
@@ -57,8 +75,9 @@ def check_clip(
     compile_budget_s: float = COMPILE_BUDGET_S,
     spare: Path = DEFAULT_REPORT,
     preprocessing: Preprocessing = "plain",
+    backend: str = "gl",
 ) -> tuple[dict[str, Any], int]:
-    """Compare all frames of the source: the figures, and the exit code.
+    """Compare all frames of the source: the figures, and the exit code. `backend` is gl or native.
 
     The figures tell the error of the network alone, too, and it decides nothing: on frames where a network is uncertain
     two float32 implementations differ by 1e-4 and more, TensorFlow Lite's own two among them (XNNPACK and built-in).
@@ -66,44 +85,70 @@ def check_clip(
     Raises UnsupportedError, DeviceError, MediaError.
     """
     limits = limits_of(precision, isinstance(model, PictureModel), tolerance)
-    with open_context() as context:
-        found = _compare_frames(context, source, model, limits, precision, compile_budget_s, preprocessing, console)
+    frame = source.format
+    with (
+        _native(model, frame, preprocessing)
+        if backend == "native"
+        else _on_gpu(model, frame, console, precision, compile_budget_s, preprocessing)
+    ) as checked:
+        found = _compare_frames(checked.job, source, model, limits, preprocessing, console)
         failed = failures(found.frames, limits)
         passed = not failed
-        figures = _figures(context, model, precision, preprocessing, found, failed)
+        figures = _figures(checked, model, precision, preprocessing, found, failed)
         rows = [(name, value) for name, value in figures.items() if not isinstance(value, list)]
-        console.table(f"{source.info.path}: GPU against CPU", ("figure", "value"), [(n, _text(v)) for n, v in rows])
+        console.table(f"{source.info.path}: {checked.title}", ("figure", "value"), [(n, _text(v)) for n, v in rows])
         if report is not None or not passed:
             place = report or spare
-            save_picture(place, found.worst.difference, found.worst.rgba, found.worst.gpu, found.worst.cpu)
+            save_picture(place, found.worst.difference, found.worst.rgba, found.worst.found, found.worst.expected)
             console.say(f"frame {found.worst.difference.frame}, the worst one, is in {place}")
         if passed:
             verdict = f"all {len(found.frames)} frames agree: {limits.words}"
         else:
             subject = Subject(model.name, model.graph, model.spec.input_range)
-            loads = gl_programs(context, model.graph, console, precision, compile_budget_s)
-            check = TensorCheck(subject, TOLERANCE, loads)
+            check = TensorCheck(subject, TOLERANCE, checked.loads)
             verdict = _verdict(check, found, failed, limits)
         console.say(verdict)
     return {**figures, "verdict": verdict}, 0 if passed else 1
 
 
+@contextmanager
+def _on_gpu(
+    model: FrameModel,
+    frame: PictureFormat,
+    console: Console,
+    precision: Precision,
+    compile_budget_s: float,
+    preprocessing: Preprocessing,
+) -> Iterator[_Checked]:
+    with open_context() as context:
+        with console.compilation() as progress:
+            job = frame_job(
+                context, model, frame, progress, precision,
+                compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+            )  # fmt: skip
+        loads = gl_programs(context, model.graph, console, precision, compile_budget_s)
+        yield _Checked(job, loads, "GPU against CPU", context.renderer, context.gl_version)
+
+
+@contextmanager
+def _native(model: FrameModel, frame: PictureFormat, preprocessing: Preprocessing) -> Iterator[_Checked]:
+    job = CpuFrameJob(NativePath(model, frame, preprocessing=preprocessing))
+    loads = native_programs(native_target(), model.graph)
+    try:
+        yield _Checked(job, loads, "the CPU's own code against TensorFlow Lite", job.renderer, None)
+    finally:
+        job.release()
+
+
 def _compare_frames(
-    context: Context,
+    job: FrameJob,
     source: FileSource,
     model: FrameModel,
     limits: MaskLimits,
-    precision: Precision,
-    compile_budget_s: float,
     preprocessing: Preprocessing,
     console: Console,
 ) -> _Findings:
     cpu = CpuPath(model, source.format, preprocessing=preprocessing, as_read=True)
-    with console.compilation() as progress:
-        job = frame_job(
-            context, model, source.format, progress, precision,
-            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
-        )  # fmt: skip
     if job.note:
         console.note_once(job.note)
     differences: list[MaskDifference] = []
@@ -144,7 +189,7 @@ def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits
 
 
 def _figures(
-    context: Context,
+    checked: _Checked,
     model: FrameModel,
     precision: Precision,
     preprocessing: Preprocessing,
@@ -154,8 +199,8 @@ def _figures(
     frames = found.frames
     return {
         "model": model.name,
-        "renderer": context.renderer,
-        "gl_version": context.gl_version,
+        "renderer": checked.renderer,
+        "gl_version": checked.gl_version,
         "delegate": found.note or None,
         "precision": precision,
         "preprocessing": preprocessing,

@@ -53,6 +53,7 @@ def all_findings(developer: bool) -> list[Finding]:
         ("EGL", lambda: findings.egl(egl_devices(gl), os.environ)),
         ("Display", lambda: findings.display(probe("window"), os.environ)),
         ("CPU", lambda: findings.cpu(probe("cpu"), bool(gl.get("can_compute")))),
+        *((("Backend", lambda: findings.backend(probe("auto"))),) if gl.get("can_compute") else ()),
         ("Video", findings.video),
         ("Cameras", findings.cameras),
         ("Virtual camera", findings.virtual_camera),

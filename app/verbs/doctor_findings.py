@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from texelflow.gpu_delegate.llvm.machine import usable_cores
+from texelflow.gpu_delegate.wording import counted
+
 State = Literal["ok", "warn", "missing"]
 
 _PYTHONS = ((3, 10), (3, 13))
@@ -168,14 +171,39 @@ def display(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Fi
 
 
 def cpu(found: Mapping[str, Any], can_compute: bool) -> list[Finding]:
-    """The TensorFlow Lite that runs networks on the CPU, and checks those on the GPU."""
-    cores = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} usable"
-    lines = [Finding("CPU", "cores", "ok", cores)]
+    """What runs networks on the CPU: code made for it, and TensorFlow Lite, which checks others, too."""
+    lines = [Finding("CPU", "cores", "ok", f"{usable_cores()} usable")]
+    if native := found.get("native"):
+        lines.append(_native_code(native))
     installed = [f"{name} {v}" for name in ("tflite-runtime", "ai-edge-litert") if (v := _version_of(name))]
     if found.get("error"):
         stops, advice = not can_compute, "pip install ai-edge-litert"
         return [*lines, Finding("CPU", "TensorFlow Lite", "missing", found["error"], advice, stops)]
     return [*lines, Finding("CPU", "TensorFlow Lite", "ok", ", ".join(installed) or found["module"])]
+
+
+def _native_code(found: Mapping[str, Any]) -> Finding:
+    """Whether code can be made for this CPU, and of which kind."""
+    if found["why"]:
+        return Finding("CPU", "native code", "warn", found["why"], "until then TensorFlow Lite runs networks")
+    what = f"{found['target']}: {found['lanes']} floats a vector, {counted(found['threads'], 'thread')}"
+    return Finding("CPU", "native code", "ok", f"{what}; LLVM {found['llvm']} for {found['cpu']}")
+
+
+def backend(found: Mapping[str, Any]) -> list[Finding]:
+    """Which backend auto takes where OpenGL computes, and why."""
+    if "taken" not in found:
+        why = found.get("error") or "unknown"
+        return [Finding("Backend", "auto", "warn", why, "--backend cpu decides by hand")]
+    if found["by_hand"]:
+        why = f"TEXELFLOW_AUTO={found['by_hand']}"
+    elif found["line"]:
+        why = f"measured with selfie: OpenGL {found['line']}"
+    else:
+        why = "OpenGL is a software renderer" if found["software"] else "OpenGL is a GPU's"
+        why += "" if found["present"] else "; measured at the first start"
+    taken = "OpenGL" if found["taken"] == "gl" else "the CPU"
+    return [Finding("Backend", "auto", "ok", f"takes {taken} ({why})", "--backend or TEXELFLOW_AUTO decides by hand")]
 
 
 def video() -> list[Finding]:

@@ -20,6 +20,7 @@ from texelflow.gpu_delegate.native import TriedDevice, try_device, wanted_apis
 
 Found = dict[str, Any]
 
+AUTO_MODEL = "selfie"  # that auto is shown by
 _FENCE_WAIT_NS = 2_000_000_000
 
 
@@ -101,10 +102,49 @@ def probe_window() -> Found:
 
 
 def probe_cpu() -> Found:
-    """The TensorFlow Lite that loads, if one does."""
+    """The TensorFlow Lite that loads, if one does, and what code can be made for this CPU."""
     from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 
-    return {"module": load_interpreter_module().__name__, "error": ""}
+    found: Found = {"module": "", "error": "", "native": _native_code()}
+    try:
+        found["module"] = load_interpreter_module().__name__
+    except DeviceError as reason:
+        found["error"] = str(reason)
+    return found
+
+
+def _native_code() -> Found:
+    from texelflow.gpu_delegate.llvm.compiler import available, llvm_version, native_target
+    from texelflow.gpu_delegate.llvm.pool import default_threads
+
+    if why := available():
+        return {"why": why}
+    target = native_target()
+    return {
+        "why": "", "target": target.name, "lanes": target.lanes, "cpu": target.cpu, "threads": default_threads(),
+        "llvm": llvm_version(),
+    }  # fmt: skip
+
+
+def probe_auto() -> Found:
+    """What --backend auto takes, and by which times, which are measured where none are kept."""
+    from ..frame.backend_times import backend_times
+    from ..frame.backends import ComputeChoice
+    from ..frame.compute import auto_backend, chosen_by_hand
+    from ..models.catalogue import list_models
+    from ..models.loading import load_frame_model
+
+    by_hand = chosen_by_hand()
+    here = {status.entry.name for status in list_models() if status.present}
+    with open_context() as context:
+        times = None
+        if AUTO_MODEL in here and not by_hand:
+            times = backend_times(context, load_frame_model(AUTO_MODEL), ComputeChoice())
+        return {
+            "taken": auto_backend(context.is_software, times, by_hand), "by_hand": by_hand,
+            "software": context.is_software, "line": times.line if times and times.cpu_ms is not None else "",
+            "present": AUTO_MODEL in here,
+        }  # fmt: skip
 
 
 def _window_gl(glfw: Any) -> Found:
@@ -128,7 +168,7 @@ def _fence_ms(context: Context) -> float | None:
 
 
 PROBES: Mapping[str, Callable[[], Found]] = MappingProxyType(
-    {"opengl": probe_opengl, "egl": probe_egl, "window": probe_window, "cpu": probe_cpu}
+    {"opengl": probe_opengl, "egl": probe_egl, "window": probe_window, "cpu": probe_cpu, "auto": probe_auto}
 )
 
 

@@ -37,7 +37,7 @@ class Reference:
         keep_all_tensors: bool = False,
         delegate: Mapping[str, Any] | None = None,
     ) -> None:
-        """Load a graph as the reader created it, before any pass.
+        """Load a graph as the reader created it, or after rewriting.py's passes.
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
         `delegate`, arguments of GpuDelegate, has it run on the GPU as far as that can; `delegation` tells how far. A

@@ -36,12 +36,12 @@ IDENTIFIER = b"TFL3"
 def write_model(graph: Graph, every_output: bool = False, names: bool = False) -> bytes:
     """The .tflite file of a graph, the same bytes for the same graph.
 
-    The graph is as the reader created it, before any pass. With every_output, what any operator writes becomes an
-    output, after the model's own: TensorFlow Lite 2.14 computes in place even if it is asked to preserve all tensors,
-    but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the builtin TRANSPOSE_CONV, what
-    DENSIFY makes of a constant that constant. Opaque operators are written as they were read. With `names` tensors have
-    theirs, which other readers of such files need. Raises UnsupportedError for a graph that does not hold all that its
-    file says.
+    The graph is as the reader created it, or after rewriting.py's passes. With every_output, what any operator
+    writes becomes an output, after the model's own: TensorFlow Lite 2.14 computes in place even if it is asked to
+    preserve all tensors, but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the
+    builtin TRANSPOSE_CONV, what DENSIFY makes of a constant that constant. Opaque operators are written as they
+    were read. With `names` tensors have theirs, which other readers of such files need. Raises UnsupportedError for
+    a graph that does not hold all that its file says.
     """
     if graph.original:
         raise UnsupportedError(f"{graph.name}: its file has more than its graph holds")

@@ -20,7 +20,7 @@ OBJECTS = "objects"  # what they are called in the cache on disk
 _LIBRARY = "texelflow"
 _DEFINED = re.compile(r"^define (?!internal|private)[^@\n]*@([\w.]+)\(", re.MULTILINE)
 _PASSES = ("sroa",)  # code is written with registers in mind: -O1 takes as long as making code of it, and gains nothing
-_LEVEL = 2  # of code generation: 1 has no scheduler that sees the CPU's pipelines
+_LEVEL = 1  # of code generation: 2 adds a scheduler that gains nothing here, and takes long for long blocks
 
 
 class CompiledCode:

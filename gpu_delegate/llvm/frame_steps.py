@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..packing import Float32Array
 from .compiler import CompiledCode, compile_module
-from .cutting import StepSize, cut_step
+from .cutting import StepSize, cut_step, joined_rounds
 from .ir import Module
 from .machine import CpuTarget
 from .mask_resize import ResizedMask, mask_function, mask_tables
@@ -101,7 +101,7 @@ def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskSte
     first = len(network.steps)
     ends = [cut_step(first + nth, size, network.pool.threads) for nth, size in enumerate((sampler.size, mask.size))]
     steps = [*network.steps, sampler.addresses, mask.addresses]
-    return WorkTable([ends[0], *network.image.rounds, ends[1]], steps)
+    return WorkTable(joined_rounds([ends[0], *network.image.rounds, ends[1]]), steps)
 
 
 def step_table(step: SamplerStep | FrameMaskStep, threads: int) -> WorkTable:

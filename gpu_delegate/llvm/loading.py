@@ -60,7 +60,7 @@ def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
 
 def _key(graph: Graph, target: CpuTarget, threads: int) -> str:
     """All that an image depends on; the name is for people."""
-    parts = (*vars(target).values(), llvm_version(), threads, _digest(graph), *_sources())
+    parts = (*vars(target).values(), llvm_version(), threads, _digest(graph), *compiling_files())
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     return f"{graph.name[:100]} {target.name} {threads} thread{'s' if threads > 1 else ''} {digest}"
 
@@ -76,7 +76,7 @@ def _digest(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def _sources() -> list[tuple[str, int, int]]:
+def compiling_files() -> list[tuple[str, int, int]]:
     """The files that compile, which change while they are worked on."""
     found, folders = [], [str(Path(__file__).parents[1])]
     while folders:

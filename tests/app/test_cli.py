@@ -122,6 +122,16 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["replay", CLIP, "--effect", "color", "--background", "picture.png"], "takes a colour"),
         (["replay", CLIP, "--fit", "squeeze"], "--fit squeeze"),
         (["replay", CLIP, "--backend", "vulkan"], "--backend vulkan"),
+        (
+            ["replay", CLIP, "--cpu", "tflit"],
+            "one of auto, native, tflite is needed; did you mean tflite?",
+        ),
+        (["replay", CLIP, "--threads", "65"], "--threads 65: a whole number from 1 to 64, or 0, is needed"),
+        (["demo", "--threads", "-1"], "--threads -1: a whole number"),
+        (["bench", "frame", "--cpu", "fast"], "--cpu fast: one of auto, native, tflite"),
+        (["bench", "frame", "--backend", "gl", "--cpu", "native"], "are for the CPU: leave them or --backend gl out"),
+        (["bench", "model", "--cpu", "nativ"], "--cpu nativ: native or tflite is needed here; did you mean native?"),
+        (["bench", "model", "--cpu", "native", "--threads", "65"], "--threads 65: it goes from 1 to 64"),
         (["replay", CLIP, "--from", "soon"], "'soon' is not a position"),
         (["replay", CLIP, "--from", "20", "--to", "10"], "before it begins"),
         (["replay", CLIP, "--from", "100000", "--backend", "cpu"], "frames are 0 to 239"),
@@ -372,17 +382,20 @@ def test_draws_the_same_on_opengl_3_3(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_in_one_line(number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "engine", "library"),
+    [(signal.SIGINT, "native", "llvmlite"), (signal.SIGTERM, "tflite", "interpreter_wrapper")],
+)
+def test_signals_end_in_one_line(number: int, engine: str, library: str) -> None:
     def let_interrupt() -> None:
         signal.signal(number, signal.SIG_DFL)  # a shell that runs the tests in the background ignores some
 
-    command = [sys.executable, "-m", "texelflow.app.cli", "bench", "frame", "--backend", "cpu", "--runs", "1000000"]
+    command = [sys.executable, "-m", "texelflow.app.cli", "bench", "frame", "--cpu", engine, "--runs", "1000000"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=let_interrupt) as process:
         deadline = time.monotonic() + 60
-        while "interpreter_wrapper" not in mapped(process.pid) and time.monotonic() < deadline:
+        while library not in mapped(process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(0.5)  # until TensorFlow Lite, the last that is loaded, is there
+        time.sleep(0.5)  # until that, the last that is loaded, is there
         process.send_signal(number)
         _, complaint = process.communicate(timeout=60)
     assert (process.returncode, complaint) == (128 + number, "texelflow: interrupted\n")

@@ -12,11 +12,14 @@ from texelflow.app.frame.native_ends import resized_mask, sampled_picture
 from texelflow.app.picture.exposure import Exposure
 from texelflow.app.picture.picture import ImageSize, Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor, sampling
-from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.compiler import assembly, native_target
 from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep
-from texelflow.gpu_delegate.llvm.machine import CpuTarget
+from texelflow.gpu_delegate.llvm.ir import Module
+from texelflow.gpu_delegate.llvm.machine import AVX2, AVX512, NEON, CpuTarget
+from texelflow.gpu_delegate.llvm.mask_resize import mask_function
 from texelflow.gpu_delegate.llvm.planes import reserve_floats
 from texelflow.gpu_delegate.llvm.pool import WorkerPool
+from texelflow.gpu_delegate.llvm.sampler import sampler_function
 from texelflow.gpu_delegate.llvm.work import StepRange, WorkTable
 
 FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
@@ -86,3 +89,14 @@ def test_masks_of_the_frames_size(lanes: int, frame_size: ImageSize, fit: Fit) -
     run(step, native_target())
     wanted = Preprocessor(rgba_format(frame_size), (19, 12), fit).mask_to_frame(plane)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=lambda target: target.name)
+def test_other_kinds_of_cpu_get_their_own_code(target: CpuTarget) -> None:
+    module, form = Module(), rgba_format((64, 48))
+    mask = resized_mask((64, 48), (16, 16), "stretch")
+    sampler_function(module, "sampler", sampled_picture(form, sampling((64, 48), (16, 16))), target.lanes)
+    mask_function(module, "mask", target.lanes, mask.is_permuted(target, target.lanes))
+    listing = assembly(module.text, target)
+    assert ("vpermps" in listing) == (target is not NEON)
+    assert {"avx512": "%zmm", "avx2": "%ymm", "neon": "fmla"}[target.name] in listing

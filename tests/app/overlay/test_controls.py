@@ -153,7 +153,8 @@ class TestWithoutWindow:
             for y in range(top + 25, top + 275, 11):
                 for below in (0, 2 * ROW):  # the second of a list
                     clicked.click(BOXES, y + below)
-                assert not {"backend", "cpu", "threads", "gpu", "precision", "fit"} & {*changed(PLAIN, clicked.settings)}
+                waiting = {"backend", "cpu", "threads", "gpu", "precision", "fit"}
+                assert not waiting & {*changed(PLAIN, clicked.settings)}
         assert changed(PLAIN, clicked.settings), "others of this section can be"
 
     def test_texts_count_with_enter_if_they_can_be(self, context: Context) -> None:

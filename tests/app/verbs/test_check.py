@@ -27,6 +27,7 @@ from texelflow.gpu_delegate.compare import compare, errors, first_divergence
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Graph, Node, Resize
+from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.runtime import Program, device_of
@@ -68,7 +69,8 @@ def alter_resize(graph: Graph) -> tuple[Graph, Node]:
     return with_node(graph, node, replace(node, attributes=flipped)), node
 
 
-ALTERATIONS = pytest.mark.parametrize("alter", [alter_weight, alter_activation, alter_resize])
+ALTERS = (alter_weight, alter_activation, alter_resize)
+ALTERATIONS = pytest.mark.parametrize("alter", ALTERS)
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +86,24 @@ def model_file(tmp_path: Path, network: bytes) -> Path:
 
 
 def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the compiler had a defect: the GPU gets this graph, the CPU the model's."""
+    """As if the compilers had a defect: they get this graph, TensorFlow Lite the model's."""
 
     def altered(_: Graph, *arguments: Any, **options: Any) -> CompiledGraph:
         return compile_graph(graph, *arguments, **options)
 
+    def altered_native(_: Graph, *arguments: Any, **options: Any) -> NativeProgram:
+        return compile_native(graph, *arguments, **options)
+
     for user in (gl_path, check_model_verb):
         monkeypatch.setattr(user, "compile_graph", altered)
+    monkeypatch.setattr(check_model_verb, "compile_native", altered_native)
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("unfused", [False, True])
-def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("backend", "unfused"), [("gl", False), ("gl", True), ("native", False)])
+def test_a_sound_model_passes(network: bytes, backend: str, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
     graph = read_model(network)
-    figures, code = check_model(Subject("network", graph, (0, 1)), unfused, None, Console())
+    figures, code = check_model(Subject("network", graph, (0, 1)), unfused, None, Console(), backend=backend)
     assert (code, figures["passed"], figures["first_divergence"]) == (0, True, None)
     compared = {tensor["tensor"] for tensor in figures["tensors"]}
     assert set(graph.outputs) <= compared
@@ -108,15 +114,22 @@ def test_a_sound_model_passes(network: bytes, unfused: bool, capsys: pytest.Capt
 
 
 @pytest.mark.gl
-@ALTERATIONS
-@pytest.mark.parametrize("unfused", [False, True])
+@pytest.mark.parametrize(
+    ("alter", "backend", "unfused"),
+    [*((alter, "gl", unfused) for alter in ALTERS for unfused in (False, True)), (alter_activation, "native", False)],
+)
 def test_an_altered_op_is_named(
-    network: bytes, alter: Alter, unfused: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    network: bytes,
+    alter: Alter,
+    backend: str,
+    unfused: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sound = read_model(network)
     altered, node = alter(sound)
     compile_instead(altered, monkeypatch)
-    figures, code = check_model(Subject("network", sound, (0, 1)), unfused, None, Console())
+    figures, code = check_model(Subject("network", sound, (0, 1)), unfused, None, Console(), backend=backend)
     assert (code, figures["passed"]) == (1, False)
     name = f"{node.op} (operator {node.index})"
     assert name in figures["verdict"]
@@ -158,14 +171,16 @@ def frame_of(index: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         return next(iter(source)).rgba
 
 
-@pytest.mark.gl
-def test_demo_clip_agrees(selfie_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("backend", "most"), [pytest.param("gl", 1e-3, marks=pytest.mark.gl), ("native", 1e-4)])
+def test_demo_clip_agrees(
+    backend: str, most: float, selfie_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     model: SegmentationModel = load_segmentation(str(selfie_model))
     with FileSource(CLIP, 55, 74) as source:
-        figures, code = check_clip(source, model, None, None, Console(quiet=True))
+        figures, code = check_clip(source, model, None, None, Console(quiet=True), backend=backend)
     assert (code, figures["frames"], figures["failed_frames"]) == (0, 20, [])
-    assert figures["max_error"] <= 1e-3
+    assert figures["max_error"] <= most
     assert figures["min_iou"] >= 0.9999 or figures["max_pixels"] <= 2
     assert figures["network_error"] <= 1e-4
     assert not list(tmp_path.iterdir()), "a check that passes leaves no picture"

@@ -153,11 +153,11 @@ def test_integers_come_as_the_model_takes_them(path: Path, run: Command) -> None
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("selfie", "--backend", "cpu"), "--backend cpu: gl or delegate"),
+        (("selfie", "--backend", "cpu"), "--backend cpu: gl or native or delegate"),
         (("selfie", "--backend", "delegate", "--runs", "0"), "--runs goes from 1"),
         (("selfie", "--runs", "3"), "--runs goes with --backend delegate"),
         (("selfie", "--backend", "delegate", "--unfused"), "--unfused"),
-        ((CLIP, "--backend", "delegate"), "--backend is for models"),
+        ((CLIP, "--backend", "delegate"), "--backend delegate is for models"),
     ],
 )
 def test_bad_options(arguments: tuple[object, ...], words: str, run: Command) -> None:

@@ -180,6 +180,19 @@ def test_the_verb_gives_json(model_file: Path, compiled: CompiledGraph, capsys: 
     assert sum(found["operators"].values()) == len(compiled.source.nodes)
 
 
+def test_the_verb_shows_the_steps_of_the_cpu(model_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(model_file), "--cpu", "native", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    graph = read_model(model_file.read_bytes())
+    assert {number for step in told["steps"] for number in step["operators"]} <= set(range(len(graph.nodes)))
+    assert sum(step["weights_bytes"] for step in told["steps"]) <= told["weights_bytes"]
+    assert main(["inspect", str(model_file), "--cpu", "native"]) == 0
+    shown = capsys.readouterr().out
+    assert all(step["name"].partition("+")[0] in shown for step in told["steps"])
+    assert main(["inspect", str(model_file), "--cpu", "tflite"]) == 2
+    assert "--cpu tflite: native is needed here" in capsys.readouterr().err
+
+
 def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "--ops", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)

@@ -19,20 +19,20 @@ from texelflow.gpu_delegate.llvm.machine import CacheSizes
 from texelflow.gpu_delegate.llvm.pool import WorkerPool
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 
-SIZE = (1, 181, 29, 3)
+SIZE = (1, 401, 31, 3)
 SAME = Padding(1, 1, 1, 1)
 
 
 def network_of_pairs(seed: int = 0) -> Graph:
     """Convolution, two depthwise and pointwise pairs, the second with half the rows, and gates from the mean."""
     g = GraphBuilder(seed)
-    relu, half = "RELU", (1, 91, 15, 12)
+    relu, half = "RELU", (1, 201, 16, 12)
     x = g.node(
-        "CONV_2D", [g.input(*SIZE), g.random(9, 3, 3, 3), g.random(9)], (1, 181, 29, 9), Conv2D(relu, padding=SAME)
+        "CONV_2D", [g.input(*SIZE), g.random(9, 3, 3, 3), g.random(9)], (1, 401, 31, 9), Conv2D(relu, padding=SAME)
     )
-    x = g.node("DEPTHWISE_CONV_2D", [x, g.random(1, 3, 3, 9), g.random(9)], (1, 181, 29, 9),
+    x = g.node("DEPTHWISE_CONV_2D", [x, g.random(1, 3, 3, 9), g.random(9)], (1, 401, 31, 9),
                DepthwiseConv2D(relu, padding=SAME))  # fmt: skip
-    x = g.node("CONV_2D", [x, g.random(12, 1, 1, 9), g.random(12)], (1, 181, 29, 12), Conv2D(relu))
+    x = g.node("CONV_2D", [x, g.random(12, 1, 1, 9), g.random(12)], (1, 401, 31, 12), Conv2D(relu))
     x = g.node("DEPTHWISE_CONV_2D", [x, g.random(1, 3, 3, 12), g.random(12)], half,
                DepthwiseConv2D(relu, stride=(2, 2), padding=SAME))  # fmt: skip
     x = g.node("CONV_2D", [x, g.random(12, 1, 1, 12), g.random(12)], half, Conv2D(relu))

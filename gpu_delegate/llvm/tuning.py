@@ -41,5 +41,6 @@ def cpu_device(target: CpuTarget) -> Device:
         bake_weights=0,
         prologue_loads=-1,
         leaves_sums=False,
+        operation_compile_us=200.0,
     )
     return Device(_LIMITS, tuning, in_planes=True)

@@ -7,7 +7,7 @@ import typer
 from .opengl_options import with_opengl
 from .options import JsonOption, PrecisionOption
 
-cache = typer.Typer(no_args_is_help=True, help="List or clear what the program keeps on disk: measurements, code, checks passed.")
+cache = typer.Typer(no_args_is_help=True, help="List or clear what is kept on disk: measurements, code, checks passed.")
 
 
 @cache.command("list")
@@ -21,7 +21,10 @@ def cache_list_verb(json: JsonOption = False) -> int:
 
 @cache.command("clear")
 def cache_clear_verb(
-    kind: Annotated[str | None, typer.Argument(metavar="KIND", help="tuning, backends, networks, objects or runtimes; all by default.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", help="tuning, backends, networks, objects or runtimes; all by default."),
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """Remove what is kept; it is measured again when needed. Fetched models and photographs stay."""

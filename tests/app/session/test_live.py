@@ -146,7 +146,7 @@ class TestKeys:
     def test_the_small_model_and_back(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             for name in ("selfie-landscape", "selfie"):
-                yield from stage.pressed("n", lambda name=name: stage.words.endswith(f"\nmodel {name}"))  # type: ignore[misc]
+                yield from stage.pressed("n", lambda name=name: stage.words.splitlines()[-1:] == [f"model {name}"])  # type: ignore[misc]
                 assert stage.parts.stages.name == name
 
         theatre.run(script)

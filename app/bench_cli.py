@@ -198,7 +198,7 @@ def bench_layers_verb(
     console = Console(quiet=json)
     figures, code = bench_layers(LayersBench(against, sizes, threads, seconds, plot, force), console)
     show_layers(figures, markdown, console)
-    if plot is not None:
+    if plot is not None and any(found["layers"] for found in figures["sizes"].values()):
         from .bench.roofline_plot import save_roofline
 
         save_roofline(plot, figures)

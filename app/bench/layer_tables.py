@@ -22,14 +22,15 @@ def show_layers(figures: _Figures, markdown: bool, console: Console) -> None:
     """The tables of each size, and what they were measured on."""
     show = _markdown(console) if markdown else _plain(console)
     console.say(machine_line(figures))
-    for size, found in figures["sizes"].items():
+    measured = {size: found for size, found in figures["sizes"].items() if found["layers"]}
+    for size, found in measured.items():
         names = present(found)
         show(f"Layers at {size}, us, least/median", layer_rows(found["layers"], names))
     chains = {size: found["chain"] for size, found in figures["sizes"].items() if found["chain"]["times"]}
     if chains:
         show("The chain, ms, least/median", chain_rows(chains))
-    for size, found in figures["sizes"].items():
-        if figures["roofs"] and found["layers"]:
+    for size, found in measured.items():
+        if figures["roofs"]:
             names = present(found)
             title = f"Rates at {size}, {TITLES[names[0]]}'s by the least times, and each one's share of the roof"
             show(title, rate_rows(found["layers"], names))
@@ -114,7 +115,7 @@ def _who(name: str) -> str:
 def rate_rows(layers: Sequence[_Figures], names: Sequence[str]) -> _Rows:
     """Operations and bytes a second of the first, the intensity counted in both ways, and shares of a layer's roof."""
     who, head = names[0], ("", "layer", "MFLOP", "MB", "FLOP/B", "paper", "GFLOP/s", "GB/s", "from", "roof")
-    rows: _Rows = [(*head, *(f"{TITLES[name]} %" for name in names))]
+    rows: _Rows = [(*head, *(f"{'ours' if name == OURS else TITLES[name]} %" for name in names))]
     for number, row in _merged(layers):
         times = row["times"]
         least_us = times[who]["min_us"]

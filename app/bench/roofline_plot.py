@@ -26,9 +26,9 @@ _TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # GFLOP/s
 
 
 def save_roofline(path: Path, figures: Mapping[str, Any]) -> None:
-    """A panel for each size. Raises UsageError without matplotlib, MediaError where the file cannot be written."""
+    """A panel for each size that has layers, which one has. Raises UsageError without matplotlib, MediaError."""
     figure_class, canvas_class = check_matplotlib()
-    sizes = figures["sizes"]
+    sizes = {size: found for size, found in figures["sizes"].items() if found["layers"]}
     figure = figure_class(figsize=(_PANEL[0] * len(sizes), _PANEL[1] + 0.6), layout="constrained")
     canvas_class(figure)
     panels = figure.subplots(1, len(sizes), sharex=True, sharey=True, squeeze=False)[0]

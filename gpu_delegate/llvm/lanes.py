@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from .ir import FLOAT, I1, I32, I64, POINTER, Function, Register, constants, filled, integer, number, suffix, vector
 from .machine import CpuTarget
+from .planes import LINE_FLOATS
 from .vector_math import FloatMath
 
 LONGEST_STEP = 4  # pixels from lane to lane that are read in a row
@@ -305,10 +306,33 @@ class Lanes:
             row = self._row(pointer, register, constant - self.count + 1, 1)
             return self.f.shuffle(row, row, range(self.count - 1, -1, -1))
         if 1 < step <= LONGEST_STEP:
-            start = constant // step * step
-            parts = [self._row(pointer, register, start + k * self.count, 1) for k in range(step)]
-            return self._picked(parts, [constant - start + step * lane for lane in range(self.count)])
+            start = (constant + LINE_FLOATS // 2) // LINE_FLOATS * LINE_FLOATS  # where a plane may begin
+            return self._load_strided(pointer, register, start, constant - start, step)
         return self._gathered(pointer, self.int_vector(Affine(register, constant, step)), 0)
+
+    def _load_strided(
+        self, pointer: Register, register: Register | None, start: int, offset: int, step: int
+    ) -> Register:
+        """Floats `step` apart, near a start: those of the same start share their loads, and most of their shuffles."""
+        shift, first = divmod(offset, step)
+        if not -self.count <= offset <= self.count - step:  # beyond the next vector
+            start, shift, first = start + shift * step, 0, first
+        key = ("strided", pointer.text, register.text if register else "", start, first, step)
+
+        def load(part: int) -> Register:
+            return self._row(pointer, register, start + part * self.count, 1)
+
+        def unshifted() -> Register:
+            return self._picked([load(k) for k in range(step)], [first + step * lane for lane in range(self.count)])
+
+        found = self.once(key, unshifted)
+        if not shift:
+            return found
+        every = range(shift, shift + self.count)
+        if shift > 0:
+            lanes = [k if k < self.count else self.count + first + step * (k - self.count) for k in every]
+            return self.f.shuffle(found, load(step), lanes)
+        return self.f.shuffle(found, load(-1), [k if k >= 0 else 2 * self.count + first + step * k for k in every])
 
     def _picked(self, parts: Sequence[Register], places: Sequence[int]) -> Register:
         """Lanes by number among those of several vectors, in rising order."""

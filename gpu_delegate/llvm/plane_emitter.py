@@ -1,4 +1,4 @@
-"""The code of one pixel kernel for the CPU: what emit.py does for the GPU, for tensors in planes and lanes of pixels."""
+"""The code of one pixel kernel for the CPU, as emit.py has it for the GPU: tensors lie in planes, lanes are pixels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

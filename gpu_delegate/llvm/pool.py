@@ -7,7 +7,6 @@ on locks of Python's own kind, which any thread may use on every system. Numbers
 
 import ctypes
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -46,10 +45,10 @@ class WorkerPool:
         self._run_alone = self._code.function("run_alone", _ONE)
         self._run = self._code.function("run", _TWO)
         self._lock = threading.Lock()  # held by the run that the workers take part in
-        self._state = _state(threads - 1)
         self._stop: Callable[[], object] = _nothing
         if threads > 1:
-            workers = [_started(self._code, self._state, number) for number in range(threads - 1)]
+            self._state = _state(threads)
+            workers = [_started(self._code, self._state, number) for number in range(1, threads)]
             self._stop = weakref.finalize(self, _stop, self._code, self._state, workers, os.getpid())
 
     def run(self, table: WorkTable) -> None:
@@ -75,21 +74,25 @@ def _nothing() -> None:
     """What ends no workers."""
 
 
-def _state(workers: int) -> npt.NDArray[np.int64]:
-    """The memory that the threads of a pool share, on a line of its own, with a lock for each worker, held."""
-    size_bytes = pool_code.FIRST_WORKER + workers * pool_code.WORKER_BYTES
+def _state(threads: int) -> npt.NDArray[np.int64]:
+    """The memory that the threads of a pool share, on lines of its own, with a lock to sleep on for each, held."""
+    size_bytes = pool_code.FIRST_SLEEPER + threads * pool_code.SLEEPER_BYTES
     whole = np.zeros(size_bytes + _LINE_BYTES, np.uint8)
     start = -whole.ctypes.data % _LINE_BYTES
     state = whole[start : start + size_bytes]
-    state[pool_code.WORKERS :][:4].view(np.int32)[0] = workers
-    for number in range(workers):
-        at = pool_code.FIRST_WORKER + number * pool_code.WORKER_BYTES + pool_code.LOCK
+    state[pool_code.SLEEPERS :][:4].view(np.int32)[0] = threads
+    for number in range(threads):
         lock = _of_python("PyThread_allocate_lock", ctypes.c_void_p)()
         if not lock:
             raise MemoryError("no lock for a thread")
         _of_python("PyThread_acquire_lock", ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(lock, 0)
-        state[at:][:8].view(np.uint64)[0] = lock
+        state.view(np.uint64)[_lock_place(number)] = lock
     return state.view(np.int64)
+
+
+def _lock_place(number: int) -> int:
+    """Where a thread's lock is among words of 64 bits."""
+    return (pool_code.FIRST_SLEEPER + number * pool_code.SLEEPER_BYTES + pool_code.LOCK) // 8
 
 
 def _started(code: CompiledCode, state: npt.NDArray[np.int64], number: int) -> threading.Thread:
@@ -105,10 +108,15 @@ def _stop(code: CompiledCode, state: npt.NDArray[np.int64], workers: Sequence[th
     if os.getpid() != process:
         return
     code.function("stop", _ONE)(state.ctypes.data)
-    for number, worker in enumerate(workers):
+    for worker in workers:
         worker.join()
-        at = pool_code.FIRST_WORKER + number * pool_code.WORKER_BYTES + pool_code.LOCK
-        _of_python("PyThread_free_lock", None, ctypes.c_void_p)(int(state.view(np.uint64)[at // 8]))
+    _free_locks(state, 1 + len(workers))
+
+
+def _free_locks(state: npt.NDArray[np.int64], threads: int) -> None:
+    for number in range(threads):
+        lock = int(state.view(np.uint64)[_lock_place(number)])
+        _of_python("PyThread_free_lock", None, ctypes.c_void_p)(lock)
 
 
 def _of_python(name: str, result: type | None, *arguments: type) -> Any:
@@ -118,9 +126,7 @@ def _of_python(name: str, result: type | None, *arguments: type) -> Any:
 
 def _outside() -> dict[str, int]:
     """The functions that the pool's code calls."""
-    system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
     found = {
-        pool_code.YIELD: system.SwitchToThread if sys.platform == "win32" else system.sched_yield,
         pool_code.ACQUIRE: ctypes.pythonapi.PyThread_acquire_lock,
         pool_code.RELEASE: ctypes.pythonapi.PyThread_release_lock,
     }

@@ -4,9 +4,10 @@ No thread waits for another one to come: tasks are taken from a counter, and a r
 a thread that the system holds up holds up others only while it has a task. One word of 64 bits says all that a thread
 needs before it takes a task: the generation (of runs), where the round ends, and the next task. What is in a table is
 read by those who have taken a task of it alone, since a run cannot end, and its table go, before that task is done.
+Who waits spins briefly, then sleeps: to yield the core does not make a system run the thread that is waited for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from . import ir
@@ -15,19 +16,19 @@ from .machine import CpuTarget
 from .work import CALL_BYTES
 
 # Where things lie in the state of a pool: on lines of their own what threads write at the same time
-NEXT, DONE, TABLE, CLOSING, WORKERS, FIRST_WORKER, WORKER_BYTES = 0, 64, 128, 136, 140, 192, 64
-LOCK = 8  # in a worker's own bytes, behind the word that says that it sleeps
+DONE, TABLE, CLOSING, SLEEPERS, FIRST_SLEEPER, SLEEPER_BYTES = 64, 128, 136, 140, 192, 64
+LOCK = 8  # in a sleeper's own bytes, behind the word that says that it sleeps
 
-YIELD, ACQUIRE, RELEASE = "yield_core", "acquire_lock", "release_lock"  # outside functions
+ACQUIRE, RELEASE = "acquire_lock", "release_lock"  # outside functions
 _BITS = 18
 _MASK = (1 << _BITS) - 1
-_SPINS = 1000  # a run that waits for others' tasks yields its core after so many pauses, 15 to 50 ns each
-_IDLE_SPINS = 5000  # and a worker without tasks sleeps
+_SPINS = 2000  # pauses, 10 to 50 ns each, before a thread whose run waits for others' tasks sleeps,
+_IDLE_SPINS = 5000  # and before a worker without tasks does
 _FLUSH_X86, _FLUSH_ARM = 0x8040, 1 << 24  # MXCSR's flush-to-zero and denormals-are-zero; FPCR's flush-to-zero
 
 
 def pool_text(target: CpuTarget) -> str:
-    """A module of run(state, table), run_alone(table), serve(state, worker) and stop(state)."""
+    """A module of run(state, table), run_alone(table), serve(state, number) and stop(state)."""
     module = Module()
     _task(module)
     _wake(module)
@@ -56,18 +57,18 @@ def _task(module: Module) -> None:
 
 
 def _wake(module: Module) -> None:
-    """wake(state, most): so many of the workers that sleep."""
+    """wake(state, most): so many of the threads that sleep, first the one whose run it is."""
     f = module.function("wake", [("ptr", "state"), (I32, "most")])
     state, most = f.parameters
     left = f.reserve(I32, align_bytes=4)
     f.store(most, left)
-    with f.loop(ir.integer(0), f.load(I32, _at(f, state, WORKERS))) as number:
-        worker = _worker(f, state, number)
-        asleep = f.compare("icmp ne", _load(f, I32, worker), ir.integer(0))
+    with f.loop(ir.integer(0), f.load(I32, _at(f, state, SLEEPERS))) as number:
+        sleeper = _sleeper(f, state, number)
+        asleep = f.compare("icmp ne", _load(f, I32, sleeper), ir.integer(0))
         wanted = f.compare("icmp sgt", f.load(I32, left), ir.integer(0))
-        with f.when(f.binary("and", asleep, wanted)), f.when(_taken(f, worker)):
+        with f.when(f.binary("and", asleep, wanted)), f.when(_taken(f, sleeper)):
             f.store(f.binary("sub", f.load(I32, left), ir.integer(1)), left)
-            f.call(RELEASE, ir.VOID, f.load(POINTER, _at(f, worker, LOCK), 8))
+            f.call(RELEASE, ir.VOID, f.load(POINTER, _at(f, sleeper, LOCK), 8))
     f.give_back()
 
 
@@ -94,12 +95,13 @@ def _do_task(f: Function, state: Register, word: Register, index: Register) -> N
     table = f.load(POINTER, _at(f, state, TABLE), 8)
     limit, following = (f.load(I32, f.at(f.load(POINTER, _at(f, table, 8 * slot), 8), index, I32)) for slot in (2, 3))
     f.call("task", ir.VOID, table, index)
-    before = f.give(f"atomicrmw add {_at(f, state, DONE).operand}, i32 1 acq_rel, align 4", I32)
-    is_last = f.compare("icmp eq", f.binary("add", before, ir.integer(1)), limit)
-    goes_on = f.compare("icmp ne", following, ir.integer(0))
-    with f.when(f.binary("and", is_last, goes_on)):
-        kept = f.binary("and", word, ir.integer(-1 << 2 * _BITS, I64))
-        _open(f, state, kept, limit, following)
+    before = f.give(f"atomicrmw add {_at(f, state, DONE).operand}, i32 1 seq_cst, align 4", I32)
+    with f.when(f.compare("icmp eq", f.binary("add", before, ir.integer(1)), limit)):
+        with f.when(f.compare("icmp ne", following, ir.integer(0))):
+            kept = f.binary("and", word, ir.integer(-1 << 2 * _BITS, I64))
+            _open(f, state, kept, limit, following)
+        with f.when(f.compare("icmp eq", following, ir.integer(0))):  # who asked may sleep
+            f.call("wake", ir.VOID, state, ir.integer(1))
 
 
 def _open(f: Function, state: Register, generation: Register, first: Register, end: Register) -> None:
@@ -122,18 +124,14 @@ def _run(module: Module, target: CpuTarget) -> None:
     generation = f.binary("lshr", _load(f, I64, state), ir.integer(2 * _BITS, I64))
     generation = f.binary("shl", f.binary("add", generation, ir.integer(1, I64)), ir.integer(2 * _BITS, I64))
     _open(f, state, generation, ir.integer(0), f.load(I32, f.load(POINTER, _at(f, table, 16), 8)))
-    idle = f.reserve(I32, align_bytes=4)
+
+    def is_over() -> Register:
+        return f.compare("icmp eq", _load(f, I32, _at(f, state, DONE)), total)
+
     with _forever(f) as loop:
-        f.store(ir.integer(0), idle)
         loop.again_if(f.call("attempt", ir.I1, state))
-        with _forever(f) as wait:
-            is_open = _is_open(f, _load(f, I64, state))
-            is_done = f.compare("icmp eq", _load(f, I32, _at(f, state, DONE)), total)
-            wait.leave_if(f.binary("or", is_open, is_done))
-            _pause(f, target)
-            with f.when(f.compare("icmp ugt", _count(f, idle), ir.integer(_SPINS))):
-                f.call(YIELD, I32)
-        loop.leave_if(f.compare("icmp eq", _load(f, I32, _at(f, state, DONE)), total))
+        loop.leave_if(is_over())
+        _wait(f, target, state, ir.integer(0), _SPINS, is_over)
     _restore(f, target, modes)
     f.give_back()
 
@@ -154,31 +152,45 @@ def _serve(module: Module, target: CpuTarget) -> None:
     f = module.function("serve", [("ptr", "state"), (I32, "number")])
     state, number = f.parameters
     modes = _flush(f, target)
-    worker = _worker(f, state, number)
-    idle = f.reserve(I32, align_bytes=4)
+
+    def is_closing() -> Register:
+        return f.compare("icmp ne", _load(f, I32, _at(f, state, CLOSING)), ir.integer(0))
+
     with _forever(f) as loop:
-        f.store(ir.integer(0), idle)
         loop.again_if(f.call("attempt", ir.I1, state))
-        with _forever(f) as wait:
-            wait.leave_if(_is_called(f, state))
-            _pause(f, target)
-            wait.leave_if(f.compare("icmp ugt", _count(f, idle), ir.integer(_IDLE_SPINS)))
-        loop.leave_if(f.compare("icmp ne", _load(f, I32, _at(f, state, CLOSING)), ir.integer(0)))
-        loop.again_if(_is_called(f, state))
-        _sleep(f, state, worker)
+        loop.leave_if(is_closing())
+        _wait(f, target, state, number, _IDLE_SPINS, is_closing)
     _restore(f, target, modes)
     f.give_back()
 
 
-def _sleep(f: Function, state: Register, worker: Register) -> None:
-    """Say that this worker sleeps, look once more, and wait for the lock that who calls it gives back."""
-    f.give(f"atomicrmw xchg {worker.operand}, i32 1 seq_cst, align 4", I32)
+def _wait(
+    f: Function, target: CpuTarget, state: Register, number: Register, spins: int, ends: Callable[[], Register]
+) -> None:
+    """Until there is a task, or a thread's end: for so many pauses, then asleep."""
+
+    def is_called() -> Register:
+        return f.binary("or", _is_open(f, _load(f, I64, state)), ends())
+
+    idle = f.reserve(I32, align_bytes=4)
+    f.store(ir.integer(0), idle)
+    with _forever(f) as wait:
+        wait.leave_if(is_called())
+        _pause(f, target)
+        with f.when(f.compare("icmp ugt", _count(f, idle), ir.integer(spins))):
+            _sleep(f, _sleeper(f, state, number), is_called)
+            f.store(ir.integer(0), idle)
+
+
+def _sleep(f: Function, sleeper: Register, is_called: Callable[[], Register]) -> None:
+    """Say that this thread sleeps, look once more, and wait for the lock that who calls it gives back."""
+    f.give(f"atomicrmw xchg {sleeper.operand}, i32 1 seq_cst, align 4", I32)
     waits = f.reserve(ir.I1, align_bytes=1)
     f.store(Register("true", ir.I1), waits, 1)
-    with f.when(_is_called(f, state)):  # nobody may have seen that it sleeps; who has gives the lock back
-        f.store(f.binary("xor", _taken(f, worker), Register("true", ir.I1)), waits, 1)
+    with f.when(is_called()):  # nobody may have seen that it sleeps; who has gives the lock back
+        f.store(f.binary("xor", _taken(f, sleeper), Register("true", ir.I1)), waits, 1)
     with f.when(f.load(ir.I1, waits, 1)):
-        f.call(ACQUIRE, I32, f.load(POINTER, _at(f, worker, LOCK), 8), ir.integer(1))
+        f.call(ACQUIRE, I32, f.load(POINTER, _at(f, sleeper, LOCK), 8), ir.integer(1))
 
 
 def _stop(module: Module) -> None:
@@ -186,7 +198,7 @@ def _stop(module: Module) -> None:
     f = module.function("stop", [("ptr", "state")])
     (state,) = f.parameters
     _store(f, ir.integer(1), _at(f, state, CLOSING))
-    f.call("wake", ir.VOID, state, f.load(I32, _at(f, state, WORKERS)))
+    f.call("wake", ir.VOID, state, f.load(I32, _at(f, state, SLEEPERS)))
     f.give_back()
 
 
@@ -198,15 +210,9 @@ def _is_open(f: Function, word: Register) -> Register:
     return f.compare("icmp slt", _field(f, word, 0), _field(f, word, _BITS))
 
 
-def _is_called(f: Function, state: Register) -> Register:
-    """Whether a worker has something to do: a task, or to return."""
-    closes = f.compare("icmp ne", _load(f, I32, _at(f, state, CLOSING)), ir.integer(0))
-    return f.binary("or", _is_open(f, _load(f, I64, state)), closes)
-
-
-def _taken(f: Function, worker: Register) -> Register:
-    """Whether it was this thread that changed a worker from asleep to awake."""
-    before = f.give(f"atomicrmw xchg {worker.operand}, i32 0 seq_cst, align 4", I32)
+def _taken(f: Function, sleeper: Register) -> Register:
+    """Whether it was this thread that changed a sleeper from asleep to awake."""
+    before = f.give(f"atomicrmw xchg {sleeper.operand}, i32 0 seq_cst, align 4", I32)
     return f.compare("icmp ne", before, ir.integer(0))
 
 
@@ -216,9 +222,9 @@ def _field(f: Function, word: Register, shift: int) -> Register:
     return f.convert("trunc", f.binary("and", moved, ir.integer(_MASK, I64)), I32)
 
 
-def _worker(f: Function, state: Register, number: Register) -> Register:
-    """The address of a worker's own bytes."""
-    return f.at(_at(f, state, FIRST_WORKER), number, f"[{WORKER_BYTES} x i8]")
+def _sleeper(f: Function, state: Register, number: Register) -> Register:
+    """The address of a thread's own bytes: 0 is whose run it is, the others are workers."""
+    return f.at(_at(f, state, FIRST_SLEEPER), number, f"[{SLEEPER_BYTES} x i8]")
 
 
 def _at(f: Function, pointer: Register, offset_bytes: int) -> Register:

@@ -1,4 +1,4 @@
-"""Statements of kernels (code.py) go in, LLVM's instructions on lanes of pixels come out: what print_glsl.py is for GLSL.
+"""Statements of kernels (code.py) go in, LLVM's instructions on lanes of pixels come out, as print_glsl.py writes GLSL.
 
 Variables are registers from the start: where loops and branches meet, those that change get a phi. Loads stand where
 they are first needed. What a column or a row alone decides was computed before (survey.py), and is a number where it is

@@ -46,7 +46,8 @@ def _divided(left: Known, right: Known) -> Known:
 _ARITHMETIC: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": _divided, "remainder": np.fmod,
-        "minimum": np.minimum, "maximum": np.maximum, "clamp": lambda v, low, high: np.minimum(np.maximum(v, low), high),
+        "minimum": np.minimum, "maximum": np.maximum,
+        "clamp": lambda v, low, high: np.minimum(np.maximum(v, low), high),
         "floor": np.floor, "fraction": lambda v: v - np.floor(v), "less": np.less, "at least": np.greater_equal,
         "at most": np.less_equal, "equal": np.equal, "both": np.logical_and,
         "int": lambda v: np.trunc(v).astype(np.int64) if v.dtype.kind == "f" else v.astype(np.int64),

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from ..body import Body
 from ..layout import ceil_div, shape_of
+from ..nodes import is_contraction
 from ..tile import Tile
 from ..tiling import is_pixelwise
 from .machine import CpuTarget
 
 _LEAST_LANES = 4
+_LEAST_SLICES = 2  # of sums at once: four depend on one another too often
 _MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
 
 
@@ -23,7 +25,9 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTar
     z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
     target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
     most = domain.pixels // target.lanes if flat else domain.rows
-    rows = max(1, min(tile.rows, most))
+    is_sum = any(map(is_contraction, body.nodes)) and (flat or domain.batch == 1)  # rows are of one map of a batch
+    least = _LEAST_SLICES // (z_slices or slices) if is_sum else 1
+    rows = max(1, min(max(tile.rows, least), most))
     if flat:
         rows = min(range(rows, 0, -1), key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
     elif tile.rows > 2 and domain.batch == 1:

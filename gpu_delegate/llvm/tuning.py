@@ -31,6 +31,7 @@ def cpu_device(target: CpuTarget) -> Device:
     tuning = replace(
         SOFTWARE.tuning,
         joins_sums=False,
+        held_slices=max(4, 2 * slices),
         rows=rows,
         window_rows=4,
         whole_slices=slices,
@@ -41,5 +42,6 @@ def cpu_device(target: CpuTarget) -> Device:
         bake_weights=0,
         prologue_loads=-1,
         leaves_sums=False,
+        operation_compile_us=200.0,
     )
     return Device(_LIMITS, tuning, in_planes=True)

@@ -1,5 +1,7 @@
 """Strips: every pixel of every step is computed, from values that are where it looks for them, whatever the sizes."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +74,7 @@ def test_tasks_do_not_share_places() -> None:
     places = [{(p.y0 * 512 - p.shift, p.y1 * 512 - p.shift) for p in task if p.step == 0} for task in first]
     assert all(len(each) == 1 and len(task) > 4 for each, task in zip(places, first, strict=True))
     (ends,) = zip(*(sorted(each) for each in places), strict=True)
-    assert all(end <= start for (_, end), (start, _) in zip(ends, ends[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in pairwise(ends))
 
 
 def test_small_maps_and_many_weights_have_no_strips_and_lifetimes_are_those_of_sections() -> None:

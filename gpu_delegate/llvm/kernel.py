@@ -8,7 +8,8 @@ the kernel's own, 64-byte aligned. Row groups y0 to y1 - 1 of the map are comput
 output, and all columns: what calls with other groups and blocks write is never written with other values.
 
 A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes.
-Where a map is no multiple of them, the last group or block begins earlier, and computes some values again.
+Where a map is no multiple of them, the last group or block begins earlier, and computes some values again. Of a small
+map taken in the order of memory it has vectors of half as many lanes, where these are enough.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from ..body import Body
 from ..code import Statement
 from ..graph import Node
 from ..layout import Storages, ceil_div, shape_of
-from ..nodes import record_of
+from ..nodes import is_contraction, record_of
 from ..packing import Blob, Float32Array
 from ..tile import Tile
 from .ir import I64, POINTER, Function, Module, Register, integer
@@ -38,6 +39,8 @@ PARAMETERS = (
     *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
 )
 LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
+MOST_GROUPS = 32  # of pixels, where a narrower last one gains enough for code of its own
+LEAST_LANES = 8  # of it: narrower vectors take as long
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,11 @@ class Grid:
     def slice_blocks(self) -> int:
         return ceil_div(self.slices, self.z_slices) if self.z_slices else 1
 
+    def has_narrow_end(self, lanes: int) -> bool:
+        """Whether half as many lanes are enough for the last group of pixels, and few others share its cost."""
+        rest = self.width % lanes
+        return self.step == lanes >= 2 * LEAST_LANES and 0 < rest <= lanes // 2 and self.row_groups <= MOST_GROUPS
+
     @property
     def first_rows(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """The first row of each group."""
@@ -130,6 +138,9 @@ class _Writer:
         self.f = function
         self.grid = grid
         self.lanes = Lanes(function, target)
+        is_sum = any(map(is_contraction, body.nodes))
+        half = Lanes(function, replace(target, lanes=target.lanes // 2))
+        self._narrow = half if is_sum and grid.has_narrow_end(target.lanes) else None
         self.tables = Tables(weights)
         self._tensors, self._weights, *self._limits = function.parameters
         self._memories: dict[str, Memory] = {}
@@ -174,8 +185,17 @@ class _Writer:
         return replace(self._scene, memories=memories, channel=channel)
 
     def _groups(self, y0: Register, y1: Register, ints: Mapping[str, IntValue]) -> None:
-        with self.f.loop(y0, y1) as group:
+        if not self._narrow:
+            with self.f.loop(y0, y1) as group:
+                self._rows(group, ints)
+            return
+        last = integer(self.grid.row_groups - 1, I64)
+        with self.f.loop(y0, self.f.call("llvm.smin.i64", I64, y1, last)) as group:
             self._rows(group, ints)
+        with self.f.loop(self.f.call("llvm.smax.i64", I64, y0, last), y1):
+            whole = Region((0, self.grid.width - 1), slice(None))
+            first = Affine(None, self.grid.width - self._narrow.count)
+            self._print(whole, first, {**ints, "y0": Affine(None, 0)}, self._narrow)
 
     def _start(self, number: Register, together: int, whole: int) -> Affine:
         """Where a block begins: the last one ends with the whole."""
@@ -247,7 +267,8 @@ class _Writer:
         assert isinstance(found, Register)
         return found
 
-    def _print(self, region: Region, x: Affine, ints: Mapping[str, IntValue]) -> None:
-        mask = self.lanes.first_lanes(self.grid.width) if self.grid.width < self.lanes.count else None
-        with self.lanes.block():
-            LanePrinter(self.lanes, self._scene, region, x, ints, mask).print(self._statements)
+    def _print(self, region: Region, x: Affine, ints: Mapping[str, IntValue], lanes: Lanes | None = None) -> None:
+        lanes = lanes or self.lanes
+        mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
+        with lanes.block():
+            LanePrinter(lanes, self._scene, region, x, ints, mask).print(self._statements)

@@ -112,7 +112,7 @@ class Survey:
             return np.asarray((place >= 0) & (place % value.stride == 0) & (place // value.stride < value.size))
         if isinstance(value, Choose) and value.type != "vec4":
             parts = self._all((value.condition, value.value, value.other))
-            return None if parts is None else np.where(*parts)
+            return None if parts is None else np.asarray(np.where(parts[0], parts[1], parts[2]))
         return None
 
     def undisturbed(self, values: Iterable[Value]) -> Known:

@@ -23,7 +23,7 @@ NETWORKS := 500
 START := hardware
 BUDGET := 600
 
-.PHONY: setup system demo check lint test types types-linux types-win32 types-darwin soak sound fuzz models delegate gpu-compilers tune-check bench lock clean
+.PHONY: setup system demo check lint test types types-linux types-win32 types-darwin soak sound fuzz models delegate gpu-compilers check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -87,6 +87,11 @@ delegate: setup
 gpu-compilers: setup
 	@.ci/setup tests
 	$(BIN)/python -m tests.gpu_compilers --brief --write
+
+# The CPU's code for 64-bit ARM, run by an emulator and judged by llvm-mca, which make test does not install: Debian's
+# gcc-aarch64-linux-gnu, qemu-user and llvm
+check-arm: setup
+	$(BIN)/pytest -q -rs tests/gpu_delegate/llvm/test_arm.py
 
 # Whether tuning finds llvmpipe's own settings again, from those of hardware; some minutes, START=FAMILY BUDGET=600
 tune-check: setup

@@ -5,7 +5,7 @@ lists the original's conventions and what they became.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -69,6 +69,17 @@ def values_of(value: Mapping[str, Any]) -> Values:
     if "fill" in value:
         return np.full(value["shape"], value["fill"], kind)
     return np.array([float(x) for x in value["data"]]).astype(kind).reshape(value["shape"])
+
+
+def assert_expected(case: Case, outputs: Sequence[Values]) -> None:
+    """Outputs are those of a vector, within its tolerance, and as far as its numbers are exact."""
+    for found, value in zip(outputs, case["expected"], strict=True):
+        wanted = values_of(value).astype(np.float64)
+        finite = np.isfinite(wanted)
+        assert found.shape == wanted.shape
+        assert np.array_equal(found[~finite], wanted[~finite])
+        slack = 2e-6 * np.maximum(1, np.abs(wanted[finite]))  # the expected numbers are rounded, too
+        assert (np.abs(found[finite] - wanted[finite]) <= value["tolerance"] + slack).all(), case["id"]
 
 
 def window_weights(op: str, value: Mapping[str, Any]) -> Values:

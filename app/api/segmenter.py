@@ -72,8 +72,8 @@ class Segmenter:
         is what other programs do: pixels are sampled, and stay as dark as they are.
         precision: "fp16" halves what lies between the steps of a model on the GPU; with
         "fp16-arithmetic" the GPU computes with halves, too.
-        cpu: what runs the model on the CPU: "native" is machine code made for it, which needs texelflow[cpu], "tflite"
-        TensorFlow Lite; "auto" takes the first where it can. threads: of the CPU, 0 for as many as make sense.
+        cpu: what runs the model on the CPU: "native" is machine code made for it, by llvmlite, "tflite" TensorFlow
+        Lite; "auto" takes the first where it can. threads: of the CPU, 0 for as many as make sense.
         quiet: show no progress; without it there is some on stderr where that is a terminal.
 
         Raises UsageError, CatalogueError (not found, not fetched), ModelError, UnsupportedError, DeviceError.

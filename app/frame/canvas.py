@@ -11,7 +11,7 @@ from .backdrop import Backdrop
 from .effects import Effect
 from .looks import ChosenLook
 from .output_drawing import OutputDrawing
-from .pipeline import Stage, always
+from .pipeline import Stage, gathers_always
 from .refine import Refiner
 from .render import Look
 from .segmenter import DrawableOutput
@@ -48,7 +48,7 @@ class Canvas:
     @property
     def stage(self) -> Stage:
         """What draws each frame. Not kept here: what refers to itself waits for Python's garbage collection."""
-        return Stage("composite", self._draw, always)
+        return Stage("composite", self._draw, gathers_always)
 
     @property
     def look(self) -> Look:

@@ -16,7 +16,7 @@ from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Preprocessing
 from .backends import Backend
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
-from .pipeline import Stage, always
+from .pipeline import Stage, gathers_always
 from .resample import ImageToTensor, MaskLayout
 from .upload import FrameTextures
 from .upload_path import choose_path
@@ -160,9 +160,9 @@ class GlPath:
     def stages(self) -> tuple[Stage, ...]:
         """The way of a frame to its mask."""
         return (
-            Stage("upload", lambda frame: self.upload(frame.picture), always),
-            Stage("image_to_tensor", lambda frame: self.image_to_tensor(), always),
-            Stage("network", lambda frame: self.network(), always),
+            Stage("upload", lambda frame: self.upload(frame.picture), gathers_always),
+            Stage("image_to_tensor", lambda frame: self.image_to_tensor(), gathers_always),
+            Stage("network", lambda frame: self.network(), gathers_always),
         )
 
     def begin_anew(self) -> None:

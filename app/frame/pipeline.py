@@ -34,7 +34,7 @@ def _never() -> bool:
     return False
 
 
-def always() -> bool:
+def gathers_always() -> bool:
     """Of a stage that calls nothing but OpenGL."""
     return True
 

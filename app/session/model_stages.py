@@ -18,7 +18,7 @@ from ..frame.canvas import Canvas
 from ..frame.effects import Effect
 from ..frame.gl_path import GlPath
 from ..frame.looks import ChosenLook
-from ..frame.pipeline import Stage, always
+from ..frame.pipeline import Stage, gathers_always
 from ..frame.refine import Refinement, Refiner
 from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
 from ..frame.targets import OffscreenTarget
@@ -120,7 +120,7 @@ class SwitchableStages:
             Stage(stage.name, self._runner(place, stage.name), self._gathering(place))
             for place, stage in enumerate(first.stages)
         ]
-        drawing = [Stage("refine", self._refine, always), Stage("composite", self.composite, always)]
+        drawing = [Stage("refine", self._refine, gathers_always), Stage("composite", self.composite, gathers_always)]
         self.stages = tuple(mask + drawing if first.canvas else mask)
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from ..frame.pipeline import Stage, always
+from ..frame.pipeline import Stage, gathers_always
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
@@ -42,9 +42,9 @@ class Screen:
         self._mouse: Moved | None = None  # where it was last
         self._window, self._gui, self._canvas, self._aspect = window, gui, canvas, aspect
         self.stages = (
-            Stage("blit", self._if_seen(self._blit), always),
+            Stage("blit", self._if_seen(self._blit), gathers_always),
             Stage("overlay", self._if_seen(self._write), lambda: not self.parts),
-            Stage("swap", self._if_seen(window.swap), always),
+            Stage("swap", self._if_seen(window.swap), gathers_always),
         )
 
     def keys(self, timeout_s: float = 0) -> list[Key]:

@@ -167,7 +167,7 @@ def _llvm() -> Any:
     try:
         import llvmlite.binding as llvm  # takes 60 ms
     except (ImportError, OSError) as error:
-        raise DeviceError(f"no LLVM ({_one_line(error)}): pip install 'texelflow[cpu]' gets it") from None
+        raise DeviceError(f"no LLVM ({_one_line(error)}): pip install llvmlite gets it") from None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm

@@ -30,6 +30,7 @@ from .kernel import LlvmKernel, pixel_function
 from .machine import CpuTarget
 from .pixel_needs import local_tensors, pixels_of_steps
 from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
+from .spreading import is_spread, spread_function
 from .strips import StepPixels, kept_together, sections
 from .tuning import cpu_device
 from .vectors import in_functions, vector_function
@@ -114,7 +115,11 @@ class _NativeKernels:
         """A body's function; the tuning leaves vector nodes to functions of their own."""
         assert not prologue.nodes
         assert not left
-        made = pixel_function(self.module, self.module.new_name("k"), body, tile, self.target, self.storages)
+        name = self.module.new_name("k")
+        if is_spread(body):
+            made = spread_function(self.module, name, body, self.target.lanes, self.storages)
+        else:
+            made = pixel_function(self.module, name, body, tile, self.target, self.storages)
         return replace(made, signature=signature, symbol=self.module.shared(made.symbol))
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[LlvmKernel]:

@@ -31,6 +31,7 @@ def cpu_device(target: CpuTarget) -> Device:
     tuning = replace(
         SOFTWARE.tuning,
         joins_sums=False,
+        held_slices=max(4, 2 * slices),
         rows=rows,
         window_rows=4,
         whole_slices=slices,

@@ -68,7 +68,7 @@ def test_what_measuring_adds_is_taken_off() -> None:
             inside(1)
             clock.pass_ms(2)
 
-    expected = {"all_ms": 900, "own_ms": 600, "call_ms": 0, "calls": 300}
+    expected = {"all_ms": 900, "own_ms": 600, "call_ms": 0, "calls": 300, "gathered": 0}
     assert vars(spending.of(work)) == pytest.approx(expected, abs=1e-4)
 
 

@@ -31,7 +31,7 @@ from texelflow.app.console import Console, Report
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Graph
 
-SHORT = 4
+SHORT = 3
 SIDE = 17  # odd maps from the first layer on, and a last one of a pixel
 LARGE = {
     "3x3": ConvLayer("3x3", 8, 8, 2, 2048, 1024),

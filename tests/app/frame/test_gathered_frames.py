@@ -15,7 +15,7 @@ from tests.markers import on_both_apis
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.frame.looks import ChosenLook
-from texelflow.app.frame.pipeline import Pipeline, Stage, always
+from texelflow.app.frame.pipeline import Pipeline, Stage, gathers_always
 from texelflow.app.frame.refine import Refiner
 from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
@@ -89,7 +89,7 @@ class Film:
         self.refiner = Refiner(context, self.path, "stretch")
         self.target = OffscreenTarget(context, SIZE)
         self.canvas = Canvas(context, self.path, self.target, "stretch", ChosenLook(LOOK), refiner=self.refiner)
-        refine = Stage("refine", lambda _: self.refiner.run(), always)
+        refine = Stage("refine", lambda _: self.refiner.run(), gathers_always)
         self.stages = (*self.path.stages, refine, self.canvas.stage)
         self._first = Pipeline(self.stages, context, timing="wall")
 
@@ -153,12 +153,12 @@ def test_errors_of_gathered_stages_are_told(context: Context, timing: Any, way: 
         calls.load()
         calls.wait()
     make, calls.make = calls.make, calls.make if way == "native" else None
-    bind = Stage("bind", lambda frame: cache.run(frame.index < 3, lambda: context.gl.glUseProgram(0)), always)
+    bind = Stage("bind", lambda frame: cache.run(frame.index < 3, lambda: context.gl.glUseProgram(0)), gathers_always)
 
     def fail(frame: VideoFrame) -> None:
         cache.run(("broken", frame.index < 3), lambda: context.gl.glBindTexture(0xBAD * (frame.index == 3) or 0xDE1, 0))
 
-    pipeline = Pipeline((bind, Stage("broken", fail, always), bind), context, timing=timing)
+    pipeline = Pipeline((bind, Stage("broken", fail, gathers_always), bind), context, timing=timing)
     told = "running stage broken of frame 3" if timing == "wall" else "frame 3"
     with pytest.raises(DeviceError, match=rf"{told}.*INVALID_ENUM"):
         deque(map(pipeline.submit, frames()))

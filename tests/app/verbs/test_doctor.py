@@ -36,6 +36,8 @@ def test_this_machine_can(texelflow: Command, selfie_model: Path) -> None:
     for name in ("Python", "packages", "version", "storage bindings", "fence", "TensorFlow Lite", "libx264 encoder"):
         assert named[name]["state"] == "ok", named[name]
     assert named["selfie"]["found"] == f"{selfie_model.stat().st_size:,} bytes"
+    assert ": 16 floats" in (code := named["native code"]["found"]) or ": 8 floats" in code or ": 4 floats" in code
+    assert named["auto"]["found"].endswith("(TEXELFLOW_AUTO=hardware)")
     assert {"timer", "KHR_debug", "device 0", "display", "decoders", "folder", "xdotool"} <= set(named)
 
 

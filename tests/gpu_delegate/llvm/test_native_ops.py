@@ -3,13 +3,12 @@
 from functools import cache
 from types import MappingProxyType
 
-import numpy as np
 import pytest
 
 from tests.engine import on_cpu, worst
 from tests.native import native_networks
 from tests.op_cases import CASES
-from tests.op_vectors import VECTORS, Case, values_of, vector_graph
+from tests.op_vectors import VECTORS, Case, assert_expected, values_of, vector_graph
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.program import compile_native
@@ -36,13 +35,7 @@ def vector_networks() -> dict[str, CheckedNetwork]:
 def test_the_original_delegates_vectors(name: str) -> None:
     network, case = vector_networks()[name], RUN[name]
     inputs = [values_of(value).reshape(s) for value, s in zip(case["inputs"], network.input_shapes, strict=True)]
-    for found, value in zip(network.run(inputs), case["expected"], strict=True):
-        wanted = values_of(value).astype(np.float64)
-        finite = np.isfinite(wanted)
-        assert found.shape == wanted.shape
-        assert np.array_equal(found[~finite], wanted[~finite])
-        slack = 2e-6 * np.maximum(1, np.abs(wanted[finite]))  # the expected numbers are rounded, too
-        assert (np.abs(found[finite] - wanted[finite]) <= value["tolerance"] + slack).all()
+    assert_expected(case, network.run(inputs))
 
 
 @cache

@@ -1,11 +1,15 @@
 """Programs for the CPU: what shares memory and functions, and that values stay right where it does."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from tests.engine import on_cpu, worst
 from tests.native import native_networks
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.layout import MapShape
+from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, plane_floats
 from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -57,3 +61,17 @@ def test_equal_kernels_are_one_function() -> None:
     assert len(network.compiled.kernels) == 3
     assert len({kernel.symbol for kernel in network.compiled.kernels}) == network.compiled.text.count("define ") == 1
     check(model, network)
+
+
+@pytest.mark.parametrize(("height", "width", "channels", "block"), [(28, 28, 24, 2), (5, 33, 5, 3), (4, 3, 5, 4)])
+def test_depth_becomes_space(height: int, width: int, channels: int, block: int) -> None:
+    """Behind a convolution whose strips it may be computed in, and read by another one."""
+    sketch = Sketch(width)
+    x = sketch.conv(sketch.image(height, width, 8), channels * block * block)
+    shape = (1, height * block, width * block, channels)
+    x = sketch.op("DEPTH_TO_SPACE", [x], shape, block_size=block)
+    sketch.output(x, sketch.conv(x, 3))
+    model = sketch.build()
+    network = native_networks({0: read_model(model)}, replace(native_target(), lanes=8), fuse=width % 2 == 0)[0]
+    values = np.random.default_rng(0).uniform(-1, 1, network.input_shapes[0]).astype(np.float32)
+    assert worst(network.run(values), on_cpu(model, [values])) < 1e-6

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.engine import DEVICES, on_gpu
-from tests.op_vectors import FUSION_CASES, VECTORS, Case, values_of, vector_graph, window_weights
+from tests.op_vectors import FUSION_CASES, VECTORS, Case, assert_expected, values_of, vector_graph, window_weights
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.graph import (
@@ -61,13 +61,7 @@ def test_gpu_gives_what_the_original_delegate_expects(context: Context, case: Ca
     inputs = [values_of(value) for value in case["inputs"]]
     for compiled in {work_of(compiled): compiled for compiled in compiled_ways(case)}.values():
         given = [x.reshape(compiled.tensor(i).shape) for x, i in zip(inputs, compiled.source.inputs, strict=True)]
-        for found, value in zip(on_gpu(context, compiled, given), case["expected"], strict=True):
-            wanted = values_of(value).astype(np.float64)
-            finite = np.isfinite(wanted)
-            assert found.shape == wanted.shape
-            assert np.array_equal(found[~finite], wanted[~finite])
-            slack = 2e-6 * np.maximum(1, np.abs(wanted[finite]))  # the expected numbers are rounded, too
-            assert (np.abs(found[finite] - wanted[finite]) <= value["tolerance"] + slack).all()
+        assert_expected(case, on_gpu(context, compiled, given))
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["id"])

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 import pytest
 
-from tests.engine import on_cpu, worst
+from tests.engine import Floats, on_cpu, worst
 from tests.native import native_networks
 from tests.op_cases import CASES
 from tests.sketch import OpCase
@@ -45,7 +44,7 @@ def test_odd_sizes(name: str, lanes: int) -> None:
 
 
 @cache
-def expected(name: str) -> list[np.ndarray]:
+def expected(name: str) -> list[Floats]:
     model = CHOSEN[name].model()
     shapes = [tensor.shape for tensor in map(read_model(model).tensors.__getitem__, read_model(model).inputs)]
     return on_cpu(model, CHOSEN[name].inputs(shapes))

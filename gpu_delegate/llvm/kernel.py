@@ -25,11 +25,12 @@ from ..nodes import is_contraction, record_of
 from ..packing import Blob, Float32Array
 from ..tile import Tile
 from .ir import I64, POINTER, Function, Module, Register, integer
-from .lanes import Affine, IntValue, Lanes, Memory
+from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
 from .plane_emitter import PlaneEmitter
 from .planes import plane_floats
-from .print_llvm import LanePrinter, Region, Scene, Tables, by_channels
+from .print_llvm import LanePrinter, by_channels
+from .scene import Region, Scene, Tables
 from .survey import Outline, run_of
 from .tiles import native_tile
 
@@ -144,7 +145,7 @@ class _Writer:
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
         self._tensors, self._weights, *self._limits = function.parameters
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, PlaneMemory] = {}
         self._add_memories("in", body, body.inputs)
         self._add_memories("out", body, body.outputs)
         self._plain = frozenset(f"out{k}" for k, tensor in enumerate(body.outputs) if storages[tensor].lanes == 1)
@@ -154,12 +155,13 @@ class _Writer:
             shape = shape_of(body.graph.tensors[tensor])
             pointer = self.f.load(POINTER, self.f.at(self._tensors, len(self._memories), POINTER), align_bytes=8)
             scale, step = (4, 1) if shape.is_vector else (1, plane_floats(shape))
-            self._memories[f"{prefix}{k}"] = Memory(pointer, scale, step)
+            self._memories[f"{prefix}{k}"] = PlaneMemory(pointer, scale, step)
 
     def write(self, statements: tuple[Statement, ...]) -> None:
         """All of it."""
         grid = self.grid
-        outline = Outline.of(statements, grid.width, grid.first_rows)
+        columns = min(grid.width, 3) if grid.step else grid.width  # pixels in a row need no conditions
+        outline = Outline.of(statements, columns, grid.first_rows)
         self._scene = Scene(outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain)
         self._statements = statements
         y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
@@ -280,5 +282,6 @@ class _Writer:
     def _print(self, region: Region, x: Affine, ints: Mapping[str, IntValue], lanes: Lanes | None = None) -> None:
         lanes = lanes or self.lanes
         mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
+        lanes.present = mask or lanes.present
         with lanes.block():
             LanePrinter(lanes, self._scene, region, x, ints, mask).print(self._statements)

@@ -30,12 +30,13 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTar
     least = _LEAST_SLICES // (z_slices or slices) if is_sum else 1
     rows = max(1, min(max(tile.rows, least), most))
     if flat:
-        rows = min(range(rows, 0, -1), key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
+        choices = range(rows, max(0, min(rows, least) - 1), -1)  # fewer sums would wait for one another
+        rows = min(choices, key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
     elif tile.rows > 2 and domain.batch == 1 and domain.rows <= _MOST_WHOLE_ROWS:
         rows = domain.rows
     elif tile.rows > 2 and domain.batch == 1:
-        choices = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
-        rows = min(choices, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)
+        nearest = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
+        rows = min(nearest, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)
     return Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target
 
 

@@ -43,7 +43,7 @@ class Piece(NamedTuple):
     lane: int
 
 
-class Memory(NamedTuple):
+class PlaneMemory(NamedTuple):
     """A tensor: float `channel` of texel i lies at scale * i + step * channel."""
 
     pointer: Register
@@ -52,7 +52,7 @@ class Memory(NamedTuple):
 
 
 IntValue = Affine | Near | Register  # a register: a vector of i32
-Condition = bool | Register  # of i1, or a vector of them
+LaneCondition = bool | Register  # of i1, or a vector of them
 FloatValue = float | Piece | Register  # of a float, or a vector of them
 T = TypeVar("T")
 
@@ -68,6 +68,7 @@ class Lanes:
         self.math = FloatMath(function, self.kind)
         self.scalar_math = FloatMath(function, FLOAT)
         self._is_arm = target.triple.startswith(("aarch64", "arm64"))
+        self.present = self.first_lanes(self.count)  # lanes with a pixel: others may have places far from memory
         self._known: dict[Any, Any] = {}
         self._blocks: list[list[Any]] = [[]]
         self._splats = [_mask([lane] * self.count) for lane in range(4)]
@@ -174,7 +175,7 @@ class Lanes:
 
     # Conditions -------------------------------------------------------------------------------------------------------
 
-    def compare_ints(self, how: str, left: IntValue, right: IntValue) -> Condition:
+    def compare_ints(self, how: str, left: IntValue, right: IntValue) -> LaneCondition:
         """`how` is a condition of icmp: "slt", "ult", "eq" ..."""
         if isinstance(left, Affine) and isinstance(right, Affine) and not left.step and not right.step:
             first, second = self.scalar(left), self.scalar(right)
@@ -182,7 +183,7 @@ class Lanes:
             first, second = self.int_vector(left), self.int_vector(right)
         return self.once((how, first.text, second.text), lambda: self.f.compare(f"icmp {how}", first, second))
 
-    def both(self, left: Condition, right: Condition) -> Condition:
+    def both(self, left: LaneCondition, right: LaneCondition) -> LaneCondition:
         if isinstance(left, bool):
             return right if left else False
         if isinstance(right, bool):
@@ -202,7 +203,7 @@ class Lanes:
         """True in so many lanes, from the first on."""
         return constants([Register("true" if lane < count else "false", I1) for lane in range(self.count)])
 
-    def within(self, value: Affine, first: int, behind: int | None) -> Condition:
+    def within(self, value: Affine, first: int, behind: int | None) -> LaneCondition:
         """Whether lanes lie from `first` on and before `behind`."""
         above = self.compare_ints("sge", value, Affine(None, first)) if first > 0 else True
         below = self.compare_ints("slt", value, Affine(None, behind)) if behind is not None else True
@@ -249,7 +250,7 @@ class Lanes:
             return Affine(self.f.convert("fptosi", value, I64), 0)
         return self.f.convert("fptosi", self.floats(value), self.int_kind)
 
-    def select(self, condition: Condition, value: FloatValue, other: FloatValue) -> FloatValue:
+    def select(self, condition: LaneCondition, value: FloatValue, other: FloatValue) -> FloatValue:
         if isinstance(condition, bool):
             return value if condition else other
         return self.f.choose(condition, self.floats(value), self.floats(other))
@@ -263,7 +264,7 @@ class Lanes:
             pointer = self.once(("at", base.text, known.text), lambda: self.f.at(base, known))
         return self.f.at(pointer, constant) if constant else pointer
 
-    def quad(self, memory: Memory, at: Affine) -> Register:
+    def quad(self, memory: PlaneMemory, at: Affine) -> Register:
         """Four floats that lie one behind the other, which all lanes share."""
         register, constant = self._product(at.register, memory.scale), memory.scale * at.constant
         key = ("quad", memory.pointer.text, register.text if register else "", constant)
@@ -274,14 +275,14 @@ class Lanes:
             key, lambda: self.f.load(QUAD, self.address(memory.pointer, register, constant), align_bytes=16)
         )
 
-    def load(self, memory: Memory, at: IntValue, channels: int = 4) -> tuple[FloatValue, ...]:
+    def load(self, memory: PlaneMemory, at: IntValue, channels: int = 4) -> tuple[FloatValue, ...]:
         """A texel of each lane, or its first channels."""
         if channels == 4 and memory.scale == 4 and isinstance(at, Affine) and not at.step:
             quad = self.quad(memory, at)
             return tuple(Piece(quad, lane) for lane in range(4))
         return tuple(self.load_channel(memory, at, channel) for channel in range(channels))
 
-    def load_channel(self, memory: Memory, at: IntValue, channel: int) -> Register:
+    def load_channel(self, memory: PlaneMemory, at: IntValue, channel: int) -> Register:
         """One float of a texel."""
         if isinstance(at, Affine) and (memory.scale == 1 or not at.step):
             register = self._product(at.register, memory.scale)
@@ -306,9 +307,22 @@ class Lanes:
             row = self._row(pointer, register, constant - self.count + 1, 1)
             return self.f.shuffle(row, row, range(self.count - 1, -1, -1))
         if 1 < step <= LONGEST_STEP:
-            start = (constant + LINE_FLOATS // 2) // LINE_FLOATS * LINE_FLOATS  # where a plane may begin
+            start = self._strided_start(pointer, register, constant, step)
             return self._load_strided(pointer, register, start, constant - start, step)
         return self._gathered(pointer, self.int_vector(Affine(register, constant, step)), 0)
+
+    def _strided_start(self, pointer: Register, register: Register | None, constant: int, step: int) -> int:
+        """Near a place to read from: where a plane may begin, where others were read from, or where it is a lane's."""
+        line = (constant + LINE_FLOATS // 2) // LINE_FLOATS * LINE_FLOATS
+        if abs(constant - line) <= step:
+            return line
+        key = ("starts", pointer.text, register.text if register else "", step)
+        starts: list[int] = self.once(key, list)
+        for start in starts:
+            if -step <= constant - start <= LONGEST_STEP:
+                return start
+        starts.append(-(-constant // step) * step)
+        return starts[-1]
 
     def _load_strided(
         self, pointer: Register, register: Register | None, start: int, offset: int, step: int
@@ -355,8 +369,7 @@ class Lanes:
         start = self.f.at(pointer, constant) if constant else pointer
         all_places = self.f.give(f"getelementptr float, {start.operand}, {places.operand}", pointers)
         name = f"llvm.masked.gather.{suffix(self.kind)}.{suffix(pointers)}"
-        anything = Register("poison", self.kind)
-        return self.f.call(name, self.kind, all_places, integer(4), self.first_lanes(self.count), anything)
+        return self.f.call(name, self.kind, all_places, integer(4), self.present, self.math.of(0.0))
 
     def permuted(self, value: Register, offsets: Register) -> Register:
         """Lanes of a vector by number."""
@@ -391,7 +404,7 @@ class Lanes:
         places = self.int_vector(at)
         every = self.f.give(f"getelementptr float, {pointer.operand}, {places.operand}", pointers)
         name = f"llvm.masked.scatter.{suffix(self.kind)}.{suffix(pointers)}"
-        self.f.call(name, "void", self.floats(value), every, integer(4), mask or self.first_lanes(self.count))
+        self.f.call(name, "void", self.floats(value), every, integer(4), mask or self.present)
 
     def interleaved(self, values: Sequence[FloatValue]) -> list[Register]:
         """Vectors of which each lane has its values one behind the other."""

@@ -22,13 +22,16 @@ from ..code import (
     Declare,
     ForEach,
     Inside,
+    LoadFrom,
     Name,
     OnGrid,
     Operand,
     Operation,
     Statement,
     Sum,
+    Tap,
     Value,
+    Weight,
     When,
     values_in,
 )
@@ -112,7 +115,7 @@ class Survey:
             return np.asarray((place >= 0) & (place % value.stride == 0) & (place // value.stride < value.size))
         if isinstance(value, Choose) and value.type != "vec4":
             parts = self._all((value.condition, value.value, value.other))
-            return None if parts is None else np.where(*parts)
+            return None if parts is None else np.asarray(np.where(parts[0], parts[1], parts[2]))
         return None
 
     def undisturbed(self, values: Iterable[Value]) -> Known:
@@ -162,13 +165,21 @@ class Outline:
         statements = tuple(statements)
         declarations = (each for each in _simple(statements) if isinstance(each, Declare))
         declared = {each.name.name: each.value for each in declarations if each.name.type in _PLAIN}
-        looked_at = (each for each in _simple(statements) if not isinstance(each, AddTo))  # which only multiplies
+        looked_at = (each for each in _simple(statements) if not _only_reads(each))
         found = tuple(v for each in looked_at for v in values_in(each) if isinstance(v, Inside | Operation))
         across, down = Survey(X0, np.arange(columns), declared), Survey(Y0, first_rows, declared)
         return Outline(across, down, found)
 
 
 _PLAIN = ("int", "bool", "float")
+
+
+def _only_reads(statement: Statement) -> bool:
+    """Whether it multiplies, or reads memory at positions that have names: limits are in the names' declarations."""
+    if isinstance(statement, Declare):
+        value = statement.value
+        return isinstance(value.value if isinstance(value, Tap) else value, LoadFrom | Weight)
+    return isinstance(statement, AddTo)
 
 
 def _simple(statements: Iterable[Statement]) -> Iterator[Statement]:

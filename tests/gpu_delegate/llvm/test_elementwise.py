@@ -1,7 +1,7 @@
 """Elementwise ops as vectors of the CPU, for each width, against float64 over wide ranges, and at their ends."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.llvm.elementwise import elementwise_vectors
 from texelflow.gpu_delegate.llvm.ir import FLOAT, I64, Module, integer, vector
 
 COUNT = 4096
-RANGES = {
+RANGES: Mapping[str, tuple[Callable[..., Any], float, float]] = {
     "EXP": (np.exp, -100, 100), "LOG": (np.log, 1e-3, 1e6), "SIN": (np.sin, -3000, 3000), "COS": (np.cos, -3000, 3000),
     "TANH": (np.tanh, -20, 20), "LOGISTIC": (lambda v: 1 / (1 + np.exp(-v)), -100, 100),
     "RSQRT": (lambda v: v**-0.5, 1e-6, 1e6), "ROUND": (np.round, -99, 99), "CEIL": (np.ceil, -9, 9),
@@ -69,5 +69,5 @@ def test_ends(code: CompiledCode) -> None:
     x, y = [-2, -2, -2, 0, 0, -inf, 1, nan, 3], [3, 2, 0.5, -1, 2, 3, nan, 0, 200]
     assert np.array_equal(run(code, "POW_8", x, y)[:9], [-8, 4, nan, inf, 0, -inf, 1, 1, inf], True)
     y, x = [0.0, -0.0, 0.0, -0.0, 1, nan], [0.0, 0.0, -0.0, -0.0, 0, 1]
-    angles = np.float32([0, -0.0, np.pi, -np.pi, np.pi / 2, nan])
+    angles = np.array([0, -0.0, np.pi, -np.pi, np.pi / 2, nan], np.float32)
     assert np.allclose(run(code, "ATAN2_8", y, x)[:6], angles, equal_nan=True)

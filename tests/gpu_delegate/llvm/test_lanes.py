@@ -1,5 +1,6 @@
 """Kernels for vectors of 4, 8 and 16 lanes: op cases at odd sizes against TensorFlow Lite, and what their loops are."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -22,7 +23,12 @@ NAMES = (
     "Convolution2DTransposeBias 4x5x5->5 4x4 stride=4x4 padding=SAME", "fused inverted bottleneck of 70 channels",
 )  # fmt: skip
 KINDS = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "AVERAGE_POOL_2D", "MAX_POOL_2D", "DEPTH_TO_SPACE", "moved")
-CHOSEN = {case.name: case for case in CASES if case.name in NAMES} | {
+ENDS = (  # 16 lanes and then 8 for the rest, of a map or of each row
+    OpCase("CONV_2D", "7x7x9->18 1x1", lambda m: m.conv(m.image(7, 7, 9), 18)),
+    OpCase("DEPTHWISE_CONV_2D", "11x21x6 3x3", lambda m: m.depthwise(m.image(11, 21, 6), (3, 3))),
+    OpCase("DEPTHWISE_CONV_2D", "20x20x5 3x3 s2", lambda m: m.depthwise(m.image(20, 20, 5), (3, 3), stride=(2, 2))),
+)
+CHOSEN = {case.name: case for case in (*CASES, *ENDS) if case.name in NAMES or case in ENDS} | {
     case.name: case for kind in KINDS for case in [case for case in CASES if case.op == kind and not case.refused][::6]
 }
 
@@ -69,3 +75,18 @@ def test_no_loop_gathers_or_spills(target: CpuTarget) -> None:
         assert products >= 4 or case.op == "RESIZE_BILINEAR"
         assert "vgather" not in text
         assert text.count("-byte Spill") <= products // 8, case.name
+
+
+def test_ends_of_small_maps_have_half_as_many_lanes() -> None:
+    cases = (
+        (OpCase("CONV_2D", "7x7", lambda m: m.conv(m.image(7, 7, 32), 32)), {"y", "z"}),
+        (OpCase("CONV_2D", "16x16", lambda m: m.conv(m.image(16, 16, 32), 32)), {"z"}),
+        (OpCase("DEPTHWISE_CONV_2D", "20x20", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3))), {"y", "z"}),
+    )
+    for case, registers in cases:
+        assert set(re.findall(r"vfmadd.*%([xyz])mm", listing(case, AVX512))) == registers, case.name
+
+
+def test_strided_rows_are_taken_apart_once() -> None:
+    case = OpCase("DEPTHWISE_CONV_2D", "s2", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3), stride=(2, 2)))
+    assert 0 < len(re.findall(r"vperm[ti]2ps", listing(case, AVX512))) <= 3 * 21  # three taps of each row

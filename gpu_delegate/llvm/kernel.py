@@ -8,7 +8,8 @@ the kernel's own, 64-byte aligned. Row groups y0 to y1 - 1 of the map are comput
 output, and all columns: what calls with other groups and blocks write is never written with other values.
 
 A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes.
-Where a map is no multiple of them, the last group or block begins earlier, and computes some values again.
+Where a map is no multiple of them, the last group or block begins earlier, and computes some values again. In
+small maps it has vectors of half as many lanes, where these are enough.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from ..body import Body
 from ..code import Statement
 from ..graph import Node
 from ..layout import Storages, ceil_div, shape_of
-from ..nodes import record_of
+from ..nodes import is_contraction, record_of
 from ..packing import Blob, Float32Array
 from ..tile import Tile
 from .ir import I64, POINTER, Function, Module, Register, integer
@@ -39,6 +40,9 @@ PARAMETERS = (
     *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
 )
 LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
+MOST_BLOCKS = 4  # of columns, where a narrower last one gains enough for code of its own
+MOST_GROUPS = 32  # of pixels
+LEAST_LANES = 8  # of a last one: narrower vectors take as long
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,12 @@ class Grid:
     def slice_blocks(self) -> int:
         return ceil_div(self.slices, self.z_slices) if self.z_slices else 1
 
+    def has_narrow_end(self, lanes: int, is_sum: bool) -> bool:
+        """Whether half as many lanes are enough for the last pixels, of a map or of each row, and matter there."""
+        blocks, rest = divmod(self.width, lanes)
+        most = (MOST_GROUPS if is_sum and self.step == lanes else 0) if self.step else MOST_BLOCKS
+        return lanes >= 2 * LEAST_LANES and 0 < blocks < most and 0 < rest <= lanes // 2
+
     @property
     def first_rows(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """The first row of each group."""
@@ -131,6 +141,8 @@ class _Writer:
         self.f = function
         self.grid = grid
         self.lanes = Lanes(function, target)
+        has_narrow = grid.has_narrow_end(target.lanes, any(map(is_contraction, body.nodes)))
+        self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
         self._tensors, self._weights, *self._limits = function.parameters
         self._memories: dict[str, PlaneMemory] = {}
@@ -176,8 +188,20 @@ class _Writer:
         return replace(self._scene, memories=memories, channel=channel)
 
     def _groups(self, y0: Register, y1: Register, ints: Mapping[str, IntValue]) -> None:
-        with self.f.loop(y0, y1) as group:
+        if not self._narrow or not self.grid.step:
+            with self.f.loop(y0, y1) as group:
+                self._rows(group, ints)
+            return
+        last = integer(self.grid.row_groups - 1, I64)
+        with self.f.loop(y0, self.f.call("llvm.smin.i64", I64, y1, last)) as group:
             self._rows(group, ints)
+        with self.f.loop(self.f.call("llvm.smax.i64", I64, y0, last), y1):
+            self._end(self._narrow, {**ints, "y0": Affine(None, 0)})
+
+    def _end(self, lanes: Lanes, ints: Mapping[str, IntValue]) -> None:
+        """The last columns, in narrower vectors."""
+        first = self.grid.width - lanes.count
+        self._print(Region((first, self.grid.width - 1), slice(None)), Affine(None, first), ints, lanes)
 
     def _start(self, number: Register, together: int, whole: int) -> Affine:
         """Where a block begins: the last one ends with the whole."""
@@ -196,14 +220,21 @@ class _Writer:
             self._print(whole, self._start(group, grid.step, grid.width), {**ints, "y0": Affine(None, 0)})
             return
         ints = {**ints, "y0": self._start(group, grid.rows, grid.height)}
-        blocks, inside = ceil_div(grid.width, lanes), self._inside()
+        blocks, inside = self._blocks, self._inside()
         if (inside is None or inside == whole) and blocks == 1:
-            self._print(whole, Affine(None, 0), ints)
+            self._print(Region((0, min(grid.width, lanes) - 1), slice(None)), Affine(None, 0), ints)
         elif inside is None or inside == whole:
             with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
                 self._print(whole, self._start(number, lanes, grid.width), ints)
         else:
             self._edges_apart(group, inside, blocks, ints)
+        if self._narrow:
+            self._end(self._narrow, ints)
+
+    @property
+    def _blocks(self) -> int:
+        """Of columns, in a row."""
+        return self.grid.width // self.lanes.count if self._narrow else ceil_div(self.grid.width, self.lanes.count)
 
     def _edges_apart(self, group: Register, inside: Region, blocks: int, ints: Mapping[str, IntValue]) -> None:
         """Blocks where no condition fails in a loop of their own, and then the others with all conditions."""
@@ -220,7 +251,7 @@ class _Writer:
 
     def _inside(self) -> Region | None:
         """Where no condition fails; None where that is too little for code of its own."""
-        grid, lanes, outline = self.grid, self.lanes.count, self._scene.outline
+        grid, outline = self.grid, self._scene.outline
         fine_columns, fine_rows = (each.undisturbed(outline.values) for each in (outline.columns, outline.rows))
         if fine_columns.all() and fine_rows.all():
             return Region((0, grid.width - 1), slice(None))
@@ -228,15 +259,14 @@ class _Writer:
         group, last_group = run_of(fine_rows)
         region = Region((first, behind - 1), slice(group, last_group))
         start, stop = self._blocks_inside(region)
-        blocks = ceil_div(grid.width, lanes)
-        if (stop - start) * (last_group - group) < LEAST_INSIDE * blocks * len(fine_rows):
+        if (stop - start) * (last_group - group) < LEAST_INSIDE * self._blocks * len(fine_rows):
             return None
         return region
 
     def _blocks_inside(self, region: Region) -> tuple[int, int]:
         """The blocks of columns that lie in a region: the first one, and the one behind the last."""
         grid, lanes, (first, last) = self.grid, self.lanes.count, region.columns
-        starts = np.minimum(np.arange(ceil_div(grid.width, lanes)) * lanes, max(grid.width - lanes, 0))
+        starts = np.minimum(np.arange(self._blocks) * lanes, max(grid.width - lanes, 0))
         found = np.flatnonzero((starts >= first) & (starts + lanes <= last + 1))
         return (int(found[0]), int(found[-1]) + 1) if len(found) else (0, 0)
 
@@ -249,8 +279,9 @@ class _Writer:
         assert isinstance(found, Register)
         return found
 
-    def _print(self, region: Region, x: Affine, ints: Mapping[str, IntValue]) -> None:
-        mask = self.lanes.first_lanes(self.grid.width) if self.grid.width < self.lanes.count else None
-        self.lanes.present = mask or self.lanes.present
-        with self.lanes.block():
-            LanePrinter(self.lanes, self._scene, region, x, ints, mask).print(self._statements)
+    def _print(self, region: Region, x: Affine, ints: Mapping[str, IntValue], lanes: Lanes | None = None) -> None:
+        lanes = lanes or self.lanes
+        mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
+        lanes.present = mask or lanes.present
+        with lanes.block():
+            LanePrinter(lanes, self._scene, region, x, ints, mask).print(self._statements)

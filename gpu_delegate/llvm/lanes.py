@@ -307,9 +307,22 @@ class Lanes:
             row = self._row(pointer, register, constant - self.count + 1, 1)
             return self.f.shuffle(row, row, range(self.count - 1, -1, -1))
         if 1 < step <= LONGEST_STEP:
-            start = (constant + LINE_FLOATS // 2) // LINE_FLOATS * LINE_FLOATS  # where a plane may begin
+            start = self._strided_start(pointer, register, constant, step)
             return self._load_strided(pointer, register, start, constant - start, step)
         return self._gathered(pointer, self.int_vector(Affine(register, constant, step)), 0)
+
+    def _strided_start(self, pointer: Register, register: Register | None, constant: int, step: int) -> int:
+        """Near a place to read from: where a plane may begin, where others were read from, or where it is a lane's."""
+        line = (constant + LINE_FLOATS // 2) // LINE_FLOATS * LINE_FLOATS
+        if abs(constant - line) <= step:
+            return line
+        key = ("starts", pointer.text, register.text if register else "", step)
+        starts: list[int] = self.once(key, list)
+        for start in starts:
+            if -step <= constant - start <= LONGEST_STEP:
+                return start
+        starts.append(-(-constant // step) * step)
+        return starts[-1]
 
     def _load_strided(
         self, pointer: Register, register: Register | None, start: int, offset: int, step: int

@@ -4,6 +4,7 @@ MNN's converter reads the file that TensorFlow Lite gets, and fuses activations.
 that one installs packages and reports its use to a server, which the compiled module behind it does not.
 """
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from texelflow.gpu_delegate.packing import Float32Array
 
 from .layer_contenders import Contender, InputForm, silenced
 
-with silenced():  # loading it tells what the CPU can do
+# Whether it is installed is asked before; loading it tells what the CPU can do.
+with contextlib.suppress(ImportError), silenced():
     import _tools as mnn_tools
     import MNN
     import MNN.expr

@@ -3,11 +3,11 @@
 What its files hold is written here: a text of layers, and weights in their order (github.com/Tencent/ncnn/wiki).
 """
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import ncnn
 import numpy as np
 
 from texelflow.gpu_delegate.errors import DeviceError
@@ -16,6 +16,9 @@ from texelflow.gpu_delegate.operators import attributes_of
 from texelflow.gpu_delegate.packing import Float32Array
 
 from .layer_contenders import Contender, InputForm
+
+with contextlib.suppress(ImportError):  # whether it is installed is asked before
+    import ncnn
 
 _MAGIC = "7767517"
 _FLOAT32 = b"\0\0\0\0"  # in front of weights: as they are, neither halves nor bytes

@@ -200,8 +200,9 @@ class _Writer:
 
     def _end(self, lanes: Lanes, ints: Mapping[str, IntValue]) -> None:
         """The last columns, in narrower vectors."""
-        first = self.grid.width - lanes.count
-        self._print(Region((first, self.grid.width - 1), slice(None)), Affine(None, first), ints, lanes)
+        first, last = self.grid.width - lanes.count, self.grid.width - 1
+        region = Region((0 if self.grid.step else first, last), slice(None))  # pixels in a row are all the same
+        self._print(region, Affine(None, first), ints, lanes)
 
     def _start(self, number: Register, together: int, whole: int) -> Affine:
         """Where a block begins: the last one ends with the whole."""

@@ -12,6 +12,7 @@ from .machine import CpuTarget
 _LEAST_LANES = 4
 _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
 _MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
+_MOST_WHOLE_ROWS = 10  # of a map in one group: what its rows share is loaded once
 
 
 def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTarget]:
@@ -30,6 +31,8 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTar
     rows = max(1, min(max(tile.rows, least), most))
     if flat:
         rows = min(range(rows, 0, -1), key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
+    elif tile.rows > 2 and domain.batch == 1 and domain.rows <= _MOST_WHOLE_ROWS:
+        rows = domain.rows
     elif tile.rows > 2 and domain.batch == 1:
         choices = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
         rows = min(choices, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)

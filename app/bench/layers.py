@@ -15,6 +15,7 @@ import numpy as np
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import available, native_target
+from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
 
 from ..console import Console
 from ..files import Files, Write, settle
@@ -23,7 +24,6 @@ from .cpu_peak import cpu_facts
 from .cpu_roofs import CpuRoofs, measure_roofs
 from .in_turn import call_in_turn
 from .layer_contenders import Contender, how_to_install, parse_rivals, rival_maker
-from .model_options import MOST_THREADS
 from .retinaface_layers import LEAST_SIDE, MOST_SIDE, ConvLayer, layers_of, retinaface, single_layers
 from .time_plot import check_matplotlib
 
@@ -95,8 +95,8 @@ def parse_sides(text: str) -> tuple[int, ...]:
 
 
 def _check(options: LayersBench) -> None:
-    if not 1 <= options.threads <= MOST_THREADS:
-        raise UsageError(f"--threads {options.threads}: it goes from 1 to {MOST_THREADS}")
+    if not 1 <= options.threads <= MOST_POOL_THREADS:
+        raise UsageError(f"--threads {options.threads}: it goes from 1 to {MOST_POOL_THREADS}")
     if not 0 < options.seconds <= _MOST_SECONDS:
         raise UsageError(f"--seconds {options.seconds:g}: seconds from just above 0 to {_MOST_SECONDS:g} are needed")
     if options.plot is not None:

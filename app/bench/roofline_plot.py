@@ -46,7 +46,7 @@ def save_roofline(path: Path, figures: Mapping[str, Any]) -> None:
         panel.set_title(f"pictures of {size} x {size}", fontsize="medium")
         panel.set_xlabel("operations per compulsory byte (FLOP/B)")
     panels[0].set_ylabel("GFLOP/s, by the least time")
-    figure.legend(handles=_legend(sizes), loc="outside lower center", ncols=7, frameon=False)
+    figure.legend(handles=_legend(sizes), loc="outside lower center", ncols=4 * len(sizes), frameon=False)
     figure.suptitle(machine_line(figures).partition("; ")[0], fontsize="medium")
     from matplotlib import rc_context
 

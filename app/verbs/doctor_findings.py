@@ -185,7 +185,8 @@ def cpu(found: Mapping[str, Any], can_compute: bool) -> list[Finding]:
 def _native_code(found: Mapping[str, Any]) -> Finding:
     """Whether code can be made for this CPU, and of which kind."""
     if found["why"]:
-        return Finding("CPU", "native code", "warn", found["why"], "until then TensorFlow Lite runs networks")
+        advice = "unset it, or name one of these" if found["is_refused"] else "until then TensorFlow Lite runs networks"
+        return Finding("CPU", "native code", "warn", found["why"], advice)
     what = f"{found['target']}: {found['lanes']} floats a vector, {counted(found['threads'], 'thread')}"
     return Finding("CPU", "native code", "ok", f"{what}; LLVM {found['llvm']} for {found['cpu']}")
 

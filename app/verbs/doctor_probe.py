@@ -14,7 +14,7 @@ from typing import Any
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 from texelflow.gpu_delegate.egl import Egl
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.errors import DeviceError, TexelflowError, UsageError
 from texelflow.gpu_delegate.gpu_timer import timer_health
 from texelflow.gpu_delegate.native import TriedDevice, try_device, wanted_apis
 
@@ -114,12 +114,13 @@ def probe_cpu() -> Found:
 
 
 def _native_code() -> Found:
-    from texelflow.gpu_delegate.llvm.compiler import available, llvm_version, native_target
+    from texelflow.gpu_delegate.llvm.compiler import llvm_version, native_target
     from texelflow.gpu_delegate.llvm.pool import default_threads
 
-    if why := available():
-        return {"why": why}
-    target = native_target()
+    try:
+        target = native_target()
+    except TexelflowError as error:
+        return {"why": str(error), "is_refused": isinstance(error, UsageError)}
     return {
         "why": "", "target": target.name, "lanes": target.lanes, "cpu": target.cpu, "threads": default_threads(),
         "llvm": llvm_version(),

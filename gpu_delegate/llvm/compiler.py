@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..disk_cache import DiskCache
-from ..errors import DeviceError, TexelflowError
+from ..errors import DeviceError
 from .machine import CPU_CHOICE, CpuTarget, cache_sizes, target_of
 
 OBJECTS = "objects"  # what they are called in the cache on disk
@@ -63,10 +63,13 @@ class CompiledCode:
 
 
 def available() -> str:
-    """Why no code can be made for this machine, in words that fit after a colon; empty where it can."""
+    """Why no code can be made for this machine, in words that fit after a colon; empty where it can.
+
+    Raises UsageError for TEXELFLOW_CPU.
+    """
     try:
         native_target()
-    except TexelflowError as error:
+    except DeviceError as error:
         return str(error)
     return ""
 

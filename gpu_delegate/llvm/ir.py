@@ -65,6 +65,7 @@ class Module:
         self._declared: dict[str, str] = {}
         self._named = 0
         self._shared: dict[str, str] = {}
+        self.shared_bytes = 0  # of the text of all functions that stand for others
 
     def function(self, name: str, parameters: Sequence[tuple[str, str]], result: str = VOID) -> "Function":
         """A new function; parameters are (type, name), a type may carry attributes ("ptr noalias")."""
@@ -82,6 +83,8 @@ class Module:
         known = self._shared.setdefault(body, name)
         if known != name:
             self._functions.pop()
+        else:
+            self.shared_bytes += len(body)
         return known
 
     def declare(self, name: str, result: str, types: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..body import Body
 from ..device import Device
+from ..errors import UnsupportedError
 from ..graph import Graph, Tensor
 from ..layout import MapShape, Precision, Storage, Storages, shape_of
 from ..lower import lower_with
@@ -36,6 +37,9 @@ from .tuning import cpu_device
 from .vectors import in_functions, vector_function
 
 _PASSES = (whole_map_to_vector,)  # after those of all targets
+# LLVM takes about a second for a megabyte of text, and for long functions of many conditions up to five
+MOST_FUNCTION_BYTES = 5_000_000
+MOST_MODEL_BYTES = 16_000_000
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,15 @@ def compile_native(
 ) -> NativeProgram:
     """Decide everything about a model; the arguments are those of compile_graph. Functions go into a module if given.
 
-    Raises UnsupportedError for a model with unsupported ops or too many weights, DeviceError for too much memory.
+    Raises UnsupportedError for a model with unsupported ops, too many weights or too much code, DeviceError for too
+    much memory.
     """
     graph, reports = rewrite_graph(source, fuse, _PASSES)
     module = module or Module()
+    before = module.shared_bytes
 
     def makes(device: Device, storages: Storages) -> _NativeKernels:
-        return _NativeKernels(module, target, storages)
+        return _NativeKernels(module, target, storages, before)
 
     lowered = lower_with(makes, graph, cpu_device(target), fuse)
     graph, kernels = lowered.graph, lowered.kernels
@@ -108,6 +114,7 @@ class _NativeKernels:
     module: Module
     target: CpuTarget
     storages: Storages
+    before: int  # bytes of what the module had already
 
     def pixel(
         self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
@@ -120,7 +127,7 @@ class _NativeKernels:
             made = spread_function(self.module, name, body, self.target.lanes, self.storages)
         else:
             made = pixel_function(self.module, name, body, tile, self.target, self.storages)
-        return replace(made, signature=signature, symbol=self.module.shared(made.symbol))
+        return replace(self._shared(made), signature=signature)
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[LlvmKernel]:
         """Functions that store all values of vector nodes."""
@@ -128,8 +135,19 @@ class _NativeKernels:
         for nodes in in_functions(work):
             name = self.module.new_name("k")
             kernel = vector_function(self.module, name, replace(work, nodes=nodes), self.target.lanes)
-            made.append(replace(kernel, symbol=self.module.shared(name)))
+            made.append(self._shared(kernel))
         return made
+
+    def _shared(self, made: LlvmKernel) -> LlvmKernel:
+        """Raises UnsupportedError for what LLVM would take longer for than anybody waits at the first start."""
+        before = self.module.shared_bytes
+        kernel = replace(made, symbol=self.module.shared(made.symbol))
+        own, together = self.module.shared_bytes - before, self.module.shared_bytes - self.before
+        for what, found, most in ((made.name, own, MOST_FUNCTION_BYTES), ("the model", together, MOST_MODEL_BYTES)):
+            if found > most:
+                sizes = f"{found / 1e6:.1f} MB of code as text, at most {most / 1e6:.1f} are allowed"
+                raise UnsupportedError(f"{what} takes {sizes}: compiling it for the CPU would take too long")
+        return kernel
 
 
 def _size_bytes(storage: Storage, shape: MapShape) -> int:

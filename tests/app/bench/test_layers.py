@@ -174,7 +174,7 @@ def tables(figures: dict[str, Any], texelflow: Command) -> str:
     [
         *(("--sizes", text) for text in ("", "0", "320,", "a", "4000", "1" * 50, "-8")),
         ("--threads", 0),
-        ("--threads", 1000),
+        ("--threads", 65),
         ("--seconds", 0),
         ("--seconds", "nan"),
         ("--against", "nccn"),

@@ -145,3 +145,10 @@ def test_a_check_that_fails_is_a_finding(texelflow: Command, monkeypatch: pytest
     assert result.code == 2
     assert named["this check"]["topic"] == "Video"
     assert any("av" in reason for reason in reasons)
+
+
+def test_a_kind_of_cpu_that_is_not_there_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEXELFLOW_CPU", "altivec")
+    native = next(line for line in findings.cpu(probe("cpu"), True) if line.name == "native code")
+    assert native.found.startswith("TEXELFLOW_CPU=altivec")
+    assert native.advice == "unset it, or name one of these"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from texelflow.gpu_delegate.disk_cache import DiskCache
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.llvm import ir
 from texelflow.gpu_delegate.llvm.compiler import assembly, available, compile_module, native_target, object_code
 from texelflow.gpu_delegate.llvm.machine import AVX2, AVX512, NEON, CpuTarget
@@ -118,3 +118,9 @@ def test_text_that_is_none_and_a_missing_llvm_are_told(target: CpuTarget, monkey
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     assert "no LLVM" in available()
     assert "pip install llvmlite" in available()
+
+
+def test_a_kind_of_cpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEXELFLOW_CPU", "altivec")
+    with pytest.raises(UsageError, match="TEXELFLOW_CPU=altivec"):
+        available()

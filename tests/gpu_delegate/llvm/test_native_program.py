@@ -8,9 +8,11 @@ import pytest
 from tests.engine import on_cpu, worst
 from tests.native import native_networks
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.layout import MapShape
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, plane_floats
+from texelflow.gpu_delegate.llvm.program import compile_native
 from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -75,3 +77,11 @@ def test_depth_becomes_space(height: int, width: int, channels: int, block: int)
     network = native_networks({0: read_model(model)}, replace(native_target(), lanes=8), fuse=width % 2 == 0)[0]
     values = np.random.default_rng(0).uniform(-1, 1, network.input_shapes[0]).astype(np.float32)
     assert worst(network.run(values), on_cpu(model, [values])) < 1e-6
+
+
+def test_what_takes_too_long_to_compile_is_refused() -> None:
+    """Each tap of a window has code of its own, and each column that a vector may begin with a condition."""
+    sketch = Sketch(0)
+    sketch.output(sketch.conv(sketch.image(3, 1333, 4), 4, (1, 500)))
+    with pytest.raises(UnsupportedError, match=r"takes [\d.]+ MB of code as text, at most 5.0 are allowed"):
+        compile_native(read_model(sketch.build()), native_target())

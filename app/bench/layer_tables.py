@@ -99,7 +99,7 @@ def chain_rows(chains: Mapping[str, _Figures]) -> _Rows:
             ratios = ("", "")
             if not name.startswith(OURS):
                 ratios = _ratio(chain["times"], name), _ratio(chain["times"], name, _OF_CPU)
-            rate = f"{chain['mflop'] / times['cpu_min_us'] * 1e3:.1f}"
+            rate = f"{chain['mflop'] / times['min_us'] * 1e3:.1f}"
             cells = _pair(times, 1e-3), _pair(times, 1e-3, _OF_CPU), rate, *ratios, f"{chain['errors'][name]:.1e}"
             rows.append((size, _who(name), *cells))
     return rows

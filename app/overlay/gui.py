@@ -167,8 +167,10 @@ class Gui:
                     io.add_key_event(getattr(keys, name, None) or getattr(keys, f"im_gui_{name}"), down)
                 case Typed(text):
                     io.add_input_characters_utf8(text)
-                case Left():
-                    io.add_focus_event(False)
+                case Left():  # at once: as an event it would also take back where the mouse is told to be after it
+                    io.clear_events_queue()
+                    io.clear_input_keys()
+                    io.clear_input_mouse()
 
     @contextlib.contextmanager
     def _failures_told(self) -> Iterator[None]:

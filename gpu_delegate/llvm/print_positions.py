@@ -4,6 +4,7 @@ What a column or a row alone decides was computed before (survey.py). It is a nu
 region that is printed, a step from lane to lane, or a table among the weights.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import reduce
 from types import MappingProxyType
@@ -43,7 +44,7 @@ _FLOAT_INSTRUCTIONS = MappingProxyType({"add": "fadd", "subtract": "fsub", "mult
 _FARTHEST = MARGIN_FLOATS - LONGEST_STEP * LINE_FLOATS  # that a place outside of a map may be read
 
 
-class PositionPrinter:
+class PositionPrinter(ABC):
     """Prints positions for one block of pixels."""
 
     def __init__(
@@ -58,9 +59,9 @@ class PositionPrinter:
         self._ints = dict(ints)
         self._declared: dict[str, Operand] = {}
 
+    @abstractmethod
     def texels(self, value: Operand) -> Texels:
         """The lanes of a vector."""
-        raise NotImplementedError
 
     # Ints and conditions ----------------------------------------------------------------------------------------------
 

@@ -5,10 +5,8 @@ exception, and OpenGL is left alone.
 """
 
 import contextlib
-import ctypes
 import os
 import queue
-import secrets
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -16,8 +14,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import moderngl
 
-from .. import opengl
-from ..context import MOST_LABEL_BYTES, Context, open_context
+from ..context import Context, open_context
+from ..context_mark import ContextMark
 from ..errors import DeviceError, TexelflowError, UsageError
 from ..library import CurrentContext, release_thread
 
@@ -86,7 +84,7 @@ class CallerWorker:
         with _made_current(mgl):
             self._current = CurrentContext()
             self._context = Context.from_moderngl(mgl)
-            self._mark = _Mark(self._context)
+            self._mark = ContextMark(self._context)
 
     def call(self, work: Callable[[Context], _Result]) -> _Result:
         """See GlWorker. Makes the context current if another one is, as far as moderngl can, and that one after it."""
@@ -94,7 +92,7 @@ class CallerWorker:
         with contextlib.nullcontext() if self._current.is_current() else _made_current(self._mgl):
             if not self._current.is_current():
                 raise UsageError("the context that was given to GpuDelegate is not current in this thread")
-            if not self._mark.is_there():
+            if not self._mark.is_in(self._context):
                 raise DeviceError("the context that was given to GpuDelegate is gone")
             return work(self._context)
 
@@ -105,7 +103,7 @@ class CallerWorker:
         self._is_released = True
 
     def _free(self, context: Context) -> None:
-        self._mark.delete()
+        self._mark.delete(context)
         context.release()
 
     def _check(self) -> None:
@@ -118,27 +116,6 @@ class CallerWorker:
             )
         if _is_gone(self._mgl):
             raise DeviceError("the context that was given to GpuDelegate has been released")
-
-
-class _Mark:
-    """A buffer with a name that nobody else gives: a handle alone may be that of a newer context."""
-
-    def __init__(self, context: Context) -> None:
-        self._gl, self._token = context.gl, f"texelflow {secrets.token_hex(16)}"
-        self._buffer = self._gl.generate("Buffers")
-        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._buffer)
-        context.label(opengl.BUFFER, self._buffer, self._token)
-        self._found = ctypes.create_string_buffer(MOST_LABEL_BYTES + 1)
-
-    def is_there(self) -> bool:
-        if not self._gl.khr_debug:
-            return True
-        self._found.value = b""
-        self._gl.glGetObjectLabel(opengl.BUFFER, self._buffer, len(self._found), None, self._found)
-        return self._found.value == self._token.encode()
-
-    def delete(self) -> None:
-        self._gl.delete("Buffers", self._buffer)
 
 
 class _Job(Generic[_Result]):

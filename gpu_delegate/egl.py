@@ -157,7 +157,7 @@ class EglContext:
         self._surface, self._before = 0, (0, 0, 0, 0)
         surfaceless = "EGL_KHR_surfaceless_context" in display.extensions
         configuration = self._configuration(api, surfaceless)
-        self._context = self._created(configuration, context_attributes(api, version, display.extensions))
+        self._context: int = self._created(configuration, context_attributes(api, version, display.extensions))
         try:
             if not surfaceless:
                 size = _attributes((_WIDTH, 1), (_HEIGHT, 1))

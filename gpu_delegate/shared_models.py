@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from .errors import UsageError
 from .graph import Graph
-from .graph_digest import GraphDigest, graph_digest
+from .graph_identity import GraphIdentity, graph_identity
 
 _Made = TypeVar("_Made")
 _NOT_FINALIZED = "call finalize_soft() or finalize_hard() of the WeightsCache before the first inference"
@@ -29,25 +29,25 @@ class CacheState(Enum):
     HARD = "hard"  # nothing
 
 
-class _Identity:
-    """A graph, whose digest is computed when it is first needed."""
+class _Model:
+    """A graph, with its identity when that is first needed."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
     @cached_property
-    def digest(self) -> GraphDigest:
-        return graph_digest(self.graph)
+    def identity(self) -> GraphIdentity:
+        return graph_identity(self.graph)
 
-    def is_same(self, other: "_Identity") -> bool:
-        return self.graph is other.graph or self.digest == other.digest
+    def is_same(self, other: "_Model") -> bool:
+        return self.graph is other.graph or self.identity == other.identity
 
 
 @dataclass(frozen=True)
 class _Entry:
     """What was made of a model; `facts` are the choices by which it was made, by their names in messages."""
 
-    model: _Identity
+    model: _Model
     facts: Mapping[str, object]
     made: Any
 
@@ -70,7 +70,7 @@ class SharedModels:
         """What was made of this model with these choices, or is made now. Raises UsageError, and what `make` raises."""
         with self.lock:
             self.check_open()
-            wanted = _Identity(source)
+            wanted = _Model(source)
             same = [entry for entry in self._entries if entry.facts == facts and entry.model.is_same(wanted)]
             if same:
                 found: _Made = same[0].made
@@ -111,16 +111,16 @@ class SharedModels:
             if state is CacheState.HARD:
                 self._entries.clear()
 
-    def _difference(self, wanted: _Identity, facts: Mapping[str, object]) -> str:
+    def _difference(self, wanted: _Model, facts: Mapping[str, object]) -> str:
         """What an instance has that no model here has."""
-        name, digest = wanted.graph.name, wanted.digest
-        known = [entry for entry in self._entries if entry.model.digest.structure == digest.structure]
+        name, identity = wanted.graph.name, wanted.identity
+        known = [entry for entry in self._entries if entry.model.identity.structure == identity.structure]
         if not known:
             return f"{name} is another model than {', '.join(self.names)}, which it was finalized with"
         same = [entry for entry in known if entry.model.is_same(wanted)]
         if not same:
-            before = known[0].model.digest.weights
-            changed = next(number for number, each in digest.weights.items() if before.get(number) != each)
+            before = known[0].model.identity.weights
+            changed = next(number for number, each in identity.weights.items() if before.get(number) != each)
             return (
                 f"the weight {wanted.graph.tensors[changed].name} of {name} is not the one that it was finalized with"
             )

@@ -1,4 +1,4 @@
-"""A graph goes in; digests of all that it says come out, equal for graphs that compute the same in the same words."""
+"""A graph goes in; what tells it from others comes out: two that are equal compute the same."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from .graph import Graph, Tensor
 
 
 @dataclass(frozen=True)
-class GraphDigest:
+class GraphIdentity:
     """What tells a graph from others: all but its weights, and each weight by its tensor, and not its name.
 
     `weights` holds SHA-256 digests of the tensors that have data.
@@ -18,13 +18,8 @@ class GraphDigest:
     structure: str
     weights: Mapping[int, str]
 
-    @property
-    def text(self) -> str:
-        """All of it as hex digits."""
-        return hashlib.sha256(repr((self.structure, sorted(self.weights.items()))).encode()).hexdigest()
 
-
-def graph_digest(graph: Graph) -> GraphDigest:
+def graph_identity(graph: Graph) -> GraphIdentity:
     """Of a graph as it was read, or as passes leave it."""
     tensors = sorted(graph.tensors.items())
     said = (graph.inputs, graph.outputs, graph.nodes, [_described(number, tensor) for number, tensor in tensors])
@@ -33,8 +28,8 @@ def graph_digest(graph: Graph) -> GraphDigest:
         for number, tensor in tensors
         if tensor.data is not None
     }
-    return GraphDigest(hashlib.sha256(repr(said).encode()).hexdigest(), MappingProxyType(weights))
+    return GraphIdentity(hashlib.sha256(repr(said).encode()).hexdigest(), MappingProxyType(weights))
 
 
 def _described(number: int, tensor: Tensor) -> tuple[object, ...]:
-    return number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.unusable
+    return number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.is_variable, tensor.unusable

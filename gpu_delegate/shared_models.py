@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from .errors import UsageError
+from .errors import DeviceError, TexelflowError, UnsupportedError, UsageError
 from .graph import Graph
 from .graph_identity import GraphIdentity, graph_identity
 
@@ -73,13 +73,16 @@ class SharedModels:
             wanted = _Model(source)
             same = [entry for entry in self._entries if entry.facts == facts and entry.model.is_same(wanted)]
             if same:
-                found: _Made = same[0].made
-                return found
+                found: _Made | TexelflowError = same[0].made
+                return _given(found)
             if self.state is not CacheState.OPEN:
                 raise UsageError(f"this WeightsCache is finalized: {self._difference(wanted, facts)}")
-            made = make()
+            try:
+                made: _Made | TexelflowError = make()
+            except (UnsupportedError, DeviceError) as error:  # of this model further instances get it, too
+                made = error
             self._entries.append(_Entry(wanted, facts, made))
-            return made
+            return _given(made)
 
     def check_has(self, source: Graph, made: object) -> None:
         """Take what somebody else has made of a model, while it is open. Raises UsageError as get()."""
@@ -105,7 +108,7 @@ class SharedModels:
         with self.lock:
             if state is not self.state:
                 self.check_open()
-                if not self._entries:
+                if all(isinstance(entry.made, TexelflowError) for entry in self._entries):
                     raise UsageError(_EMPTY)
             self.state = state
             if state is CacheState.HARD:
@@ -127,8 +130,16 @@ class SharedModels:
         return f"{name} is in it with {', '.join(_contrasts(same[0].facts, facts))}"
 
 
+def _given(made: _Made | TexelflowError) -> _Made:
+    if isinstance(made, TexelflowError):
+        raise type(made)(str(made))
+    return made
+
+
 def _contrasts(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """What differs; of another backend no more than that."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    names = ["backend"] if "backend" in names else names
     shown = {name: (before.get(name), now.get(name)) for name in names}
     return [
         f"{name} {old}, not {new}" if _is_short(old) and _is_short(new) else f"another {name}"

@@ -2,28 +2,32 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from .choices import UNMEASURED
 from .context import Context, open_context
 from .context_mark import ContextMark
 from .device import Device
-from .errors import DeviceError
+from .errors import DeviceError, UsageError
 from .gl_store import GlLease, GlStore
 from .graph import Graph
 from .program import CompiledGraph, compile_graph
 from .shared_models import CacheState, SharedModels
 
+_Made = TypeVar("_Made")
+_CONTEXT = "context"
+
 
 @dataclass(eq=False)
-class _OpenedContext:
-    """A context of the cache's own, for all instances that one thread makes."""
+class _Held:
+    """What is there as long as somebody holds it; by its key others find it."""
 
-    context: Context
-    thread: int
+    key: tuple[Any, ...]
+    value: Any = None
     users: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of the making
 
 
 class WeightsCache:
@@ -42,7 +46,7 @@ class WeightsCache:
         self._models = SharedModels()
         self._lock = self._models.lock
         self._stores: list[GlStore] = []  # of each group of contexts that share objects
-        self._opened: list[_OpenedContext] = []
+        self._held: list[_Held] = []
 
     def finalize_soft(self) -> None:
         """From now on inferences may be made, and further instances of the models that are in it, but of no others.
@@ -75,16 +79,21 @@ class WeightsCache:
 
         What was tuned meanwhile does not make another model of it: the first plan stays.
         """
-        facts = {"precision": "fp32", **options, "layout": replace(device, choices=UNMEASURED)}
-        return self._models.get(source, facts, lambda: compile_graph(source, device, **options))
+        facts = {"precision": "fp32", **options, **facts_of_device(device)}
+        return self.shared(source, facts, lambda: compile_graph(source, device, **options))
 
-    def lease(self, context: Context, compiled: CompiledGraph) -> GlLease:
-        """A part in what contexts with the same objects have, for a program of what compile() gave.
+    def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
+        """What is made of a model with choices that have these names in messages: once, and raising UsageError so."""
+        return self._models.get(source, facts, make)
 
-        Raises UsageError once it is finalized and does not have that.
+    def lease(self, context: Context, compiled: CompiledGraph | None = None) -> GlLease:
+        """A part in what contexts with the same objects have, for a program of a model or for shaders of its border.
+
+        Raises UsageError once it is finalized and does not have the model.
         """
         with self._lock:
-            self._models.check_has(compiled.source, compiled)
+            if compiled:
+                self._models.check_has(compiled.source, compiled)
             return GlLease(self._store(context), context, self.check_run)
 
     def _store(self, context: Context) -> GlStore:
@@ -96,35 +105,62 @@ class WeightsCache:
         return found
 
     @contextlib.contextmanager
+    def held(self, key: tuple[Any, ...], make: Callable[[], _Made], end: Callable[[_Made], object]) -> Iterator[_Made]:
+        """What is made for the first of several with-blocks, on any threads, and ended behind the last."""
+        with self._lock:
+            self._models.check_open()
+            held = next((each for each in self._held if each.key == key), None)
+            if held is None:
+                held = _Held(key)
+                self._held.append(held)
+            held.users += 1
+        try:
+            with held.lock:  # not the cache's: what is made may want that on a thread of its own
+                if held.value is None:
+                    held.value = make()
+            yield held.value
+        finally:
+            with self._lock:
+                held.users -= 1
+                is_last = not held.users
+                if is_last:
+                    self._held.remove(held)
+            if is_last and held.value is not None:
+                end(held.value)
+
+    @contextlib.contextmanager
     def open_context(self) -> Iterator[Context]:
         """The context of this thread, which shares objects with those of other threads, as far as the system has such.
 
         It is opened for the first with-block and released behind the last. Raises DeviceError.
         """
-        with self._lock:
-            self._models.check_open()
-            opened = self._on_this_thread() or self._open()
-            opened.users += 1
-        try:
-            opened.context.make_current()
-            yield opened.context
-        finally:
-            with self._lock:
-                opened.users -= 1
-                if not opened.users:
-                    self._opened.remove(opened)
-                    opened.context.release()
+        with self._lock:  # what was lost with its GPU is nobody's any more, until its holders notice
+            lost = [each for each in self._contexts() if not _is_well(each.value)]
+            for each in lost:
+                each.key = ()
+        with self.held((_CONTEXT, threading.get_ident()), self._open, Context.release) as context:
+            context.make_current()
+            yield context
 
-    def _on_this_thread(self) -> _OpenedContext | None:
-        thread = threading.get_ident()
-        return next((each for each in self._opened if each.thread == thread and _is_well(each.context)), None)
+    def _open(self) -> Context:
+        with self._lock:  # no context is released meanwhile
+            siblings = (each.value.sibling() for each in self._contexts())
+            return next((found for found in siblings if found), None) or open_context()
 
-    def _open(self) -> _OpenedContext:
-        others = (each.context for each in self._opened if _is_well(each.context))
-        context = next((found for other in others if (found := other.sibling())), None) or open_context()
-        opened = _OpenedContext(context, threading.get_ident())
-        self._opened.append(opened)
-        return opened
+    def _contexts(self) -> list[_Held]:
+        return [each for each in self._held if each.key[:1] == (_CONTEXT,) and each.value is not None]
+
+
+def checked_cache(weights_cache: object) -> WeightsCache | None:
+    """The argument of that name. Raises UsageError for what is none."""
+    if weights_cache is None or isinstance(weights_cache, WeightsCache):
+        return weights_cache
+    raise UsageError(f"weights_cache is a WeightsCache, not {type(weights_cache).__name__}")
+
+
+def facts_of_device(device: Device) -> Mapping[str, object]:
+    """What tells devices apart; of what was measured on one that does not count."""
+    return {"backend": "OpenGL", "layout": replace(device, choices=UNMEASURED)}
 
 
 def _is_well(context: Context) -> bool:

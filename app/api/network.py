@@ -19,8 +19,8 @@ from .gpu_delegate.layout import Precision
 from .gpu_delegate.program import compile_graph
 from .gpu_delegate.runtime import TensorRange
 from .gpu_delegate.tuning.store import tuned_device
-from .gpu_delegate.weights_cache import WeightsCache
-from .words import LibraryConsole, checked_cache, in_words_of_python, one_of, path_of
+from .gpu_delegate.weights_cache import WeightsCache, checked_cache
+from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Model", "Program"]
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from .app.console import Console
 from .gpu_delegate.delegate.options import one_of
 from .gpu_delegate.errors import TexelflowError, UsageError
-from .gpu_delegate.weights_cache import WeightsCache
 
-__all__ = ["LibraryConsole", "checked_cache", "in_words_of_python", "one_of", "path_of"]
+__all__ = ["LibraryConsole", "in_words_of_python", "one_of", "path_of"]
 
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
@@ -36,13 +35,6 @@ def in_words_of_python() -> Iterator[None]:
         if text == str(error):
             raise
         raise type(error)(text) from None
-
-
-def checked_cache(weights_cache: object) -> WeightsCache | None:
-    """The argument of that name. Raises UsageError for what is none."""
-    if weights_cache is None or isinstance(weights_cache, WeightsCache):
-        return weights_cache
-    raise UsageError(f"weights_cache is a WeightsCache, not {type(weights_cache).__name__}")
 
 
 def path_of(model: object) -> str:

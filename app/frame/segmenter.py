@@ -215,7 +215,7 @@ def segmenter_in_steps(
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
-    options = delegate_options(precision, compile_budget_s)
+    options = delegate_options(precision, compile_budget_s, weights_cache)
     parts = yield from _on_thread(CpuPath, model, frame, fit, delegate=options, preprocessing=preprocessing)
     return CpuSegmenter(context, parts, frame, precision, kept)
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from . import memory
 from .admission import check_compilable
 from .bounds import check_text, check_weights
 from .device import COMPILE_BUDGET_S, Device
@@ -15,6 +14,10 @@ from .kernel import Kernel
 from .layout import Fetch, MapShape, Precision, Storage, Storages, shape_of
 from .limits import Limits
 from .lower import TargetKernel, lower
+from .memory.offsets import greedy_by_size, naive
+from .memory.plan import BufferPlace, MemoryPlan
+from .memory.records import UsageRecord
+from .memory.registry import Planner
 from .packing import Float32Array, phwc4, vector_texels
 from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
 from .rewrite import float_data
@@ -22,8 +25,6 @@ from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31
 _WAYS: Mapping[Fetch, int] = MappingProxyType({"uniform": UNIFORM, "texture": TEXTURE_FETCH, "storage": STORAGE})
-
-Planner = Callable[[list[memory.UsageRecord], int], memory.MemoryPlan]
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class CompiledGraph:
     declined: tuple[str, ...]
     kernels: tuple[Kernel, ...]
     barriers: tuple[int, ...]  # barrier bits before each kernel
-    records: tuple[memory.UsageRecord, ...]
-    plan: memory.MemoryPlan
+    records: tuple[UsageRecord, ...]
+    plan: MemoryPlan
     storages: Storages
     views: Views
     precision: Precision
@@ -111,7 +112,7 @@ def usage_records(
     storages: Storages,
     views: Views = NONE,
     size_bytes: Callable[[Storage, MapShape], int] = Storage.size_bytes,
-) -> tuple[memory.UsageRecord, ...]:
+) -> tuple[UsageRecord, ...]:
     """Lifetimes of all tensors with memory of their own, those of their views included.
 
     The model's inputs and outputs are always alive: the caller accesses them.
@@ -127,18 +128,16 @@ def usage_records(
         owner, _ = views.place(tensor)
         first[owner], last[owner] = 0, len(kernels)
     return tuple(
-        memory.UsageRecord(
-            tensor, size_bytes(storages[tensor], shape_of(graph.tensors[tensor])), first[tensor], last[tensor]
-        )
+        UsageRecord(tensor, size_bytes(storages[tensor], shape_of(graph.tensors[tensor])), first[tensor], last[tensor])
         for tensor in first
     )
 
 
 def memory_plan(
-    name: str, records: Sequence[memory.UsageRecord], views: Views, keep_all: bool, alignment_bytes: int
-) -> memory.MemoryPlan:
+    name: str, records: Sequence[UsageRecord], views: Views, keep_all: bool, alignment_bytes: int
+) -> MemoryPlan:
     """Where all tensors lie, views included. Raises DeviceError where they take too much memory."""
-    planner: Planner = memory.naive if keep_all else memory.greedy_by_size
+    planner: Planner = naive if keep_all else greedy_by_size
     plan = planner(list(records), alignment_bytes)
     if plan.total_bytes > MAX_ARENA_BYTES:
         raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
@@ -150,16 +149,15 @@ def accesses_of(compiled: CompiledGraph) -> list[list[Access]]:
     return _accesses(compiled.graph, compiled.kernels, compiled.storages, compiled.plan)
 
 
-def with_views(plan: memory.MemoryPlan, views: Views) -> memory.MemoryPlan:
+def with_views(plan: MemoryPlan, views: Views) -> MemoryPlan:
     """The plan with the places of tensors that lie inside others."""
     places = {tensor: views.place(tensor) for tensor in (*views.inside, *views.nodes)}
-    inside = {tensor: plan.offsets[owner] + at for tensor, (owner, at) in places.items() if owner in plan.offsets}
-    return replace(plan, offsets={**plan.offsets, **inside})
+    owners = {tensor: (plan.places[owner], at) for tensor, (owner, at) in places.items() if owner in plan.places}
+    inside = {tensor: BufferPlace(whole.buffer, whole.offset_bytes + at) for tensor, (whole, at) in owners.items()}
+    return replace(plan, places={**plan.places, **inside})
 
 
-def _accesses(
-    graph: Graph, kernels: tuple[Kernel, ...], storages: Storages, plan: memory.MemoryPlan
-) -> list[list[Access]]:
+def _accesses(graph: Graph, kernels: tuple[Kernel, ...], storages: Storages, plan: MemoryPlan) -> list[list[Access]]:
     ends = {t: at + storages[t].size_bytes(shape_of(graph.tensors[t])) for t, at in plan.offsets.items()}
     return [
         [
@@ -172,7 +170,7 @@ def _accesses(
     ]
 
 
-def _check_sizes(graph: Graph, records: tuple[memory.UsageRecord, ...], limits: Limits) -> None:
+def _check_sizes(graph: Graph, records: tuple[UsageRecord, ...], limits: Limits) -> None:
     for record in records:
         if record.size_bytes > limits.storage_block_bytes:
             name, shape = graph.tensors[record.tensor].name, list(graph.tensors[record.tensor].shape)

@@ -10,10 +10,12 @@ from time import perf_counter
 
 import numpy as np
 
-from . import debug, hazards, memory
+from . import debug, hazards
 from .context import Context
 from .gpu_timer import GpuTimer
 from .kernel import Sides
+from .memory.bounds import lower_bound_bytes
+from .memory.offsets import naive
 from .packing import Float32Array
 from .program import CompiledGraph, accesses_of
 from .roofline import Cost, cost_of
@@ -138,7 +140,7 @@ def decision_lines(compiled: CompiledGraph) -> Iterator[str]:
 
 def plan_lines(compiled: CompiledGraph) -> Iterator[str]:
     """Each tensor's place in the arena, and the first and last dispatch of its lifetime."""
-    apart, least = memory.naive(compiled.records).total_bytes, memory.lower_bound_bytes(compiled.records)
+    apart, least = naive(compiled.records).total_bytes, lower_bound_bytes(compiled.records)
     yield (
         f"debug: memory plan: {len(compiled.records)} tensors in {compiled.plan.total_bytes:,} bytes, "
         f"{apart:,} apart, at least {least:,}"

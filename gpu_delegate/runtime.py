@@ -19,7 +19,7 @@ from .families import TUNINGS
 from .gl_buffers import device_buffer, read_buffer, write_buffer
 from .half_packing import packs_halves
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
-from .memory import aligned
+from .memory.records import aligned
 from .packing import Float32Array, as_type, check_values, from_memory, rounded, to_memory
 from .program import CompiledGraph
 from .program_log import ProgramLog
@@ -163,7 +163,7 @@ class Program:
     def repeat(self, number: int, times: int) -> None:
         """Issue one dispatch several times, each behind its barrier, to measure it. Returns before the GPU is done.
 
-        What is stored stays the same, because no kernel writes where it reads: memory.py keeps what is alive apart.
+        What is stored stays the same, because no kernel writes where it reads: plans keep what is alive apart.
         """
         step, gl = self._steps[number], self._gl
         self._bind(step)
@@ -227,7 +227,7 @@ class Program:
         self._calls = CallCache(context.calls)
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
-            self._arena = self._buffer(compiled.plan.total_bytes, None)
+            self._tensors = [self._buffer(size_bytes, None) for size_bytes in compiled.plan.buffer_bytes]
             self._ranges = self._allocate()
             self._weights = self._upload_weights()
             self._label()
@@ -261,11 +261,12 @@ class Program:
 
     def _allocate(self) -> dict[int, TensorRange]:
         graph, ranges = self.compiled.graph, {}
-        for tensor, offset in self.compiled.plan.offsets.items():
+        for tensor, where in self.compiled.plan.places.items():
             shape, storage = shape_of(graph.tensors[tensor]), self.compiled.storages[tensor]
             size_bytes = storage.size_bytes(shape)
-            texture = self._texture(self._arena, offset, size_bytes, storage)
-            ranges[tensor] = TensorRange(self._arena, offset, size_bytes, texture, shape, storage)
+            buffer, offset = self._tensors[where.buffer], where.offset_bytes
+            texture = self._texture(buffer, offset, size_bytes, storage)
+            ranges[tensor] = TensorRange(buffer, offset, size_bytes, texture, shape, storage)
         for tensor, texels in self.compiled.constants.items():
             buffer = self._buffer(texels.nbytes, texels)
             texture = self._texture(buffer, 0, texels.nbytes)
@@ -294,12 +295,14 @@ class Program:
     def _label(self) -> None:
         """Labels for OpenGL debuggers: the names in the lines that DEBUG prints."""
         label, tensors = self.context.label, self.compiled.graph.tensors
-        label(opengl.BUFFER, self._arena, f"tensors of {self.compiled.source.name}")
+        for number, buffer in enumerate(self._tensors):
+            which = f", {number}" if number else ""
+            label(opengl.BUFFER, buffer, f"tensors of {self.compiled.source.name}{which}")
         label(opengl.BUFFER, self._buffers[-1], f"weights of {self.compiled.source.name}")
         for tensor, place in self._ranges.items():
             if place.texture:
                 label(opengl.TEXTURE, place.texture, tensors[tensor].name)
-            if place.buffer != self._arena:
+            if place.buffer not in self._tensors:
                 label(opengl.BUFFER, place.buffer, tensors[tensor].name)
         for kernel, place in zip(self.compiled.kernels, self._weights, strict=True):
             if place.texture:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import PHWC4, Storage
+from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.runtime import Program, _Step
 
@@ -53,9 +54,14 @@ class BoundlessProgram(Program):
 
     def strayed(self) -> bool:
         """Whether something was written behind the last tensor."""
-        guard = np.empty(GUARD_BYTES // 4, np.float32)
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._arena)
-        start = self._lengths[self._arena] - GUARD_BYTES
-        self._gl.read_buffer(opengl.COPY_READ_BUFFER, start, GUARD_BYTES, guard.ctypes.data)
-        return not np.isnan(guard).all()
+        return any(not np.isnan(self._guard(buffer)).all() for buffer in self._tensors)
+
+    def _guard(self, buffer: int) -> Float32Array:
+        """What follows the last tensor of a buffer."""
+        guard = np.empty(GUARD_BYTES // 4, np.float32)
+        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, buffer)
+        self._gl.read_buffer(
+            opengl.COPY_READ_BUFFER, self._lengths[buffer] - GUARD_BYTES, GUARD_BYTES, guard.ctypes.data
+        )
+        return guard

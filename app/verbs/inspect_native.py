@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from texelflow.gpu_delegate import memory
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
 from texelflow.gpu_delegate.packing import Float32Array
 
 from ..console import Console
@@ -27,7 +27,7 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console) -> in
     ]
     console.table(what, _COLUMNS, rows, dense=True)
     functions = len({kernel.symbol for kernel in program.kernels})
-    least, planned = memory.lower_bound_bytes(program.records), program.plan.total_bytes
+    least, planned = lower_bound_bytes(program.records), program.plan.total_bytes
     console.say(
         f"{functions} functions of {len(program.text) >> 10} KiB of text, weights {program.weights.nbytes >> 10} KiB, "
         f"tensors {planned >> 10} KiB, at least {least >> 10} KiB"

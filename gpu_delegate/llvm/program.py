@@ -16,7 +16,8 @@ from ..errors import UnsupportedError
 from ..graph import Graph, Tensor
 from ..layout import MapShape, Precision, Storage, Storages, shape_of
 from ..lower import lower_with
-from ..memory import MemoryPlan, UsageRecord
+from ..memory.plan import MemoryPlan
+from ..memory.records import UsageRecord
 from ..packing import Float32Array
 from ..partial_sums import PartialSum
 from ..passes.convolutions import whole_map_to_vector

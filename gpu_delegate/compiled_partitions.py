@@ -31,6 +31,11 @@ class CompiledPartitions:
     compiled: tuple[CompiledGraph, ...]  # of each partition
     reasons: Mapping[int, str]  # of the nodes that are left to the CPU, ascending
 
+    @property
+    def largest(self) -> int:
+        """The number of the partition with the most operators. Raises ValueError where there is none."""
+        return max(range(len(self.partitions)), key=lambda number: len(self.partitions[number].nodes))
+
 
 def compile_partitions(
     graph: Graph,

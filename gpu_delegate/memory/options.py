@@ -52,3 +52,4 @@ def _listed(names: Iterable[str]) -> str:
 
 
 ARENA = MemoryOptions()
+REWRITTEN = MemoryOptions(keeps_inputs=False)

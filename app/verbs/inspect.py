@@ -4,7 +4,7 @@ Every model is explained: what the GPU cannot take is named with the reason, and
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.families import TUNINGS, device_like
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.roofline import Peaks
@@ -50,6 +51,7 @@ class InspectOptions:
     ops: bool = False  # list the supported ops; needs no model
     peaks: bool = True  # measure the machine's peaks
     precision: Precision = "fp32"
+    memory: MemoryOptions = ARENA
     compile_budget_s: float = COMPILE_BUDGET_S
     shaders: Path | None = None  # the folder for the GLSL
     tuning: str | None = None  # one of TUNINGS; that of the machine by default
@@ -106,8 +108,9 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
 
     def compiled(graph: Graph, select: Select = lambda found: {}) -> CompiledPartitions:
         return compile_partitions(
-            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s, select
-        )
+            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s, select,
+            replace(options.memory, keeps_inputs=False),
+        )  # fmt: skip
 
     found, delegated = _with_delegate(lambda select: compiled(graph, select), machine.delegation_rates)
     reports = [inspect_compiled(each, machine.peaks, machine.device, machine.family) for each in found.compiled]

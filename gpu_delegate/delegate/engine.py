@@ -10,6 +10,7 @@ from ..device import Device
 from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
+from ..memory.options import REWRITTEN
 from ..program import CompiledGraph, compile_graph
 from ..runtime import Program
 from ..tuning.store import tuned_device
@@ -98,7 +99,8 @@ class DelegateEngine:
 
         Raises UnsupportedError, DeviceError.
         """
-        return compile_graph(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
+        budget_s = self._budget_s * share
+        return compile_graph(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""

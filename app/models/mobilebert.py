@@ -1,9 +1,9 @@
-"""An empty network goes in; MobileBERT's layers are drawn in it: numbers of words in, where an answer starts and ends out.
+"""An empty network goes in; MobileBERT is drawn in it: numbers of words in, where an answer starts and ends out.
 
 Layers: arXiv 2004.02984, in the sizes of the published uncased_L-24_H-128_B-512_A-4_F-4_OPT, on 384 words. Ops: those
-that TensorFlow Lite's converter makes of it. Products of two computed matrices are a FULLY_CONNECTED for each head,
-between slices and PACK, since BATCH_MATMUL came later; scales and biases right after a layer are inside its weights. One
-thing is said otherwise: kinds of segments are looked up by GATHER, where the file multiplies ONE_HOT by the same table.
+that TensorFlow Lite's converter made of it in 2019. Products of two computed matrices are a FULLY_CONNECTED for each
+head, between slices and PACK: BATCH_MATMUL came later. Scales and biases right behind a layer are inside its weights.
+One thing differs: kinds of segments are looked up by GATHER, where that code multiplies ONE_HOT by the same table.
 """
 
 from texelflow.gpu_delegate.graph import Activated, Axis, Pad, Softmax

@@ -22,7 +22,7 @@ from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
 
 from ..models.catalogue import CATALOGUE, resolve
-from ..models.networks import NETWORKS, drawn
+from ..models.networks import ALL_NETWORKS, drawn
 
 GraphKind = Literal["ops", "fused", "synthetic"]
 # The papers' networks, those of TensorFlow's article, and what the program itself runs.
@@ -55,7 +55,7 @@ class GraphRecords:
 
 def load_network(name: str, progress: Progress | None = None) -> Graph:
     """A published network, a model of the catalogue or a file. Raises CatalogueError, ModelError."""
-    if name in NETWORKS and name not in CATALOGUE:
+    if name in ALL_NETWORKS and name not in CATALOGUE:
         return drawn(name).graph(name)
     return load_model(resolve(name, progress).path)
 

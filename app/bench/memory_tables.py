@@ -11,7 +11,7 @@ _Row = dict[str, Any]
 _Rows = Sequence[_Row]
 _Cells = list[tuple[str, ...]]
 
-_MIB = 1 << 20
+MIB = 1 << 20
 _NONE = "-"
 _STRATEGY = "strategy"
 _COLUMNS = 6  # of networks, side by side on a terminal
@@ -56,7 +56,7 @@ def _narrow(cells: _Cells) -> Iterator[_Cells]:
 def summary_cells(rows: _Rows) -> _Cells:
     """A row for each network: nothing shared, TensorFlow Lite's default, ours, and the CPU path's arena."""
     head = ("network", "tensors", "naive", "TFLite", "ours", "proven", "naive / ours", "under TFLite", "under earlier")
-    return [(*head, "CPU path"), *(_summary(network, own) for network, own in _networks(rows).items())]
+    return [(*head, "CPU path"), *(_summary(network, own) for network, own in by_network(rows).items())]
 
 
 def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
@@ -72,19 +72,19 @@ def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
         _NONE if ours is None else f"{_ratio(naive, ours):.1f}",
         _saving(ours, tflite),
         _saving(ours, earlier_row(rows)),
-        _NONE if cpu_bytes is None else f"{cpu_bytes / _MIB:.3f}",
+        _NONE if cpu_bytes is None else f"{cpu_bytes / MIB:.3f}",
     )
 
 
 def strategy_cells(rows: _Rows) -> _Cells:
     """A row for each strategy, a column for each network; the bound is last. A star is for the proven least."""
-    networks = _networks(rows)
+    networks = by_network(rows)
     cells: _Cells = [(_STRATEGY, *networks)]
     for strategy in dict.fromkeys(row["strategy"] for row in rows):
         found = [_row_of(own, rows[0]["kind"], strategy) for own in networks.values()]
         cells.append((strategy, *(_planned(row) for row in found)))
     if rows:
-        cells.append(("lower bound", *(f"{own[0]['lower_bound_bytes'] / _MIB:.3f}" for own in networks.values())))
+        cells.append(("lower bound", *(f"{own[0]['lower_bound_bytes'] / MIB:.3f}" for own in networks.values())))
     return cells
 
 
@@ -92,12 +92,12 @@ def _planned(row: _Row | None) -> str:
     if row is None:
         return _NONE
     objects = f" ({row['objects']})" if row["kind"] == "objects" else ""
-    return f"{row['bytes'] / _MIB:.3f}{'*' if row['proven'] else ''}{objects}"
+    return f"{row['bytes'] / MIB:.3f}{'*' if row['proven'] else ''}{objects}"
 
 
 def time_cells(rows: _Rows) -> _Cells:
     """A row for each strategy, a column for each network."""
-    networks = _networks(rows)
+    networks = by_network(rows)
     cells: _Cells = [(_STRATEGY, *networks)]
     for kind, strategy in dict.fromkeys((row["kind"], row["strategy"]) for row in rows):
         found = [_row_of(own, kind, strategy) for own in networks.values()]
@@ -147,7 +147,7 @@ def _row_of(rows: _Rows, kind: str, strategy: str) -> _Row | None:
     return next((row for row in rows if row["kind"] == kind and row["strategy"] == strategy), None)
 
 
-def _networks(rows: _Rows) -> dict[str, list[_Row]]:
+def by_network(rows: _Rows) -> dict[str, list[_Row]]:
     found: dict[str, list[_Row]] = {}
     for row in rows:
         found.setdefault(row["network"], []).append(row)
@@ -159,7 +159,7 @@ def _named(row: _Row) -> str:
 
 
 def _mib(row: _Row | None) -> str:
-    return _NONE if row is None else f"{row['bytes'] / _MIB:.3f}"
+    return _NONE if row is None else f"{row['bytes'] / MIB:.3f}"
 
 
 def _ratio(row: _Row | None, to: _Row | None) -> float:

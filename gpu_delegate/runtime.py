@@ -132,8 +132,10 @@ class Program:
     def run(self) -> None:
         """Run one inference on the input tensor in memory. Returns before the GPU has finished.
 
-        The caller issues the barriers between what wrote the input and this, and between this and readers of the
-        output. Raises UsageError before its WeightsCache is finalized.
+        The caller issues the barriers between what wrote the input or read the output and this, and between this and
+        readers of the output. What is in the memory of the output changes before it is there; the input stays, unless
+        it was compiled so that all are written before each run (MemoryOptions). Raises UsageError before its
+        WeightsCache is finalized.
         """
         self._lease.check_run()
         if self._watch:

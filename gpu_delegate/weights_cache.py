@@ -74,6 +74,10 @@ class WeightsCache:
         """Raise UsageError before it is finalized."""
         self._models.check_run()
 
+    def read_model(self, data: bytes, name: str = "model") -> Graph:
+        """As the reader's, done once for the same bytes. Raises ModelError."""
+        return self._models.read(data, name)
+
     def compile(self, source: Graph, device: Device, **options: Any) -> CompiledGraph:
         """As compile_graph, with its options; made once for equal graphs. Raises UsageError once it is finalized.
 

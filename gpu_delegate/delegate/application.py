@@ -5,6 +5,7 @@ import ctypes
 import sys
 
 from ..errors import TexelflowError, UsageError
+from ..reading.reader import read_model
 from ..weights_cache import WeightsCache, facts_of_device
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
@@ -177,7 +178,8 @@ class Application:
         """Decide and load everything. Raises what fails."""
         engine = self._engine = self._opened()
         self.renderer = engine.renderer
-        found = find_model(context, self._options.model)
+        read = self._cache.read_model if self._cache else read_model
+        found = find_model(context, self._options.model, read)
         model = self._plan(found, engine)
         for group in groups_of(context, model.nodes) if model.nodes else ():
             model.kernel_of(group)

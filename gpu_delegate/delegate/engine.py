@@ -10,6 +10,7 @@ from ..device import Device
 from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
+from ..memory.options import REWRITTEN
 from ..program import CompiledGraph, compile_graph
 from ..runtime import Program
 from ..tuning.store import tuned_device
@@ -112,8 +113,8 @@ class DelegateEngine:
 
         Raises UnsupportedError, DeviceError, UsageError for what the cache does not take.
         """
-        compile_ = self._cache.compile if self._cache else compile_graph
-        return compile_(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
+        compile_, budget_s = self._cache.compile if self._cache else compile_graph, self._budget_s * share
+        return compile_(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""

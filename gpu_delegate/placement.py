@@ -1,6 +1,6 @@
 """Kernels and how tensors are stored go in; when each tensor is alive, where it lies and who accesses it come out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
@@ -11,7 +11,7 @@ from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access
 from .kernel import Kernel
 from .layout import Fetch, MapShape, Storage, Storages, shape_of
 from .lower import TargetKernel
-from .memory.plan import BufferPlace, MemoryPlan
+from .memory.plan import BufferPlace, MemoryPlan, side_by_side
 from .memory.records import UsageRecord
 from .memory.registry import Planner
 from .views import NONE, Views
@@ -52,10 +52,22 @@ def usage_records(
 
 
 def plan_memory(
-    name: str, records: Sequence[UsageRecord], views: Views, planner: Planner, alignment_bytes: int
+    name: str,
+    records: Sequence[UsageRecord],
+    views: Views,
+    planner: Planner,
+    alignment_bytes: int,
+    apart: Collection[int] = (),
 ) -> MemoryPlan:
-    """Where all tensors lie, views included. Raises DeviceError where they take too much memory."""
-    plan = planner(records, alignment_bytes)
+    """Where all tensors lie, views included, and those `apart` in buffers without others.
+
+    Raises DeviceError where they take too much memory.
+    """
+    owners = {views.place(tensor)[0] for tensor in apart}
+    own = [record for record in records if record.tensor in owners]
+    plan = planner([record for record in records if record.tensor not in owners], alignment_bytes)
+    if own:
+        plan = side_by_side(plan, planner(own, alignment_bytes))
     if plan.total_bytes > MAX_ARENA_BYTES:
         raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
     return with_views(plan, views)

@@ -13,6 +13,7 @@ from .device import Device
 from .errors import DeviceError, UsageError
 from .gl_store import GlLease, GlStore
 from .graph import Graph
+from .memory.options import ARENA, MemoryOptions
 from .program import CompiledGraph, compile_graph
 from .shared_models import CacheState, SharedModels
 
@@ -68,6 +69,12 @@ class WeightsCache:
         with self._lock:
             return sum(store.weights_bytes for store in self._stores)
 
+    @property
+    def arena_bytes(self) -> int:
+        """Of the memory in OpenGL that instances on one thread use in turns, for what lies between their layers."""
+        with self._lock:
+            return sum(store.arena_bytes for store in self._stores)
+
     # For the engine and the program -------------------------------------------------------------------------------
 
     def check_run(self) -> None:
@@ -79,11 +86,13 @@ class WeightsCache:
         return self._models.read(data, name)
 
     def compile(self, source: Graph, device: Device, **options: Any) -> CompiledGraph:
-        """As compile_graph, with its options; made once for equal graphs. Raises UsageError once it is finalized.
+        """As compile_graph, with its options, for programs that take turns; made once for equal graphs.
 
-        What was tuned meanwhile does not make another model of it: the first plan stays.
+        What was tuned meanwhile does not make another model of it: the first plan stays. Raises UsageError for another
+        model once it is finalized.
         """
-        facts = {"precision": "fp32", **options, **facts_of_device(device)}
+        options = {"precision": "fp32", **options, "memory": in_turns(options.get("memory", ARENA))}
+        facts = {**options, **facts_of_device(device)}
         return self.shared(source, facts, lambda: compile_graph(source, device, **options))
 
     def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
@@ -160,6 +169,11 @@ def checked_cache(weights_cache: object) -> WeightsCache | None:
     if weights_cache is None or isinstance(weights_cache, WeightsCache):
         return weights_cache
     raise UsageError(f"weights_cache is a WeightsCache, not {type(weights_cache).__name__}")
+
+
+def in_turns(memory: MemoryOptions) -> MemoryOptions:
+    """The same for programs that may use memory in turns; where nothing shares memory, programs do not either."""
+    return memory if memory.mode == "naive" else replace(memory, shares=True)
 
 
 def facts_of_device(device: Device) -> Mapping[str, object]:

@@ -5,8 +5,9 @@ import ctypes
 import sys
 
 from ..errors import TexelflowError, UsageError
+from ..memory.options import REWRITTEN
 from ..reading.reader import read_model
-from ..weights_cache import WeightsCache, facts_of_device
+from ..weights_cache import WeightsCache, facts_of_device, in_turns
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
@@ -194,7 +195,8 @@ class Application:
         options = self._options
 
         def make() -> DelegatedModel:
-            return plan_model(found, options, engine.device, rates_of(engine.is_software))
+            memory = in_turns(REWRITTEN) if self._cache else REWRITTEN
+            return plan_model(found, options, engine.device, rates_of(engine.is_software), memory)
 
         if self._cache is None:
             return make()

@@ -6,7 +6,7 @@ from ..compiled_partitions import CompiledPartitions, compile_partitions
 from ..device import Device
 from ..errors import UnsupportedError
 from ..graph import Graph
-from ..memory.options import REWRITTEN
+from ..memory.options import REWRITTEN, MemoryOptions
 from ..partition import Partition, subgraph
 from ..program import CompiledGraph
 from .model_finder import FoundModel
@@ -97,13 +97,17 @@ class DelegatedModel:
 
 
 def plan_model(
-    model: FoundModel, options: GpuDelegateOptions, device: Device, rates: DelegationRates
+    model: FoundModel,
+    options: GpuDelegateOptions,
+    device: Device,
+    rates: DelegationRates,
+    memory: MemoryOptions = REWRITTEN,
 ) -> DelegatedModel:
-    """Compile the partitions of a model."""
+    """Compile the partitions of a model; `memory` is compile_graph's."""
     found = compile_partitions(
         model.graph, device, precision=options.precision, compile_budget_s=options.budget_s,
         select=selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
-        memory=REWRITTEN,
+        memory=memory,
     )  # fmt: skip
     graph, left = found.graph, found.reasons
     elsewhere = {tensor for number in left for tensor in graph.nodes[number].inputs} | {*graph.outputs}

@@ -21,6 +21,7 @@ class MemoryPlan:
 
     places: Mapping[int, BufferPlace]
     buffer_bytes: tuple[int, ...]
+    shared_buffers: int = 0  # so many of the first ones may be other programs', too, which run before and after it
 
     @property
     def total_bytes(self) -> int:
@@ -38,3 +39,10 @@ class MemoryPlan:
 def in_one_arena(offsets: Mapping[int, int], total_bytes: int) -> MemoryPlan:
     """The plan of tensors at these offsets in one buffer."""
     return MemoryPlan({tensor: BufferPlace(0, offset) for tensor, offset in offsets.items()}, (total_bytes,))
+
+
+def side_by_side(shared: MemoryPlan, own: MemoryPlan) -> MemoryPlan:
+    """One plan of two: the buffers of the first, which programs may share, and those of the second behind them."""
+    count = len(shared.buffer_bytes)
+    behind = {tensor: BufferPlace(place.buffer + count, place.offset_bytes) for tensor, place in own.places.items()}
+    return MemoryPlan({**shared.places, **behind}, (*shared.buffer_bytes, *own.buffer_bytes), count)

@@ -53,7 +53,7 @@ class CompiledGraph:
 
     @cached_property
     def without_weights(self) -> "CompiledGraph":
-        """The same for those who have the weights elsewhere: arrays have their shapes, and neither values nor memory."""
+        """The same for those who have weights elsewhere: arrays have shapes, and neither values nor memory."""
         kernels = tuple(replace(kernel, weights=_hollow(kernel.weights)) for kernel in self.kernels)
         constants = {tensor: _hollow(texels) for tensor, texels in self.constants.items()}
         tensors = {

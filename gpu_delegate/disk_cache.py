@@ -13,14 +13,14 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .cache_folder import cache_folder
 
 MOST_BYTES = 256 << 20
-KINDS = ("runtimes", "tuning", "objects", "networks", "backends")  # what is kept at present; each is a folder
+KINDS = ("runtimes", "tuning", "objects", "networks", "backends", "plans", "binaries")  # at present; each is a folder
 
 _FOLDER = "entries"
 _LOCK = "lock"
@@ -66,22 +66,33 @@ class DiskCache:
         """Keep an entry in place of the one before; whether it is kept. Raises ValueError for a key too long."""
         return self.change(kind, key, lambda _: content)
 
+    def put_all(self, entries: Iterable[tuple[str, str, bytes]]) -> bool:
+        """The same with many, each a kind, a key and content, in little more time than one; whether all are kept."""
+        return self._change([(kind, key, lambda _, content=content: content) for kind, key, content in entries])
+
     def change(self, kind: str, key: str, changed: Callable[[bytes | None], bytes]) -> bool:
         """Replace an entry by what a function makes of it, with no other process's change in between."""
-        if len(json.dumps(key)) > _MOST_KEY_BYTES:
-            raise ValueError(f"a key of {len(key)} characters")
+        return self._change([(kind, key, changed)])
+
+    def _change(self, changes: Sequence[tuple[str, str, Callable[[bytes | None], bytes]]]) -> bool:
+        for _, key, _ in changes:
+            if len(json.dumps(key)) > _MOST_KEY_BYTES:
+                raise ValueError(f"a key of {len(key)} characters")
         with _locked(self.folder) as is_locked:
             if not is_locked:
                 return False
             try:
-                data = _as_bytes(kind, key, changed(self.get(kind, key)))
-                if len(data) > self.most_bytes:
-                    return False
-                _write_whole(self._path(kind, key), data)
+                kept = [self._replace(*change) for change in changes]
                 self._bound()
             except OSError:
                 return False
-            return True
+            return all(kept)
+
+    def _replace(self, kind: str, key: str, changed: Callable[[bytes | None], bytes]) -> bool:
+        data = as_entry(kind, key, changed(self.get(kind, key)))
+        if len(data) <= self.most_bytes:
+            write_whole(self._path(kind, key), data)
+        return len(data) <= self.most_bytes
 
     def entries(self) -> tuple[CacheEntry, ...]:
         """All entries that are whole, the last used one first; damaged ones are removed."""
@@ -138,7 +149,8 @@ def parse_entry(data: bytes) -> tuple[str, str, bytes] | None:
     return kind, key, content
 
 
-def _as_bytes(kind: str, key: str, content: bytes) -> bytes:
+def as_entry(kind: str, key: str, content: bytes) -> bytes:
+    """What parse_entry takes apart."""
     header = {"kind": kind, "key": key, "sha256": _checksum(kind, key, content)}
     return json.dumps(header).encode() + b"\n" + content
 
@@ -162,7 +174,7 @@ def _drop(path: Path) -> None:
         path.unlink()
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """A file under its name or none, whatever happens meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, work = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)

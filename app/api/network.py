@@ -16,8 +16,8 @@ from .gpu_delegate.context import Context, open_context
 from .gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
 from .gpu_delegate.graph import Graph, Tensor
 from .gpu_delegate.layout import Precision
-from .gpu_delegate.program import compile_graph
 from .gpu_delegate.runtime import TensorRange
+from .gpu_delegate.saving.kept_graph import kept_graph
 from .gpu_delegate.tuning.store import tuned_device
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
@@ -87,7 +87,8 @@ class Program:
         with contextlib.ExitStack() as stack, in_words_of_python():
             self._context = stack.enter_context(Context.from_moderngl(context) if context else open_context())
             try:
-                compiled = compile_graph(model.graph, tuned_device(self._context, precision), precision=precision)
+                device = tuned_device(self._context, precision)
+                compiled = kept_graph(self._context.programs, model.graph, device, precision=precision)
             except UnsupportedError as error:
                 raise UnsupportedError(f"{error}; texelflow.GpuDelegate runs the rest of a model") from None
             with LibraryConsole(quiet).compilation() as progress:

@@ -7,8 +7,8 @@ from typing import Any
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
+from texelflow.gpu_delegate.saving.kept_graph import kept_graph
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..models.loading import FrameModel, PictureModel, preprocessing_for
@@ -82,9 +82,11 @@ class GlPath:
         """Everything that the constructor does, with a pause after each shader."""
         self.model, self.fit, self.precision = model, fit, precision
         self._preprocessing = preprocessing_for(model, preprocessing)
-        compiled = compile_graph(  # may refuse, so it comes first
-            model.graph, tuned_device(context, precision), precision=precision, compile_budget_s=compile_budget_s
+        device, options = (
+            tuned_device(context, precision),
+            {"precision": precision, "compile_budget_s": compile_budget_s},
         )
+        compiled = kept_graph(context.programs, model.graph, device, **options)  # may refuse, so it comes first
         with contextlib.ExitStack() as stack:
             self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)
             self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run)

@@ -17,6 +17,7 @@ from .options import GpuDelegateOptions
 from .planning import DelegatedModel, KernelPlan, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of
+from .serialization import serialization_of
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
 from .worker import RELEASED, GlWorker, open_worker
 
@@ -175,14 +176,21 @@ class Application:
         engine = self._engine = self._opened()
         self.renderer = engine.renderer
         found = find_model(context, self._options.model)
-        model = plan_model(found, self._options, engine.device, rates_of(engine.is_software))
+        model = plan_model(found, self._options, engine.device, rates_of(engine.is_software), engine.kept_graph)
         for group in groups_of(context, model.nodes) if model.nodes else ():
             model.kernel_of(group)
         for plan in model.kernels:
             self._loaded[plan.computed] = engine.load(plan.compiled)
         for line in report_lines(model.found):
             self._tell(line)
+        self._tell_of_serialization(engine.serialization_failure)
         return model
+
+    def _tell_of_serialization(self, failure: str) -> None:
+        if self._options.is_serializing_in_part:
+            failure = 'of serialization_dir, model_token and the flag "enable_serialization" some are missing'
+        if failure:
+            self._tell(f"texelflow: programs are not serialized: {failure}")
 
     def _kernel_for(self, plan: KernelPlan) -> DelegateKernel:
         assert self.model is not None
@@ -213,7 +221,9 @@ class Application:
             return self._engine
         options = self._options
         self._worker = self._worker or open_worker(None)
-        return DelegateEngine(self._worker, options.precision, options.budget_s, options.wait_type)
+        return DelegateEngine(
+            self._worker, options.precision, options.budget_s, options.wait_type, serialization_of(options)
+        )
 
     def _count_others(self, context: TfLiteContext) -> None:
         if self._others is None and self.model is not None:

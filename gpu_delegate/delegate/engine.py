@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from ..context import Context
@@ -10,11 +11,14 @@ from ..device import Device
 from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
-from ..program import CompiledGraph, compile_graph
+from ..program import CompiledGraph
 from ..runtime import Program
+from ..saving.kept_graph import code_version, kept_graph
+from ..saving.program_cache import ProgramCache
 from ..tuning.store import tuned_device
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
+from .serialization import Serialization, SerializedFile
 from .synchronisation import WaitType
 from .worker import RELEASED, GlWorker
 
@@ -54,24 +58,35 @@ class _Opened:
     shaders: RepackingPrograms
     renderer: str
     is_software: bool
+    programs: ProgramCache
+    serialized: SerializedFile | None
 
 
 class DelegateEngine:
     """One context and all that a delegate has in it. Its methods may be called where the worker may be."""
 
     def __init__(
-        self, worker: GlWorker, precision: Precision, compile_budget_s: float, wait_type: WaitType = "passive"
+        self,
+        worker: GlWorker,
+        precision: Precision,
+        compile_budget_s: float,
+        wait_type: WaitType = "passive",
+        serialization: Serialization | None = None,
     ) -> None:
         """Takes the worker over. Raises as its calls do."""
         self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
         self._wait_type = wait_type
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-        opened = worker.call(
-            lambda gl: _Opened(tuned_device(gl, precision), RepackingPrograms(gl), gl.renderer, gl.is_software)
-        )
+        opened = worker.call(lambda gl: _opened(gl, precision, serialization))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
-        self.is_software = opened.is_software
+        self.is_software, self._serialized = opened.is_software, opened.serialized
+        self.kept_graph = partial(kept_graph, opened.programs)  # as compile_graph
+
+    @property
+    def serialization_failure(self) -> str:
+        """Why programs could not be written to the caller's directory; empty if they could, or if none is asked for."""
+        return self._serialized.failure if self._serialized else ""
 
     @property
     def buffer_bytes(self) -> int:
@@ -98,7 +113,7 @@ class DelegateEngine:
 
         Raises UnsupportedError, DeviceError.
         """
-        return compile_graph(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
+        return self.kept_graph(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""
@@ -124,3 +139,16 @@ class DelegateEngine:
         while self._loaded:
             self._loaded.pop().release()
         self._shaders.release()
+
+
+def _opened(context: Context, precision: Precision, serialization: Serialization | None) -> _Opened:
+    """What all partitions share; with a serialization, programs are kept there instead of the user's cache."""
+    serialized = None
+    if serialization is not None:
+        driver = context.programs.driver
+        serialized = SerializedFile(serialization.path(*driver, context.limits, code_version()))
+        context.programs = ProgramCache(context.gl, driver, serialized)
+    device = tuned_device(context, precision)
+    return _Opened(
+        device, RepackingPrograms(context), context.renderer, context.is_software, context.programs, serialized
+    )

@@ -25,15 +25,6 @@ _MOST_NAME = 500  # characters of what a driver calls itself
 class EntryStore(Protocol):
     """Where entries are kept: a DiskCache, or a file of the caller's."""
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """In the with-block nothing is looked up or kept."""
-        before, self._is_paused = self._is_paused, True
-        try:
-            yield
-        finally:
-            self._is_paused = before
-
     def get(self, kind: str, key: str) -> bytes | None:
         """The content of an entry, None where there is none or it is damaged."""
 
@@ -59,6 +50,15 @@ class ProgramCache:
     def is_on(self) -> bool:
         """Whether anything is kept at present."""
         return self._store is not None and not self._is_paused
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """In the with-block nothing is looked up or kept."""
+        before, self._is_paused = self._is_paused, True
+        try:
+            yield
+        finally:
+            self._is_paused = before
 
     def get(self, kind: str, key: str) -> bytes | None:
         """What is kept of an earlier run; key_of makes the key."""

@@ -56,8 +56,9 @@ def _said(hint: Any, value: Any, arrays: list[_Array]) -> Any:
         return value
     origin, arguments = get_origin(hint), get_args(hint)
     if dataclasses.is_dataclass(hint):
-        parts = (_said(part, getattr(value, name), arrays) for name, part in _annotations(type(value)).items())
-        return [type(value).__name__, *parts]
+        kind: Any = type(value)
+        parts = (_said(part, getattr(value, name), arrays) for name, part in _annotations(kind).items())
+        return [kind.__name__, *parts]
     if origin in _UNIONS:
         return None if value is None else _said(_present(hint), value, arrays)
     if origin is tuple:
@@ -131,17 +132,17 @@ class _Reader:
 
 
 @cache
-def _annotations(kind: type) -> Mapping[str, Any]:
+def _annotations(kind: Any) -> Mapping[str, Any]:
     """The fields of a dataclass that make it, by name."""
     hints = get_type_hints(kind)
-    fields: Any = dataclasses.fields(kind)  # type: ignore[arg-type]
-    return types.MappingProxyType({field.name: hints[field.name] for field in fields if field.init})
+    return types.MappingProxyType({field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init})
 
 
 def _kinds(hint: type) -> Iterator[type]:
     """A class and all below it."""
     yield hint
-    for each in hint.__subclasses__():
+    below: list[type] = hint.__subclasses__()
+    for each in below:
         yield from _kinds(each)
 
 

@@ -256,6 +256,7 @@ class Program:
                 input_pass(self.input)
             yield from self._compile()
             context.check_errors("compiling the model")
+            context.programs.write()
             if weights_cache:  # which has what further instances need
                 self.compiled = compiled.without_weights
         except BaseException:

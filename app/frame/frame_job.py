@@ -163,9 +163,8 @@ def frame_job(
                 weights_cache=weights_cache,
             )  # fmt: skip
             return GlPictureJob(context, path, model)
-        return GlFrameJob(
-            context, model, frame, progress, precision, fit, compile_budget_s, preprocessing, memory, weights_cache
-        )
+        options = compile_budget_s, preprocessing, memory, weights_cache
+        return GlFrameJob(context, model, frame, progress, precision, fit, *options)
     except UnsupportedError:
         delegate = delegate_options(precision, compile_budget_s, weights_cache)
         return CpuFrameJob(CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing))

@@ -347,6 +347,10 @@ def inspect_verb(
     shaders: Annotated[
         Path | None, output_option(metavar="DIR", help="Where the GLSL of every kernel goes, a file each.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        output_option(metavar="FILE", help="A picture of the memory plan beside all other strategies': .svg or .png."),
+    ] = None,
     force: Annotated[bool, output_option("--force", help="Write over the files that are there.")] = False,
     advise: Annotated[bool, typer.Option("--advise", help="Say what to change in the model.")] = False,
     cpu: Annotated[
@@ -361,7 +365,7 @@ def inspect_verb(
 
     options = InspectOptions(
         unfused, json, ops, peaks, parse_precision(precision), parse_memory(memory, planner),
-        checked_budget(compile_budget), shaders, tuning, force, advise, cpu,
+        checked_budget(compile_budget), shaders, tuning, force, advise, cpu, plot,
     )  # fmt: skip
     return run_inspect(model, options, Console(quiet=json))
 

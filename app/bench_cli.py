@@ -30,7 +30,7 @@ BenchBackendOption = Annotated[
 ]
 scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
 bench = typer.Typer(
-    no_args_is_help=True, help="Measure the frame job, a model, layers, a live frame, or how good masks are."
+    no_args_is_help=True, help="Measure the frame job, a model, layers, memory, a live frame, or how good masks are."
 )
 
 
@@ -231,6 +231,43 @@ def bench_compile_verb(
     if json:
         console.json(figures)
     return 0
+
+
+@bench.command("memory")
+def bench_memory_verb(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAMES", help="Models of the catalogue, published networks, .tflite files; twelve networks."
+        ),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
+    plot: Annotated[
+        Path | None, output_option(metavar="FILE", help="Bars for each network and strategy: .svg or .png.")
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Compare how strategies plan the memory of networks, before fusion and after: bytes, objects, bounds, time.
+
+    Nothing runs: networks whose files are not at hand are drawn from published layers. Without names, 10,000 synthetic
+    records are planned, too.
+    """
+    from .bench.memory import MemoryBench, bench_memory
+    from .bench.memory_tables import show_memory
+    from .console import Console
+
+    console = Console(quiet=json)
+    rows, code = bench_memory(MemoryBench(tuple(names or ()), plot, force), console)
+    show_memory(rows, markdown, console)
+    if plot is not None and rows:
+        from .bench.memory_plot import save_memory_bars
+
+        save_memory_bars(plot, rows)
+        console.say(f"plot: {plot}")
+    if json:
+        console.json(rows)
+    return code
 
 
 @bench.command("waits")

@@ -68,6 +68,10 @@ class Network:
         """Random values of about 1, which are parameters; less where they scale a sum of some terms."""
         return self._weights(shape, terms, 1.0)
 
+    def filled(self, value: float, *shape: int) -> int:
+        """The same value everywhere, which is no parameter."""
+        return self._tensor(shape, np.full(shape, value, np.float32))
+
     def output(self, *tensors: int) -> None:
         self._outputs += tensors
 

@@ -1,9 +1,9 @@
-"""An empty network goes in; MobileBERT's layers are drawn in it: numbers of words in, where an answer starts and ends out.
+"""An empty network goes in; MobileBERT is drawn in it: numbers of words in, where an answer starts and ends out.
 
 Layers: arXiv 2004.02984, in the sizes of the published uncased_L-24_H-128_B-512_A-4_F-4_OPT, on 384 words. Ops: those
-that TensorFlow Lite's converter makes of it. Products of two computed matrices are a FULLY_CONNECTED for each head,
-between slices and PACK, since BATCH_MATMUL came later; scales and biases right after a layer are inside its weights. One
-thing is said otherwise: kinds of segments are looked up by GATHER, where the file multiplies ONE_HOT by the same table.
+that TensorFlow Lite's converter made of it in 2019. Products of two computed matrices are a FULLY_CONNECTED for each
+head, between slices and PACK: BATCH_MATMUL came later. Scales and biases right behind a layer are inside its weights.
+One thing differs: kinds of segments are looked up by GATHER, where that code multiplies ONE_HOT by the same table.
 """
 
 from texelflow.gpu_delegate.graph import Activated, Axis, Pad, Softmax
@@ -15,15 +15,16 @@ WORDS = 384
 VOCABULARY, SEGMENTS, EMBEDDED = 30522, 2, 128
 BLOCKS, WIDE, NARROW, HEADS, FEED_FORWARDS = 24, 512, 128, 4, 4
 DEPTH = NARROW // HEADS
+_NEVER = -10000.0  # the score of a word that is not there
 _IN_HEADS = (0, 2, 1, 3)  # of words, heads and channels, and back
 
 
-def mobilebert(net: Network) -> None:
+def mobilebert(net: Network, blocks: int = BLOCKS) -> None:
     """The first output says for each word how likely the answer starts there, the second whether it ends there."""
     words, mask, segments = (net.integers(1, WORDS) for _ in range(3))
     x = _embedded(net, words, segments)
     hidden = _hidden(net, mask)
-    for _ in range(BLOCKS):
+    for _ in range(blocks):
         x = _block(net, x, hidden)
     marks = net.reshaped(net.connected(x, 2), 1, WORDS, 2)
     net.output(*net.split("UNPACK", [net.transposed(marks, 2, 0, 1)], [(1, WORDS)] * 2, Axis(0)))
@@ -49,11 +50,11 @@ def _padded(net: Network, x: int, words: tuple[int, int]) -> int:
 
 
 def _hidden(net: Network, mask: int) -> int:
-    """What is added to scores: next to nothing can attend to a word that is not there."""
+    """What is added to scores, so that nothing attends to a word that is not there."""
     x = net.op("CAST", [net.reshaped(mask, 1, 1, 1, WORDS)], (1, 1, 1, WORDS), Cast("int32", "float32"))
-    x = net.op("MUL", [x, net.constant(1, 1, WORDS, 1)], (1, 1, WORDS, WORDS), Activated())
-    x = net.op("SUB", [net.constant(1), x], net.shape(x), Activated())
-    return net.op("MUL", [x, net.constant(1)], net.shape(x), Activated())
+    x = net.op("MUL", [x, net.filled(1.0, 1, 1, WORDS, 1)], (1, 1, WORDS, WORDS), Activated())
+    x = net.op("SUB", [net.filled(1.0, 1), x], net.shape(x), Activated())
+    return net.op("MUL", [x, net.filled(_NEVER, 1)], net.shape(x), Activated())
 
 
 def _block(net: Network, x: int, hidden: int) -> int:
@@ -73,7 +74,7 @@ def _attended(net: Network, query: int, key: int, value: int, hidden: int) -> in
         net.transposed(net.reshaped(x, 1, WORDS, HEADS, DEPTH), *_IN_HEADS) for x in (query, key, value)
     )
     scores = _products(net, query, key)
-    scores = net.op("MUL", [scores, net.constant(1)], net.shape(scores), Activated())
+    scores = net.op("MUL", [scores, net.filled(DEPTH**-0.5, 1)], net.shape(scores), Activated())
     scores = net.op("ADD", [scores, hidden], net.shape(scores), Activated())
     shares = net.op("SOFTMAX", [scores], net.shape(scores), Softmax())
     found = _products(net, shares, net.transposed(value, 0, 1, 3, 2))

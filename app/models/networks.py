@@ -1,7 +1,7 @@
 """The name of a published network goes in; the graph of its layers comes out, with random weights.
 
 Layers are those of the papers and of TensorFlow's published files, tails too; batch normalisation is folded into the
-convolutions, as in those files. Inputs are pictures from -1 to 1, but for MobileBERT's words.
+convolutions, as in those files. Inputs are pictures from -1 to 1, or words.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.graph import Shape, Size2
 
 from .drawing import CLASSES, Network
-from .mobilebert import mobilebert
+from .mobilebert import WORDS, mobilebert
 
 # MobileNet v1 (arXiv 1704.04861, table 1): channels and stride of each depthwise separable convolution.
 MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
@@ -198,15 +198,18 @@ NETWORKS: Mapping[str, tuple[Callable[[Network], None], Published]] = MappingPro
             posenet,
             Published(tuple((1, 23, 17, channels) for channels in POSE_HEADS), file_mb=13.3),
         ),
-        "mobilebert": (mobilebert, Published(((1, 384), (1, 384)))),
     }
+)
+# Those whose inputs are words, too: they are planned, and checked as files.
+ALL_NETWORKS: Mapping[str, tuple[Callable[[Network], None], Published]] = MappingProxyType(
+    {**NETWORKS, "mobilebert": (mobilebert, Published(((1, WORDS), (1, WORDS))))}
 )
 
 
 def drawn(name: str) -> Network:
     """A network with its layers and weights. Raises KeyError."""
     net = Network()
-    NETWORKS[name][0](net)
+    ALL_NETWORKS[name][0](net)
     return net
 
 

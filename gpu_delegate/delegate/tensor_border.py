@@ -42,7 +42,7 @@ class TensorBorder:
         self._is_packed_in_ram = self._context.is_software and place.shape.slices == 1 and not self._is_array
         self._staged: dict[str, _Staging] = {}  # by layout
 
-    # Into the tensor, padding lanes included: its memory may have been another tensor's since ----------------------------------------------------------------------------------------------
+    # Into the tensor, padding lanes included: its memory may have been another tensor's since -------------------------
 
     def upload(self, values: Float32Array) -> None:
         """From a contiguous array in RAM."""

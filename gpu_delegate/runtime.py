@@ -255,6 +255,7 @@ class Program:
                 input_pass(self.input)
             yield from self._compile()
             context.check_errors("compiling the model")
+            context.programs.write()
         except BaseException:
             self.release()
             raise

@@ -4,16 +4,20 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from .choices import UNMEASURED
+from .compiled_partitions import CompileGraph
 from .context import Context, open_context
 from .context_mark import ContextMark
 from .device import Device
 from .errors import DeviceError, UsageError
 from .gl_store import GlLease, GlStore
 from .graph import Graph
-from .program import CompiledGraph, compile_graph
+from .program import CompiledGraph
+from .saving.kept_graph import kept_graph
+from .saving.program_cache import ProgramCache
 from .shared_models import CacheState, SharedModels
 
 _Made = TypeVar("_Made")
@@ -74,13 +78,13 @@ class WeightsCache:
         """Raise UsageError before it is finalized."""
         self._models.check_run()
 
-    def compile(self, source: Graph, device: Device, **options: Any) -> CompiledGraph:
-        """As compile_graph, with its options; made once for equal graphs. Raises UsageError once it is finalized.
+    def compile(self, compiler: CompileGraph, source: Graph, device: Device, **options: Any) -> CompiledGraph:
+        """As the compiler, with its options; made once for equal graphs. Raises UsageError once it is finalized.
 
         What was tuned meanwhile does not make another model of it: the first plan stays.
         """
         facts = {"precision": "fp32", **options, **facts_of_device(device)}
-        return self.shared(source, facts, lambda: compile_graph(source, device, **options))
+        return self.shared(source, facts, lambda: compiler(source, device, **options))
 
     def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
         """What is made of a model with choices that have these names in messages: once, and raising UsageError so."""
@@ -149,6 +153,12 @@ class WeightsCache:
 
     def _contexts(self) -> list[_Held]:
         return [each for each in self._held if each.key[:1] == (_CONTEXT,) and each.value is not None]
+
+
+def graph_compiler(programs: ProgramCache, weights_cache: WeightsCache | None) -> CompileGraph:
+    """As compile_graph: what a cache has, if there is one, or what earlier runs have kept, is not made again."""
+    kept = partial(kept_graph, programs)
+    return partial(weights_cache.compile, kept) if weights_cache else kept
 
 
 def checked_cache(weights_cache: object) -> WeightsCache | None:

@@ -18,6 +18,7 @@ from .options import GpuDelegateOptions
 from .planning import DelegatedModel, KernelPlan, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of
+from .serialization import serialization_of
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
 from .worker import RELEASED, GlWorker, open_worker
 
@@ -185,6 +186,7 @@ class Application:
             self._loaded[plan.computed] = engine.load(plan.compiled)
         for line in report_lines(model.found):
             self._tell(line)
+        self._tell_of_serialization(engine.serialization_failure)
         return model
 
     def _plan(self, found: FoundModel, engine: DelegateEngine) -> DelegatedModel:
@@ -192,13 +194,19 @@ class Application:
         options = self._options
 
         def make() -> DelegatedModel:
-            return plan_model(found, options, engine.device, rates_of(engine.is_software))
+            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.kept_graph)
 
         if self._cache is None:
             return make()
         names = ("precision", "budget_s", "max_delegated_partitions", "min_nodes_per_partition")
         facts = {"use": "in a delegate", **{name: getattr(options, name) for name in names}}
         return self._cache.shared(found.graph, {**facts, **facts_of_device(engine.device)}, make)
+
+    def _tell_of_serialization(self, failure: str) -> None:
+        if self._options.is_serializing_in_part:
+            failure = 'of serialization_dir, model_token and the flag "enable_serialization" some are missing'
+        if failure:
+            self._tell(f"texelflow: programs are not serialized: {failure}")
 
     def _kernel_for(self, plan: KernelPlan) -> DelegateKernel:
         assert self.model is not None
@@ -229,7 +237,9 @@ class Application:
             return self._engine
         options = self._options
         self._worker = self._worker or open_worker(None, self._cache)
-        return DelegateEngine(self._worker, options.precision, options.budget_s, options.wait_type, self._cache)
+        return DelegateEngine(
+            self._worker, options.precision, options.budget_s, options.wait_type, self._cache, serialization_of(options)
+        )
 
     def _count_others(self, context: TfLiteContext) -> None:
         if self._others is None and self.model is not None:

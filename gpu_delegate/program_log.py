@@ -10,10 +10,13 @@ from time import perf_counter
 
 import numpy as np
 
-from . import debug, hazards, memory
+from . import debug, hazards
 from .context import Context
 from .gpu_timer import GpuTimer
 from .kernel import Sides
+from .memory.bounds import lower_bound_bytes
+from .memory.offsets import naive
+from .memory.plan import BufferPlace
 from .packing import Float32Array
 from .program import CompiledGraph, accesses_of
 from .roofline import Cost, cost_of
@@ -138,7 +141,7 @@ def decision_lines(compiled: CompiledGraph) -> Iterator[str]:
 
 def plan_lines(compiled: CompiledGraph) -> Iterator[str]:
     """Each tensor's place in the arena, and the first and last dispatch of its lifetime."""
-    apart, least = memory.naive(compiled.records).total_bytes, memory.lower_bound_bytes(compiled.records)
+    apart, least = naive(compiled.records).total_bytes, lower_bound_bytes(compiled.records)
     yield (
         f"debug: memory plan: {len(compiled.records)} tensors in {compiled.plan.total_bytes:,} bytes, "
         f"{apart:,} apart, at least {least:,}"
@@ -165,8 +168,9 @@ def barrier_lines(compiled: CompiledGraph) -> Iterator[str]:
 def _reason(compiled: CompiledGraph, number: int, earlier: int, access: hazards.Access) -> str:
     kernel = compiled.kernels[number]
     tensors = kernel.outputs if access.writes else kernel.inputs
-    offsets, names = compiled.plan.offsets, compiled.graph.tensors
-    name = next(_cut(names[t].name) for t in tensors if offsets.get(t) == access.start)
+    places, names = compiled.plan.places, compiled.graph.tensors
+    where = BufferPlace(access.buffer, access.start)
+    name = next(_cut(names[t].name) for t in tensors if places.get(t) == where)
     run = "" if earlier < number else " of the run before"
     return (
         f"writes {name} over what {earlier}{run} used" if access.writes else f"reads {name}, written by {earlier}{run}"

@@ -12,7 +12,8 @@ from fractions import Fraction
 from .picture import ImageSize
 
 _SCREEN = 16, 9
-_MOST = 3840, 2160  # pixels
+_MOST = 3840, 2160  # pixels of the grid, without the gaps
+_GAP = 4  # pixels between two pictures
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,14 @@ def grid_of(sizes: Sequence[ImageSize]) -> PictureGrid:
     rows = -(-count // columns)
     scale = min(Fraction(1), Fraction(_MOST[0], columns * cell[0]), Fraction(_MOST[1], rows * cell[1]))
     width, height = (max(2, int(side * scale) // 2 * 2) for side in cell)  # even, as videos need it
+    across, down = width + _GAP, height + _GAP  # from one cell to the next
     cells = [
-        (column * width + (columns - in_row(count, columns, row)) * width // 2, row * height)
+        (column * across + (columns - in_row(count, columns, row)) * across // 2, row * down)
         for row in range(rows)
         for column in range(in_row(count, columns, row))
     ]
     places = (_within(size, CellPlace(*at, width, height)) for size, at in zip(sizes, cells, strict=True))
-    return PictureGrid((columns * width, rows * height), tuple(places))
+    return PictureGrid((columns * across - _GAP, rows * down - _GAP), tuple(places))
 
 
 def columns_of(count: int, cell: ImageSize) -> int:

@@ -8,6 +8,8 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from texelflow.gpu_delegate.weights_cache import WeightsCache
+
 from ..frame.grid_canvas import DrawnTile, GridCanvas
 from ..frame.looks import ChosenLook
 from ..frame.refine import Refinement
@@ -131,13 +133,16 @@ def all_stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLo
 
 
 def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
-    tiles: list[TileStages] = []
+    """Weights and code are those of the first camera; each further one takes its own tensors alone."""
+    tiles, cache = list[TileStages](), WeightsCache()
     with contextlib.ExitStack() as made:
         for number, camera in enumerate(shared.cameras):
-            steps = stages_in_steps(camera, model, choice, refinement)
+            steps = stages_in_steps(camera, model, choice, refinement, cache)
             stages = yield from _counted(steps, number, len(shared.cameras))
             made.callback(stages.release)
             tiles.append(TileStages(stages))
+        if cache.has_models:  # TensorFlow Lite may have none
+            cache.finalize_hard()
         first, canvas = tiles[0].stages, None
         if shared.compute.context and shared.drawn and shared.grid:
             drawn = [_drawn_tile(*pair) for pair in zip(shared.cameras, tiles, strict=True)]

@@ -11,6 +11,8 @@ from time import perf_counter
 
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import MemoryOptions
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
@@ -53,6 +55,7 @@ class SharedParts:
     preprocessing: Preprocessing
     precision: Precision
     compile_budget_s: float
+    memory: MemoryOptions
     drawn: Drawn | None
     cameras: "tuple[SharedParts, ...]" = ()  # of each, where there are several
     grid: PictureGrid | None = None  # where their pictures are
@@ -124,17 +127,25 @@ class ModelStages:
 Steps = Generator[tuple[int, int], None, ModelStages]
 
 
-def stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
+def stages_in_steps(
+    shared: SharedParts,
+    model: FrameModel,
+    choice: ChosenLook,
+    refinement: Refinement,
+    weights_cache: WeightsCache | None = None,
+) -> Steps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
-    Raises TexelflowError.
+    What has the same `weights_cache` shares weights and code. Raises TexelflowError.
     """
     compute, fit, drawn = shared.compute, shared.fit, shared.drawn
     kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
         segmenter = yield from segmenter_in_steps(
-            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing
-        )
+            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing,
+            shared.memory,
+            weights_cache,
+        )  # fmt: skip
         made.callback(segmenter.release)
         yield _READY
         refiner = canvas = None

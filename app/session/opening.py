@@ -45,7 +45,16 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, compute_of, figure_look_of, refinement_of, spec_of, work_of, writing_of
+from .derived import (
+    asked_memory,
+    chosen_look_of,
+    compute_of,
+    figure_look_of,
+    refinement_of,
+    spec_of,
+    work_of,
+    writing_of,
+)
 from .grid_stages import all_stages_in_steps
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages
 from .parts import SessionParts, facts_of
@@ -236,7 +245,7 @@ def _shared_parts(
     drawn = partial(_drawn, host.compute.context, source, settings, stack)
     parts = partial(
         SharedParts, host.compute, fit=settings.fit, preprocessing=settings.preprocessing, precision=settings.precision,
-        compile_budget_s=settings.compile_budget,
+        compile_budget_s=settings.compile_budget, memory=asked_memory(settings),
     )  # fmt: skip
     if not source.grid:
         return parts(format=source.format, drawn=drawn(source.format.upright_size))

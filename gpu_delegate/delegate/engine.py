@@ -10,9 +10,11 @@ from ..device import Device
 from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
+from ..memory.options import REWRITTEN
 from ..program import CompiledGraph, compile_graph
 from ..runtime import Program
 from ..tuning.store import tuned_device
+from ..weights_cache import WeightsCache
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
 from .synchronisation import WaitType
@@ -25,10 +27,15 @@ class LoadedPartition:
     """A partition in OpenGL: its program and its border."""
 
     def __init__(
-        self, context: Context, compiled: CompiledGraph, shaders: RepackingPrograms, wait_type: WaitType
+        self,
+        context: Context,
+        compiled: CompiledGraph,
+        shaders: RepackingPrograms,
+        wait_type: WaitType,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
-        """Raises DeviceError."""
-        self.program = Program(context, compiled)
+        """Raises DeviceError, UsageError for what the cache does not take."""
+        self.program = Program(context, compiled, weights_cache=weights_cache)
         try:
             self.border = ProgramBorder(self.program, shaders, wait_type)
         except BaseException:
@@ -60,16 +67,24 @@ class DelegateEngine:
     """One context and all that a delegate has in it. Its methods may be called where the worker may be."""
 
     def __init__(
-        self, worker: GlWorker, precision: Precision, compile_budget_s: float, wait_type: WaitType = "passive"
+        self,
+        worker: GlWorker,
+        precision: Precision,
+        compile_budget_s: float,
+        wait_type: WaitType = "passive",
+        weights_cache: WeightsCache | None = None,
     ) -> None:
         """Takes the worker over. Raises as its calls do."""
         self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
-        self._wait_type = wait_type
+        self._wait_type, self._cache = wait_type, weights_cache
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-        opened = worker.call(
-            lambda gl: _Opened(tuned_device(gl, precision), RepackingPrograms(gl), gl.renderer, gl.is_software)
-        )
+
+        def opened_in(gl: Context) -> _Opened:
+            lease = weights_cache.lease(gl) if weights_cache else None
+            return _Opened(tuned_device(gl, precision), RepackingPrograms(gl, lease), gl.renderer, gl.is_software)
+
+        opened = worker.call(opened_in)
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software = opened.is_software
 
@@ -96,13 +111,15 @@ class DelegateEngine:
     def compile(self, part: Graph, share: float) -> CompiledGraph:
         """Plan a partition that may take this share of the time for compilation.
 
-        Raises UnsupportedError, DeviceError.
+        Raises UnsupportedError, DeviceError, UsageError for what the cache does not take.
         """
-        return compile_graph(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
+        compile_ = self._cache.compile if self._cache else compile_graph
+        budget_s = self._budget_s * share
+        return compile_(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""
-        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type))
+        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type, self._cache))
         self._loaded.add(loaded)
         return loaded
 

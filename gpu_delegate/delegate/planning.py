@@ -6,6 +6,7 @@ from ..compiled_partitions import CompiledPartitions, compile_partitions
 from ..device import Device
 from ..errors import UnsupportedError
 from ..graph import Graph
+from ..memory.options import REWRITTEN
 from ..partition import Partition, subgraph
 from ..program import CompiledGraph
 from .model_finder import FoundModel
@@ -102,6 +103,7 @@ def plan_model(
     found = compile_partitions(
         model.graph, device, precision=options.precision, compile_budget_s=options.budget_s,
         select=selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
+        memory=REWRITTEN,
     )  # fmt: skip
     graph, left = found.graph, found.reasons
     elsewhere = {tensor for number in left for tensor in graph.nodes[number].inputs} | {*graph.outputs}

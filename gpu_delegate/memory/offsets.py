@@ -1,38 +1,14 @@
-"""Memory plans: when each tensor is alive and how large it is go in, its place in one arena comes out.
+"""Usage records go in, offsets in one arena come out.
 
-All planners are pure functions from usage records to offsets. Source: Pisarchyk and Lee, "Efficient Memory Management
-for Deep Neural Net Inference" (arXiv 2001.03288).
+Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288).
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Sequence
 
 import numpy as np
 
-from .layout import ceil_div
-
-
-@dataclass(frozen=True)
-class UsageRecord:
-    """A tensor of some size, alive from the task that writes it to the last that reads it, both inclusive."""
-
-    tensor: int
-    size_bytes: int
-    first_task: int
-    last_task: int
-
-    def overlaps(self, other: "UsageRecord") -> bool:
-        return self.first_task <= other.last_task and other.first_task <= self.last_task
-
-
-@dataclass(frozen=True)
-class MemoryPlan:
-    """Where each tensor lies in the arena."""
-
-    offsets: Mapping[int, int]
-    total_bytes: int
+from .plan import MemoryPlan, in_one_arena
+from .records import UsageRecord, aligned
 
 
 def naive(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
@@ -41,7 +17,7 @@ def naive(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPla
     for record in records:
         offsets[record.tensor] = end
         end = aligned(end + record.size_bytes, alignment_bytes)
-    return MemoryPlan(offsets, end)
+    return in_one_arena(offsets, end)
 
 
 def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
@@ -56,7 +32,7 @@ def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> 
         offset = placed.best_offset(records[number], sizes[number])
         placed.put(records[number], offset, sizes[number])
         offsets[records[number].tensor] = offset
-    return MemoryPlan(offsets, placed.total_bytes)
+    return in_one_arena(offsets, placed.total_bytes)
 
 
 class _Placed:
@@ -85,17 +61,3 @@ class _Placed:
         self._columns[:, at] = offset, offset + size_bytes, record.first_task, record.last_task
         self._count += 1
         self.total_bytes = max(self.total_bytes, offset + size_bytes)
-
-
-def lower_bound_bytes(records: Sequence[UsageRecord]) -> int:
-    """The most bytes alive at one time: no plan can need less."""
-    change: Counter[int] = Counter()
-    for record in records:
-        change[record.first_task] += record.size_bytes
-        change[record.last_task + 1] -= record.size_bytes
-    return max(accumulate(change[task] for task in sorted(change)), default=0)
-
-
-def aligned(size: int, alignment: int) -> int:
-    """The next multiple of an alignment."""
-    return ceil_div(size, alignment) * alignment

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.gpu_delegate.memory import MemoryPlan, UsageRecord, aligned, greedy_by_size, lower_bound_bytes, naive
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
+from texelflow.gpu_delegate.memory.offsets import greedy_by_size, naive
+from texelflow.gpu_delegate.memory.plan import MemoryPlan, in_one_arena
+from texelflow.gpu_delegate.memory.records import UsageRecord, aligned
 
-DATA = json.loads((Path(__file__).parents[1] / "data" / "memory_plans.json").read_text())
+DATA = json.loads((Path(__file__).parents[2] / "data" / "memory_plans.json").read_text())
 ALIGNMENTS = (1, 16, 64, 256)
 
 
@@ -94,5 +97,5 @@ def test_lower_bound_is_the_most_at_one_time(records: list[UsageRecord]) -> None
 
 def test_the_collision_check_can_fail() -> None:
     records = [UsageRecord(0, 32, 0, 1), UsageRecord(1, 32, 1, 2), UsageRecord(2, 32, 2, 3)]
-    assert collisions(records, MemoryPlan({0: 0, 1: 16, 2: 0}, 48)) == [(1, 0), (2, 1)]
-    assert collisions(records, MemoryPlan({0: 0, 1: 32, 2: 0}, 64)) == []
+    assert collisions(records, in_one_arena({0: 0, 1: 16, 2: 0}, 48)) == [(1, 0), (2, 1)]
+    assert collisions(records, in_one_arena({0: 0, 1: 32, 2: 0}, 64)) == []

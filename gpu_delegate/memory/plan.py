@@ -1,0 +1,40 @@
+"""What a planner has decided goes in; where each tensor lies comes out, in one arena or in several shared objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class BufferPlace:
+    """A buffer of the plan, and where in it a tensor begins."""
+
+    buffer: int
+    offset_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Where each tensor lies: offsets in one arena are a plan of one buffer, shared objects are a buffer each."""
+
+    places: Mapping[int, BufferPlace]
+    buffer_bytes: tuple[int, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all buffers."""
+        return sum(self.buffer_bytes)
+
+    @cached_property
+    def offsets(self) -> Mapping[int, int]:
+        """Where the tensors would begin if the buffers lay end to end in one arena."""
+        starts = (0, *accumulate(self.buffer_bytes))
+        places = self.places.items()
+        return MappingProxyType({tensor: starts[place.buffer] + place.offset_bytes for tensor, place in places})
+
+
+def in_one_arena(offsets: Mapping[int, int], total_bytes: int) -> MemoryPlan:
+    """The plan of tensors at these offsets in one buffer."""
+    return MemoryPlan({tensor: BufferPlace(0, offset) for tensor, offset in offsets.items()}, (total_bytes,))

@@ -22,6 +22,7 @@ _BAR = 0.4  # of the height of a strategy's row
 _WIDTH, _ROW, _AROUND = 12.0, 0.24, 0.75  # inches: of the picture, of a strategy's row, of a panel's title and axis
 _MOST_PANELS = 3  # side by side
 _MOST_BOUNDS = 2.0  # times the largest bound that a panel shows
+_PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 _LEFT_OUT = "end-to-end"
 
 
@@ -54,12 +55,9 @@ def _draw(panel: Any, rows: Sequence[_Row], strategies: Sequence[tuple[str, str]
             panel.barh(at, min(most, row["bytes"] / MIB), _BAR, color=_COLOURS[row["kind"], row["graph"]], zorder=2)
             bound = row["lower_bound_bytes"] / MIB
             panel.plot([bound, bound], [at - _BAR / 2, at + _BAR / 2], color="black", linewidth=1.2, zorder=3)
-        figures = [f"{row['bytes'] / MIB:.1f}" for row in own]
         if any(row["bytes"] / MIB > most for row in own):
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-            panel.text(
-                most, number, ", ".join(figures), ha="right", va="center", fontsize="x-small", bbox=box, zorder=4
-            )
+            figures = ", ".join(f"{row['bytes'] / MIB:.1f}" for row in own)
+            panel.text(most, number, figures, ha="right", va="center", fontsize="x-small", bbox=_PLATE, zorder=4)
     panel.set_xlim(0, most)
     panel.tick_params(labelsize="small")
     panel.grid(axis="x", alpha=0.3)

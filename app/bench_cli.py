@@ -13,7 +13,9 @@ from .options import (
     ForceOption,
     JsonOption,
     LastOption,
+    MemoryOption,
     ModelOption,
+    PlannerOption,
     PrecisionOption,
     PreprocessingOption,
     ThreadsOption,
@@ -51,6 +53,8 @@ def bench_frame_verb(
     cpu: CpuOption = None,
     threads: ThreadsOption = None,
     precision: PrecisionOption = "fp32",
+    memory: MemoryOption = "arena",
+    planner: PlannerOption = "",
     json: JsonOption = False,
 ) -> int:
     """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
@@ -59,12 +63,13 @@ def bench_frame_verb(
     """
     from .bench.frame_job import FrameBench, bench_frame
     from .console import Console
-    from .verbs.precision import backend_for, parse_cpu, parse_precision
+    from .verbs.precision import backend_for, parse_cpu, parse_memory, parse_precision
 
     console, choice = Console(quiet=json), parse_cpu(cpu, threads)
     where = backend_for(backend, choice)
     options = FrameBench(
-        model, size, frames, masks, warmup, runs, where, parse_precision(precision), force, choice
+        model, size, frames, masks, warmup, runs, where, parse_precision(precision), parse_memory(memory, planner),
+        force, choice,
     )  # fmt: skip
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
@@ -105,6 +110,8 @@ def bench_model_verb(
     per_op: Annotated[bool, typer.Option("--per-op", help="Time each dispatch, too.")] = False,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
     precision: Annotated[str | None, as_in_settings("precision")] = None,
+    memory: Annotated[str | None, as_in_settings("memory")] = None,
+    planner: Annotated[str | None, as_in_settings("planner")] = None,
     compile_budget: Annotated[float | None, as_in_settings("compile_budget")] = None,
     json: JsonOption = False,
 ) -> int:
@@ -123,7 +130,7 @@ def bench_model_verb(
         {
             "model": model, "backend": backend, "warmup": warmup, "runs": runs, "duration": duration, "plot": plot,
             "force": force, "threads": threads, "cpu": cpu, "per_op": per_op or None, "unfused": unfused or None,
-            "precision": precision, "compile_budget": compile_budget,
+            "precision": precision, "memory": memory, "planner": planner, "compile_budget": compile_budget,
         },
         aliases,
     )  # fmt: skip

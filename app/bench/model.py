@@ -132,7 +132,13 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
 def _of_the_gpu(runner: GlRunner, figures: _Figures, options: ModelBench, stop: StopFlag) -> _Figures:
     """What OpenGL has of the model: bytes, the share of the GPU's peak, and, where asked for, each dispatch."""
     program, macs = runner.program, sum(kernel.macs for kernel in runner.program.compiled.kernels)
-    found: _Figures = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
+    found: _Figures = {
+        "memory": {
+            **figures["memory"],
+            "gl_bytes": program.buffer_bytes,
+            "tensor_bytes": program.compiled.plan.total_bytes,
+        }
+    }
     if stop:
         return found
     peaks = measure_peaks(runner.context)

@@ -13,7 +13,9 @@ from .options import (
     ForceOption,
     JsonOption,
     LastOption,
+    MemoryOption,
     ModelOption,
+    PlannerOption,
     PrecisionOption,
     PreprocessingOption,
     ThreadsOption,
@@ -28,7 +30,7 @@ BenchBackendOption = Annotated[
 ]
 scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
 bench = typer.Typer(
-    no_args_is_help=True, help="Measure the frame job, a model, layers, a live frame, or how good masks are."
+    no_args_is_help=True, help="Measure the frame job, a model, layers, memory, a live frame, or how good masks are."
 )
 
 
@@ -51,6 +53,8 @@ def bench_frame_verb(
     cpu: CpuOption = None,
     threads: ThreadsOption = None,
     precision: PrecisionOption = "fp32",
+    memory: MemoryOption = "arena",
+    planner: PlannerOption = "",
     json: JsonOption = False,
 ) -> int:
     """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
@@ -59,12 +63,13 @@ def bench_frame_verb(
     """
     from .bench.frame_job import FrameBench, bench_frame
     from .console import Console
-    from .verbs.precision import backend_for, parse_cpu, parse_precision
+    from .verbs.precision import backend_for, parse_cpu, parse_memory, parse_precision
 
     console, choice = Console(quiet=json), parse_cpu(cpu, threads)
     where = backend_for(backend, choice)
     options = FrameBench(
-        model, size, frames, masks, warmup, runs, where, parse_precision(precision), force, choice
+        model, size, frames, masks, warmup, runs, where, parse_precision(precision), parse_memory(memory, planner),
+        force, choice,
     )  # fmt: skip
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
@@ -105,6 +110,8 @@ def bench_model_verb(
     per_op: Annotated[bool, typer.Option("--per-op", help="Time each dispatch, too.")] = False,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
     precision: Annotated[str | None, as_in_settings("precision")] = None,
+    memory: Annotated[str | None, as_in_settings("memory")] = None,
+    planner: Annotated[str | None, as_in_settings("planner")] = None,
     compile_budget: Annotated[float | None, as_in_settings("compile_budget")] = None,
     json: JsonOption = False,
 ) -> int:
@@ -123,7 +130,7 @@ def bench_model_verb(
         {
             "model": model, "backend": backend, "warmup": warmup, "runs": runs, "duration": duration, "plot": plot,
             "force": force, "threads": threads, "cpu": cpu, "per_op": per_op or None, "unfused": unfused or None,
-            "precision": precision, "compile_budget": compile_budget,
+            "precision": precision, "memory": memory, "planner": planner, "compile_budget": compile_budget,
         },
         aliases,
     )  # fmt: skip
@@ -224,6 +231,43 @@ def bench_compile_verb(
     if json:
         console.json(figures)
     return 0
+
+
+@bench.command("memory")
+def bench_memory_verb(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAMES", help="Models of the catalogue, published networks, .tflite files; twelve networks."
+        ),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
+    plot: Annotated[
+        Path | None, output_option(metavar="FILE", help="Bars for each network and strategy: .svg or .png.")
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Compare how strategies plan the memory of networks, before fusion and after: bytes, objects, bounds, time.
+
+    Nothing runs: networks whose files are not at hand are drawn from published layers. Without names, 10,000 synthetic
+    records are planned, too.
+    """
+    from .bench.memory import MemoryBench, bench_memory
+    from .bench.memory_tables import show_memory
+    from .console import Console
+
+    console = Console(quiet=json)
+    rows, code = bench_memory(MemoryBench(tuple(names or ()), plot, force), console)
+    show_memory(rows, markdown, console)
+    if plot is not None and rows:
+        from .bench.memory_plot import save_memory_bars
+
+        save_memory_bars(plot, rows)
+        console.say(f"plot: {plot}")
+    if json:
+        console.json(rows)
+    return code
 
 
 @bench.command("waits")

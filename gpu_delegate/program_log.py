@@ -16,6 +16,7 @@ from .gpu_timer import GpuTimer
 from .kernel import Sides
 from .memory.bounds import lower_bound_bytes
 from .memory.offsets import naive
+from .memory.plan import BufferPlace
 from .packing import Float32Array
 from .program import CompiledGraph, accesses_of
 from .roofline import Cost, cost_of
@@ -167,8 +168,9 @@ def barrier_lines(compiled: CompiledGraph) -> Iterator[str]:
 def _reason(compiled: CompiledGraph, number: int, earlier: int, access: hazards.Access) -> str:
     kernel = compiled.kernels[number]
     tensors = kernel.outputs if access.writes else kernel.inputs
-    offsets, names = compiled.plan.offsets, compiled.graph.tensors
-    name = next(_cut(names[t].name) for t in tensors if offsets.get(t) == access.start)
+    places, names = compiled.plan.places, compiled.graph.tensors
+    where = BufferPlace(access.buffer, access.start)
+    name = next(_cut(names[t].name) for t in tensors if places.get(t) == where)
     run = "" if earlier < number else " of the run before"
     return (
         f"writes {name} over what {earlier}{run} used" if access.writes else f"reads {name}, written by {earlier}{run}"

@@ -124,8 +124,9 @@ class Program:
     def run(self) -> None:
         """Run one inference on the input tensor in memory. Returns before the GPU has finished.
 
-        The caller issues the barriers between what wrote the input and this, and between this and readers of the
-        output.
+        The caller issues the barriers between what wrote the input or read the output and this, and between this and
+        readers of the output. What is in the memory of the output changes before it is there; the input stays, unless
+        it was compiled so that all are written before each run (MemoryOptions).
         """
         if self._watch:
             self._watch.run([partial(self._dispatch, step) for step in self._steps], self.read)

@@ -11,6 +11,7 @@ from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import CompileProgress
 
@@ -83,11 +84,12 @@ class GlFrameJob:
         fit: Fit = "stretch",
         compile_budget_s: float = COMPILE_BUDGET_S,
         preprocessing: Preprocessing = "plain",
+        memory: MemoryOptions = ARENA,
     ) -> None:
         self._context, self._spec = context, model.spec
         self._path = GlPath(
             context, model, frame, fit, progress, precision,
-            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing, memory=memory,
         )  # fmt: skip
         self.begin_anew = self._path.begin_anew
         self._output = self._path.mask
@@ -147,16 +149,17 @@ def frame_job(
     fit: Fit = "stretch",
     compile_budget_s: float = COMPILE_BUDGET_S,
     preprocessing: Preprocessing = "plain",
+    memory: MemoryOptions = ARENA,
 ) -> GlFrameJob | GlPictureJob | CpuFrameJob:
     """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
     try:
         if isinstance(model, PictureModel):
             path = GlPath(
                 context, model, frame, fit, progress, precision,
-                compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+                compile_budget_s=compile_budget_s, preprocessing=preprocessing, memory=memory,
             )  # fmt: skip
             return GlPictureJob(context, path, model)
-        return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s, preprocessing)
+        return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s, preprocessing, memory)
     except UnsupportedError:
         delegate = delegate_options(precision, compile_budget_s)
         return CpuFrameJob(CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing))

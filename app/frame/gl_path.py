@@ -2,11 +2,13 @@
 
 import contextlib
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.saving.kept_graph import kept_graph
 from texelflow.gpu_delegate.tuning.store import tuned_device
@@ -40,14 +42,16 @@ class GlPath:
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
         preprocessing: Preprocessing = "plain",
+        memory: MemoryOptions = ARENA,
     ) -> None:
         """Compiles the model; `progress` gets (shaders ready, shaders in all). `precision` is its tensors'.
 
-        The last `kept` frames stay on the device; `compile_budget_s` is compile_graph's.
+        The last `kept` frames stay on the device; `compile_budget_s` and `memory` are compile_graph's.
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
-        for done in self._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing):
+        more = precision, kept, compile_budget_s, preprocessing, memory
+        for done in self._made(context, model, frame_format, fit, *more):
             if progress:
                 progress(*done)
 
@@ -62,10 +66,12 @@ class GlPath:
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
         preprocessing: Preprocessing = "plain",
+        memory: MemoryOptions = ARENA,
     ) -> "Generator[tuple[int, int], None, GlPath]":
         """The same shader by shader, as Program.in_steps has it; `kept` is FrameTextures'."""
         path = cls.__new__(cls)
-        yield from path._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing)
+        more = precision, kept, compile_budget_s, preprocessing, memory
+        yield from path._made(context, model, frame_format, fit, *more)
         return path
 
     def _made(
@@ -78,15 +84,15 @@ class GlPath:
         kept: int,
         compile_budget_s: float,
         preprocessing: Preprocessing,
+        memory: MemoryOptions,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
         self.model, self.fit, self.precision = model, fit, precision
         self._preprocessing = preprocessing_for(model, preprocessing)
-        device, options = (
-            tuned_device(context, precision),
-            {"precision": precision, "compile_budget_s": compile_budget_s},
-        )
-        compiled = kept_graph(context.programs, model.graph, device, **options)  # may refuse, so it comes first
+        compiled = kept_graph(  # may refuse, so it comes first
+            context.programs, model.graph, tuned_device(context, precision), precision=precision,
+            compile_budget_s=compile_budget_s, memory=replace(memory, keeps_inputs=False),
+        )  # fmt: skip
         with contextlib.ExitStack() as stack:
             self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)
             self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run)

@@ -15,6 +15,7 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.opengl import BufferRange, BufferSpan
 
 from ..console import Console
@@ -195,12 +196,13 @@ def segmenter_in_steps(
     kept: int = 1,
     compile_budget_s: float = COMPILE_BUDGET_S,
     preprocessing: Preprocessing = "auto",
+    memory: MemoryOptions = ARENA,
 ) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
     """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
 
     A model that the GPU cannot run wholly is TensorFlow Lite's, which leaves to the GPU what that can: `note` tells how
     much. precision is that of tensors on the GPU; the CPU keeps float32. `kept` is how many pictures stay in the
-    textures, `compile_budget_s` that of compile_graph.
+    textures, `compile_budget_s` and `memory` those of compile_graph.
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
@@ -208,7 +210,7 @@ def segmenter_in_steps(
         return CpuSegmenter(context, native, frame, kept=kept, instead=instead)
     try:
         path: GlPath = yield from GlPath.in_steps(
-            context, model, frame, fit, precision, kept, compile_budget_s, preprocessing
+            context, model, frame, fit, precision, kept, compile_budget_s, preprocessing, memory
         )
         return path
     except UnsupportedError as error:

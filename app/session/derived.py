@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.memory.options import MemoryOptions
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
@@ -73,6 +74,16 @@ def lead_of(settings: Settings) -> int:
 def compute_of(settings: Settings) -> ComputeChoice:
     """Of where the network runs."""
     return ComputeChoice(settings.backend, CpuChoice(settings.cpu, settings.threads), settings.precision)
+
+
+def asked_memory(settings: Settings) -> MemoryOptions:
+    """Of the network's tensors on the GPU. Raises UsageError for a planner that there is not."""
+    options = MemoryOptions(settings.memory, settings.planner)
+    try:
+        assert options.strategy
+    except UsageError as error:
+        raise UsageError(f"--{error}") from None
+    return options
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:

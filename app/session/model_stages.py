@@ -11,6 +11,7 @@ from time import perf_counter
 
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import MemoryOptions
 
 from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
@@ -52,6 +53,7 @@ class SharedParts:
     preprocessing: Preprocessing
     precision: Precision
     compile_budget_s: float
+    memory: MemoryOptions
     drawn: Drawn | None
 
 
@@ -84,8 +86,9 @@ def stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, 
     kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
         segmenter = yield from segmenter_in_steps(
-            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing
-        )
+            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing,
+            shared.memory,
+        )  # fmt: skip
         made.callback(segmenter.release)
         yield _READY
         refiner = canvas = None

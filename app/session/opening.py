@@ -43,7 +43,16 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, compute_of, figure_look_of, refinement_of, spec_of, work_of, writing_of
+from .derived import (
+    asked_memory,
+    chosen_look_of,
+    compute_of,
+    figure_look_of,
+    refinement_of,
+    spec_of,
+    work_of,
+    writing_of,
+)
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
 from .parts import SessionParts, facts_of
 from .session import Session
@@ -236,7 +245,7 @@ def _shared_parts(
         drawn = Drawn(target, backdrop)
     return SharedParts(
         host.compute, source.format, settings.fit, settings.preprocessing, settings.precision, settings.compile_budget,
-        drawn,
+        asked_memory(settings), drawn,
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from ..picture.size import parse_size
 
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
+    from texelflow.gpu_delegate.memory.options import MemoryMode
 
     from ..frame.backends import CpuEngine
     from ..picture.preprocess import Fit, Preprocessing
@@ -181,6 +182,14 @@ class Settings:
         choices=("fp32", "fp16", "fp16-arithmetic"),
         changes=_once,
     )
+    memory: "MemoryMode" = _model(
+        "arena", "How tensors share memory: places in one buffer, buffers in turns, not at all.",
+        choices=("arena", "objects", "naive"), changes=_once,
+    )  # fmt: skip
+    planner: str = _model(
+        "", "The strategy that plans this memory; else the smallest.", "text", changes=_once, placeholder="NAME",
+        label="memory planner",
+    )  # fmt: skip
     compile_budget: float = _model(
         10.0,
         "Seconds of CPU time to compile shaders in, about; less makes them slower.",

@@ -20,7 +20,7 @@ from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_sour
 from ..models.loading import FrameModel, load_frame_model
 from ..picture.video_frame import VideoFrame
 from ..session.abilities import check_abilities
-from ..session.derived import check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
+from ..session.derived import asked_memory, check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
 from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..session.session import Session
 from ..settings.config_watch import ConfigWatch
@@ -127,7 +127,7 @@ def _checking(host: SessionHost) -> Callable[[Settings], None]:
 
 
 def check(settings: Settings, config: Path | None) -> None:
-    """Raise TexelflowError for files that are not there, or cannot be written, before anything is opened.
+    """Raise TexelflowError for what is not there, or cannot be written, before anything is opened.
 
     `config` is the file of these settings.
     """
@@ -136,6 +136,7 @@ def check(settings: Settings, config: Path | None) -> None:
         check_background(background)
     check_videos(settings, strict=False)
     check_files(settings, config)
+    asked_memory(settings)
 
 
 def check_files(settings: Settings, config: Path | None) -> None:

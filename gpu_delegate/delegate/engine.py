@@ -11,6 +11,7 @@ from ..device import Device
 from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
+from ..memory.options import REWRITTEN
 from ..program import CompiledGraph
 from ..runtime import Program
 from ..saving.kept_graph import code_version, kept_graph
@@ -113,7 +114,8 @@ class DelegateEngine:
 
         Raises UnsupportedError, DeviceError.
         """
-        return self.kept_graph(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
+        budget_s = self._budget_s * share
+        return self.kept_graph(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""

@@ -6,6 +6,7 @@ from ..compiled_partitions import CompiledPartitions, CompileGraph, compile_part
 from ..device import Device
 from ..errors import UnsupportedError
 from ..graph import Graph
+from ..memory.options import REWRITTEN
 from ..partition import Partition, subgraph
 from ..program import CompiledGraph, compile_graph
 from .model_finder import FoundModel
@@ -106,7 +107,7 @@ def plan_model(
     found = compile_partitions(
         model.graph, device, precision=options.precision, compile_budget_s=options.budget_s,
         select=selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
-        compile_part=compile_part,
+        memory=REWRITTEN, compile_part=compile_part,
     )  # fmt: skip
     graph, left = found.graph, found.reasons
     elsewhere = {tensor for number in left for tensor in graph.nodes[number].inputs} | {*graph.outputs}

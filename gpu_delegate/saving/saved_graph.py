@@ -15,7 +15,8 @@ from ..graph import Graph, Tensor
 from ..kernel import Kernel
 from ..layout import TEXEL_BYTES, shape_of
 from ..memory.plan import BufferPlace
-from ..program import MAX_ARENA_BYTES, CompiledGraph
+from ..placement import MAX_ARENA_BYTES
+from ..program import CompiledGraph
 from .typed_values import from_bytes, to_bytes
 
 _NOTHING = Graph("", {}, (), (), ())

@@ -23,6 +23,7 @@ from texelflow.app.settings.flags import flag_of, with_settings
 from texelflow.app.settings.settings import Settings, changed, specs, while_running, with_values
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import MemoryMode
 
 SPECS = {spec.name: spec for spec in specs()}
 RAW = st.recursive(
@@ -54,6 +55,7 @@ class TestSpecs:
         assert SPECS["fit"].choices == get_args(Fit)
         assert SPECS["preprocessing"].choices == get_args(Preprocessing)
         assert SPECS["precision"].choices == get_args(Precision)
+        assert SPECS["memory"].choices == get_args(MemoryMode)
         assert SPECS["backend"].choices == ("auto", *get_args(Backend))
         assert SPECS["model"].choices == SPECS["small_model"].choices == SEGMENTERS == ("selfie", "selfie-landscape")
 
@@ -130,7 +132,19 @@ class TestValues:
         assert changed(before, before) == ()
         now, waiting = while_running(before, after)
         assert {*changed(before, now)} | {*waiting} == {*names}
-        restarts = {"backend", "compile_budget", "cpu", "fit", "gl_api", "gpu", "precision", "preprocessing", "threads"}
+        restarts = {
+            "backend",
+            "compile_budget",
+            "cpu",
+            "fit",
+            "gl_api",
+            "gpu",
+            "memory",
+            "planner",
+            "precision",
+            "preprocessing",
+            "threads",
+        }
         assert {*waiting} <= restarts | {"tune"}
         assert not {*waiting} & {*changed(before, now)}
 

@@ -1,0 +1,224 @@
+"""A compiled program and the graph that it was read from go in; blocks over time and addresses come out, to be drawn.
+
+Nothing is drawn here: memory_plot.py does that.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.llvm.program import NativeProgram
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
+from texelflow.gpu_delegate.memory.op_graph import op_records
+from texelflow.gpu_delegate.memory.plan import MemoryPlan
+from texelflow.gpu_delegate.memory.records import UsageRecord
+from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy
+from texelflow.gpu_delegate.program import CompiledGraph
+from texelflow.gpu_delegate.wording import counted
+
+COLOURS = 7  # of blocks: neighbours differ
+OUTER = -1  # in place of a colour: an input or output, whose place is the caller's
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Tasks that run one after another, and the tensors that they use."""
+
+    title: str
+    task: str  # what a task is called
+    tasks: int
+    records: tuple[UsageRecord, ...]
+    names: Mapping[int, str]
+    outer: frozenset[int]  # inputs and outputs of the model, where their memory is planned, too
+    alignment_bytes: int
+
+    @cached_property
+    def busiest(self) -> int:
+        """The first task at which the most bytes are alive."""
+        alive = np.zeros(self.tasks + 2, np.int64)
+        for record in self.records:
+            alive[record.first_task] += record.size_bytes
+            alive[record.last_task + 1] -= record.size_bytes
+        return int(np.argmax(np.cumsum(alive)[: max(1, self.tasks)]))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A tensor in the picture: tasks from first to end (not included) across, bytes up."""
+
+    name: str
+    first_task: int
+    end_task: int
+    address_bytes: int
+    size_bytes: int
+    colour: int  # below COLOURS, or OUTER
+
+
+@dataclass(frozen=True)
+class MemoryPanel:
+    """A plan as blocks."""
+
+    title: str
+    tasks: int
+    blocks: tuple[Block, ...]
+    buffer_bytes: tuple[int, ...]  # one after another upward
+    bound_bytes: int  # no plan of its kind takes less
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.buffer_bytes)
+
+    @property
+    def places(self) -> tuple[object, ...]:
+        """What makes it the same plan as another one of the same tensors."""
+        return self.buffer_bytes, tuple(block.address_bytes for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class StrategyRow:
+    """All strategies of a kind on the same records."""
+
+    kind: PlanKind
+    panels: tuple[MemoryPanel, ...]
+
+
+@dataclass(frozen=True)
+class StrategySection:
+    """All strategies on a program or on a graph, each kind a row."""
+
+    timeline: Timeline
+    naive_bytes: int
+    rows: tuple[StrategyRow, ...]
+
+
+@dataclass(frozen=True)
+class MemoryPage:
+    """All that is drawn of a model: the plan that is used beside the naive one, and what else there could be."""
+
+    title: str
+    timeline: Timeline
+    used: MemoryPanel
+    naive: MemoryPanel
+    sections: tuple[StrategySection, ...]
+
+
+def memory_page(compiled: CompiledGraph | NativeProgram, alignment_bytes: int, where: str) -> MemoryPage:
+    """The page of a program, which runs there."""
+    task = "step" if isinstance(compiled, NativeProgram) else "dispatch"
+    timeline, plan = program_timeline(compiled, task, alignment_bytes), compiled.plan
+    kind: PlanKind = "objects" if len(plan.buffer_bytes) > 1 else "offsets"
+    colours = (_by_buffer if kind == "objects" else _by_neighbour)(timeline, plan)
+    bound_bytes = _bound_bytes(timeline, kind)
+    used = _panel("", timeline, plan, colours, bound_bytes)
+    naive = _panel("naive", timeline, _naive_plan(timeline), colours, bound_bytes)
+    sections = tuple(_section(each) for each in (timeline, graph_timeline(compiled.source)) if each.records)
+    used = replace(used, title=", ".join(("In use", *_names_of(used, naive, *sections[:1]), _kept_in(plan))))
+    return MemoryPage(
+        f"{compiled.source.name}, {where}", timeline, used, replace(naive, title="Naive: a place for each"), sections
+    )
+
+
+def _names_of(used: MemoryPanel, naive: MemoryPanel, *sections: StrategySection) -> list[str]:
+    """The first strategy that has made this very plan, if there is one."""
+    others = (panel for section in sections for row in section.rows for panel in row.panels)
+    return [panel.title for panel in (naive, *others) if panel.places == used.places][:1]
+
+
+def _kept_in(plan: MemoryPlan) -> str:
+    return counted(len(plan.buffer_bytes), "object") if len(plan.buffer_bytes) > 1 else "one arena"
+
+
+def program_timeline(compiled: CompiledGraph | NativeProgram, task: str, alignment_bytes: int) -> Timeline:
+    """The tasks of a program, each called so."""
+    names = {record.tensor: compiled.tensor(record.tensor).name for record in compiled.records}
+    outer = frozenset(compiled.graph.inputs) | frozenset(compiled.graph.outputs)
+    count = len(compiled.kernels)
+    return Timeline("the compiled program", task, count, compiled.records, names, outer, alignment_bytes)
+
+
+def graph_timeline(graph: Graph) -> Timeline:
+    """The operators of a graph as read."""
+    records = op_records(graph)
+    names = {record.tensor: graph.tensors[record.tensor].name for record in records}
+    tasks = max((record.last_task + 1 for record in records), default=0)
+    return Timeline("the graph of operators", "operator", tasks, records, names, frozenset(), 1)
+
+
+def _naive_plan(timeline: Timeline) -> MemoryPlan:
+    (naive,) = (each for each in STRATEGIES if (each.kind, each.name) == ("offsets", "naive"))
+    return naive.plan(timeline.records, timeline.alignment_bytes)
+
+
+def _bound_bytes(timeline: Timeline, kind: PlanKind) -> int:
+    return lower_bound_bytes(timeline.records)
+
+
+def _section(timeline: Timeline) -> StrategySection:
+    """Each strategy, but for the naive one, which would leave no room for the others, and for objects end to end."""
+    rows: list[StrategyRow] = []
+    kinds: tuple[PlanKind, ...] = ("objects", "offsets")
+    for kind in kinds:
+        panels = _panels(timeline, [each for each in STRATEGIES if each.kind == kind and _is_drawn(each)])
+        rows += [StrategyRow(kind, panels)] if panels else []
+    return StrategySection(timeline, _naive_plan(timeline).total_bytes, tuple(rows))
+
+
+def _is_drawn(strategy: Strategy) -> bool:
+    return strategy.name != "naive" and not strategy.name.endswith("-end-to-end")
+
+
+def _panels(timeline: Timeline, strategies: Iterable[Strategy]) -> tuple[MemoryPanel, ...]:
+    colours: Mapping[int, int] = {}
+    panels = []
+    for strategy in strategies:
+        plan = strategy.plan(timeline.records, timeline.alignment_bytes)
+        if strategy.kind == "objects":
+            colours = _by_buffer(timeline, plan)
+        elif not colours:  # then a tensor has its colour in all of them
+            colours = _by_neighbour(timeline, plan)
+        panels.append(_panel(strategy.name, timeline, plan, colours, _bound_bytes(timeline, strategy.kind)))
+    return tuple(panels)
+
+
+def _panel(
+    title: str, timeline: Timeline, plan: MemoryPlan, colours: Mapping[int, int], bound_bytes: int
+) -> MemoryPanel:
+    blocks = tuple(
+        Block(
+            timeline.names[record.tensor],
+            record.first_task,
+            min(record.last_task + 1, timeline.tasks),
+            plan.offsets[record.tensor],
+            record.size_bytes,
+            colours[record.tensor],
+        )
+        for record in timeline.records
+    )
+    return MemoryPanel(title, timeline.tasks, blocks, plan.buffer_bytes, bound_bytes)
+
+
+def _by_buffer(timeline: Timeline, plan: MemoryPlan) -> Mapping[int, int]:
+    """A colour for each shared object; those beside each other differ."""
+    tensors = (record.tensor for record in timeline.records)
+    return {each: OUTER if each in timeline.outer else plan.places[each].buffer % COLOURS for each in tensors}
+
+
+def _by_neighbour(timeline: Timeline, plan: MemoryPlan) -> Mapping[int, int]:
+    """A colour for each tensor; those that touch in the picture differ, as far as there are colours."""
+    records: Sequence[UsageRecord] = timeline.records
+    first = np.array([record.first_task for record in records])
+    last = np.array([record.last_task for record in records])
+    start = np.array([plan.offsets[record.tensor] for record in records])
+    end = start + np.array([record.size_bytes for record in records])
+    colours = np.full(len(records), OUTER)
+    for number in np.lexsort((start, first)):
+        if records[number].tensor in timeline.outer:
+            continue
+        touching = (first <= last[number] + 1) & (last >= first[number] - 1)
+        touching &= (start <= end[number]) & (end >= start[number])
+        near, far = (np.bincount(each[each >= 0], minlength=COLOURS) for each in (colours[touching], colours))
+        colours[number] = int(np.lexsort((far, near))[0])  # fewest neighbours have it, then fewest at all
+    return {record.tensor: int(colour) for record, colour in zip(records, colours, strict=True)}

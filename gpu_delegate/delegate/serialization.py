@@ -54,6 +54,8 @@ class SerializedFile:
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The content of an entry, None where there is none."""
+        if self._entries is None and not self.path.parent.is_dir():  # a lock would make it
+            self._entries = {}
         if self._entries is None:
             with locked(self._lock):  # where that cannot be had it is read all the same: files are replaced whole
                 self._entries = self._read()

@@ -21,7 +21,7 @@ from .call_list import ListedCall
 from .calls import Calls
 from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated, version_text
-from .egl import LEAST_ES, Api
+from .egl import LEAST_ES, Api, EglContext
 from .errors import ContextLostError, DeviceError
 from .families import Family, family_of
 from .library import CurrentContext
@@ -94,6 +94,7 @@ class Context:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
         self._native = native = opened.native if opened else None
+        self._needed = needed
         self.device = opened.device if opened else None  # of EGL's, as all that were tried
         self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()
         counting = CountingLoader(load, self.readback)
@@ -223,6 +224,16 @@ class Context:
         if self._native is not None:
             self._native.__enter__()
 
+    def sibling(self) -> "Context | None":
+        """Another context with the same objects, current in the thread that asks; None where there are no such.
+
+        This one may be in use on its own thread meanwhile. Raises DeviceError.
+        """
+        native = self._native
+        if not isinstance(native, EglContext):
+            return None
+        return _opened(OpenedNative(native.sibling(), self.device, self.tried), self._needed)
+
     def release(self) -> None:
         """Free the context and everything in it; a second call does nothing."""
         native, self._native = self._native, None
@@ -260,17 +271,21 @@ def open_context(needed: tuple[int, int] = REQUIRED, api: Api | None = None, dev
             "OpenGL was in use before this process was forked, and would hang here: "
             "start processes anew (multiprocessing's spawn), or fork before OpenGL is used"
         )
-    opened = open_native(needed, api, device)
-    try:
-        context = Context(opened, opened.native.load_opengl_function, standalone=True, needed=needed)
-    except BaseException:
-        opened.native.release()
-        raise
-    for tried in opened.tried:
+    context = _opened(open_native(needed, api, device), needed)
+    for tried in context.tried:
         if tried.failure:
             debug.tell(debug.RUN, f"debug: EGL's {tried.name} does not work: {tried.failure.why}")
     debug.tell(debug.RUN, f"debug: {context.gl_version} on {context.renderer}, {context.vendor}")
     return context
+
+
+def _opened(native: OpenedNative, needed: tuple[int, int]) -> Context:
+    """The context of one that is current in this thread. Raises DeviceError, having released that."""
+    try:
+        return Context(native, native.native.load_opengl_function, standalone=True, needed=needed)
+    except BaseException:
+        native.native.release()
+        raise
 
 
 @cache

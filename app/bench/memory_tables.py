@@ -13,10 +13,10 @@ _Cells = list[tuple[str, ...]]
 
 MIB = 1 << 20
 _NONE = "-"
-_STRATEGY = "strategy"
-_COLUMNS = 6  # of networks, side by side on a terminal
+_BESIDE = 2  # spaces between the columns of a table
 _GRAPHS = {"ops": "before fusion, a record for each operator's output", "fused": "after fusion"}
-_KINDS = {"offsets": "offsets in one arena", "objects": "shared objects, and how many"}
+_KINDS = {"offsets": "offsets in one arena", "objects": "shared objects"}
+_MARKS = {"offsets": "; * is proven to be the least", "objects": ", and how many; * is proven to be the least"}
 # What arXiv 2001.03288 compares with: arXiv 1907.01989 for objects, Sekiyama et al. (2018) for offsets.
 EARLIER = (("objects", "greedy-in-order"), ("objects", "min-cost-flow"), ("offsets", "strip-packing"))
 
@@ -28,7 +28,7 @@ def show_memory(rows: _Rows, markdown: bool, console: Console) -> None:
             for line in ("", f"{title}:", "", *markdown_lines(cells)):
                 console.say(line)
         else:
-            for part in _narrow(cells):
+            for part in _narrow(cells, console.columns):
                 console.table(title, part[0], part[1:], dense=True)
     for line in summary_lines(rows):
         console.say(line)
@@ -41,16 +41,22 @@ def _tables(rows: _Rows) -> Iterator[tuple[str, _Cells]]:
             yield f"MiB {said}", summary_cells(own)
         for kind, of in _KINDS.items():
             if planned := [row for row in own if row["kind"] == kind]:
-                yield f"MiB {said}: {of}; * is proven to be the least", strategy_cells(planned)
-    if timed := [row for row in rows if row["graph"] != "fused"]:
-        yield "Planning before fusion, ms", time_cells(timed)
+                yield f"MiB {said}: {of}{_MARKS[kind]}", strategy_cells(planned)
+    for kind, of in _KINDS.items():
+        if timed := [row for row in rows if row["kind"] == kind and row["graph"] != "fused"]:
+            yield f"Milliseconds of planning, before fusion: {of}", time_cells(timed)
 
 
-def _narrow(cells: _Cells) -> Iterator[_Cells]:
-    """Tables of the first column and a few others each, unless the rows are networks."""
-    step = _COLUMNS if cells[0][0] == _STRATEGY else len(cells[0])
-    for start in range(1, len(cells[0]), step):
-        yield [(row[0], *row[start : start + step]) for row in cells]
+def _narrow(cells: _Cells, columns: int) -> Iterator[_Cells]:
+    """Tables of the first column and as many others as fit each into that many columns of text."""
+    widths = [max(map(len, column)) + _BESIDE for column in zip(*cells, strict=True)]
+    start = 1
+    while start < len(widths):
+        end = start + 1
+        while end < len(widths) and sum(widths[start : end + 1], widths[0]) < columns:
+            end += 1
+        yield [(row[0], *row[start:end]) for row in cells]
+        start = end
 
 
 def summary_cells(rows: _Rows) -> _Cells:
@@ -79,7 +85,7 @@ def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
 def strategy_cells(rows: _Rows) -> _Cells:
     """A row for each strategy, a column for each network; the bound is last. A star is for the proven least."""
     networks = by_network(rows)
-    cells: _Cells = [(_STRATEGY, *networks)]
+    cells: _Cells = [("strategy", *networks)]
     for strategy in dict.fromkeys(row["strategy"] for row in rows):
         found = [_row_of(own, rows[0]["kind"], strategy) for own in networks.values()]
         cells.append((strategy, *(_planned(row) for row in found)))
@@ -98,10 +104,10 @@ def _planned(row: _Row | None) -> str:
 def time_cells(rows: _Rows) -> _Cells:
     """A row for each strategy, a column for each network."""
     networks = by_network(rows)
-    cells: _Cells = [(_STRATEGY, *networks)]
-    for kind, strategy in dict.fromkeys((row["kind"], row["strategy"]) for row in rows):
-        found = [_row_of(own, kind, strategy) for own in networks.values()]
-        cells.append((f"{strategy} ({kind})", *(_NONE if row is None else f"{row['ms']:.2f}" for row in found)))
+    cells: _Cells = [("strategy", *networks)]
+    for strategy in dict.fromkeys(row["strategy"] for row in rows):
+        found = [_row_of(own, rows[0]["kind"], strategy) for own in networks.values()]
+        cells.append((strategy, *(_NONE if row is None else f"{row['ms']:.2f}" for row in found)))
     return cells
 
 

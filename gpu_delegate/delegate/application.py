@@ -5,12 +5,13 @@ import ctypes
 import sys
 
 from ..errors import TexelflowError, UsageError
+from ..weights_cache import WeightsCache, facts_of_device
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
 from .engine import DelegateEngine, LoadedPartition
-from .model_finder import find_model
+from .model_finder import FoundModel, find_model
 from .native_operators import groups_of
 from .native_tensors import number_of, tensor_at
 from .options import GpuDelegateOptions
@@ -25,9 +26,11 @@ from .worker import RELEASED, GlWorker, open_worker
 class Application:
     """A delegate in one interpreter: see DelegateHandler."""
 
-    def __init__(self, options: GpuDelegateOptions, worker: GlWorker | None) -> None:
+    def __init__(
+        self, options: GpuDelegateOptions, worker: GlWorker | None, weights_cache: WeightsCache | None = None
+    ) -> None:
         """`worker` is one that is open already, for a context of the caller's."""
-        self._options, self._worker = options, worker
+        self._options, self._worker, self._cache = options, worker, weights_cache
         self._engine: DelegateEngine | None = None
         self._place = 0  # of the context that it is applied to
         self._loaded: dict[frozenset[int], LoadedPartition] = {}  # that no kernel has taken yet, by their operators
@@ -176,7 +179,7 @@ class Application:
         engine = self._engine = self._opened()
         self.renderer = engine.renderer
         found = find_model(context, self._options.model)
-        model = plan_model(found, self._options, engine.device, rates_of(engine.is_software), engine.kept_graph)
+        model = self._plan(found, engine)
         for group in groups_of(context, model.nodes) if model.nodes else ():
             model.kernel_of(group)
         for plan in model.kernels:
@@ -185,6 +188,19 @@ class Application:
             self._tell(line)
         self._tell_of_serialization(engine.serialization_failure)
         return model
+
+    def _plan(self, found: FoundModel, engine: DelegateEngine) -> DelegatedModel:
+        """What runs where, by a plan that others with the same cache have, if there is one."""
+        options = self._options
+
+        def make() -> DelegatedModel:
+            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.kept_graph)
+
+        if self._cache is None:
+            return make()
+        names = ("precision", "budget_s", "max_delegated_partitions", "min_nodes_per_partition")
+        facts = {"use": "in a delegate", **{name: getattr(options, name) for name in names}}
+        return self._cache.shared(found.graph, {**facts, **facts_of_device(engine.device)}, make)
 
     def _tell_of_serialization(self, failure: str) -> None:
         if self._options.is_serializing_in_part:
@@ -220,9 +236,9 @@ class Application:
         if self._engine is not None:
             return self._engine
         options = self._options
-        self._worker = self._worker or open_worker(None)
+        self._worker = self._worker or open_worker(None, self._cache)
         return DelegateEngine(
-            self._worker, options.precision, options.budget_s, options.wait_type, serialization_of(options)
+            self._worker, options.precision, options.budget_s, options.wait_type, self._cache, serialization_of(options)
         )
 
     def _count_others(self, context: TfLiteContext) -> None:

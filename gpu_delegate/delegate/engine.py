@@ -17,6 +17,7 @@ from ..runtime import Program
 from ..saving.kept_graph import code_version, kept_graph
 from ..saving.program_cache import ProgramCache
 from ..tuning.store import tuned_device
+from ..weights_cache import WeightsCache, graph_compiler
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
 from .serialization import Serialization, SerializedFile
@@ -30,10 +31,15 @@ class LoadedPartition:
     """A partition in OpenGL: its program and its border."""
 
     def __init__(
-        self, context: Context, compiled: CompiledGraph, shaders: RepackingPrograms, wait_type: WaitType
+        self,
+        context: Context,
+        compiled: CompiledGraph,
+        shaders: RepackingPrograms,
+        wait_type: WaitType,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
-        """Raises DeviceError."""
-        self.program = Program(context, compiled)
+        """Raises DeviceError, UsageError for what the cache does not take."""
+        self.program = Program(context, compiled, weights_cache=weights_cache)
         try:
             self.border = ProgramBorder(self.program, shaders, wait_type)
         except BaseException:
@@ -72,16 +78,18 @@ class DelegateEngine:
         precision: Precision,
         compile_budget_s: float,
         wait_type: WaitType = "passive",
+        weights_cache: WeightsCache | None = None,
         serialization: Serialization | None = None,
     ) -> None:
         """Takes the worker over. Raises as its calls do."""
         self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
-        self._wait_type = wait_type
+        self._wait_type, self._cache = wait_type, weights_cache
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-        opened = worker.call(lambda gl: _opened(gl, precision, serialization))
+        opened = worker.call(lambda gl: _opened(gl, precision, serialization, weights_cache))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software, self._serialized = opened.is_software, opened.serialized
+        self._programs = opened.programs
         self.kept_graph = partial(kept_graph, opened.programs)  # as compile_graph
 
     @property
@@ -112,14 +120,15 @@ class DelegateEngine:
     def compile(self, part: Graph, share: float) -> CompiledGraph:
         """Plan a partition that may take this share of the time for compilation.
 
-        Raises UnsupportedError, DeviceError.
+        Raises UnsupportedError, DeviceError, UsageError for what the cache does not take.
         """
+        compile_ = graph_compiler(self._programs, self._cache)
         budget_s = self._budget_s * share
-        return self.kept_graph(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
+        return compile_(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""
-        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type))
+        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type, self._cache))
         self._loaded.add(loaded)
         return loaded
 
@@ -143,7 +152,9 @@ class DelegateEngine:
         self._shaders.release()
 
 
-def _opened(context: Context, precision: Precision, serialization: Serialization | None) -> _Opened:
+def _opened(
+    context: Context, precision: Precision, serialization: Serialization | None, weights_cache: WeightsCache | None
+) -> _Opened:
     """What all partitions share; with a serialization, programs are kept there instead of the user's cache."""
     serialized = None
     if serialization is not None:
@@ -151,6 +162,7 @@ def _opened(context: Context, precision: Precision, serialization: Serialization
         serialized = SerializedFile(serialization.path(*driver, context.limits, code_version()))
         context.programs = ProgramCache(context.gl, driver, serialized)
     device = tuned_device(context, precision)
+    lease = weights_cache.lease(context) if weights_cache else None
     return _Opened(
-        device, RepackingPrograms(context), context.renderer, context.is_software, context.programs, serialized
+        device, RepackingPrograms(context, lease), context.renderer, context.is_software, context.programs, serialized
     )

@@ -269,7 +269,7 @@ class TestNames:
                 assert label_of(context, opengl.TEXTURE, place.texture) == graph.tensors[tensor].name
             arena = label_of(context, opengl.BUFFER, program.output.buffer)
             assert arena == f"tensors of {program.compiled.source.name}"
-            names = {label_of(context, opengl.PROGRAM, p) for p in program._programs.values()}
+            names = {label_of(context, opengl.PROGRAM, step.program) for step in program._steps}
             assert names == {kernel.name for kernel in program.compiled.kernels}
 
     @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ class Program:
             return step
         if not self._beside:
             most_bytes = max(self.range_of(output).size_bytes for output in self.compiled.in_place)
-            self._beside.append(self._buffer(most_bytes, None))
+            self._beside.append(self._buffer(most_bytes))
         (target, first, count, buffers, offsets, sizes), *others = step.blocks  # outputs come first
         buffers, offsets, sizes = type(buffers)(*buffers), type(offsets)(*offsets), type(sizes)(*sizes)
         for k in replacing:  # one at most

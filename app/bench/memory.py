@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
+from texelflow.gpu_delegate.memory.options import ARENA
 from texelflow.gpu_delegate.memory.plan import MemoryPlan
 from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy
@@ -28,11 +29,10 @@ Row = dict[str, Any]
 
 # TensorFlow Lite takes the smaller of these (GREEDY_BEST in its memory_management.cc).
 TFLITE_DEFAULT = ("greedy-by-size-improved", "greedy-by-breadth")
-DEFAULT = ("offsets", "best")  # what programs are planned with unless they are asked for another
 _GREEDY = "greedy"  # what such strategies are called: they are timed on many records
 _RUNS, _RUNS_MS = 3, 50.0  # the most runs of a planner, and how long they may take together: the shortest counts
 _BOUNDS: Mapping[PlanKind, Callable[[Sequence[UsageRecord], int], int]] = MappingProxyType(
-    {"offsets": lambda records, alignment_bytes: lower_bound_bytes(records)}
+    {"offsets": lower_bound_bytes, "objects": objects_bound_bytes}
 )
 
 
@@ -99,7 +99,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[Row]:
             "objects": sum(len(plan.buffer_bytes) for plan in plans),
             "lower_bound_bytes": bounds[strategy.kind],
             "ms": round(ms, 3),
-            "default": found.graph != "synthetic" and (strategy.kind, strategy.name) == DEFAULT,
+            "default": found.graph != "synthetic" and strategy == ARENA.strategy,
             "tensors": found.tensors,
             "programs": len(found.programs),
             "cpu_path_bytes": found.cpu_path_bytes,

@@ -18,7 +18,7 @@ from .memory.plan import MemoryPlan
 from .memory.records import UsageRecord
 from .packing import Float32Array, phwc4, vector_texels
 from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
-from .placement import OuterLifetime, plan_memory, tensor_accesses, usage_records
+from .placement import place_tensors, tensor_accesses
 from .rewrite import float_data
 from .views import Views
 
@@ -37,6 +37,7 @@ class CompiledGraph:
     plan: MemoryPlan
     storages: Storages
     views: Views
+    in_place: Mapping[int, int]  # by output of a kernel: the input of it that it replaces
     precision: Precision
     memory: MemoryOptions
     constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
@@ -70,25 +71,23 @@ def compile_graph(
     the limits, UsageError for an unknown planner.
     """
     memory = MemoryOptions("naive") if keep_all else memory
-    strategy = memory.strategy
+    planner = memory.strategy.plan
     if precision != "fp16-arithmetic":
         device = device.with_limits(half_arithmetic="")
     elif not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
-    lowered = lower(graph, device, fuse, precision, compile_budget_s)
-    graph = lowered.graph
-    always: OuterLifetime = "inputs" if memory.keeps_inputs else "none"
-    records = usage_records(graph, lowered.kernels, lowered.storages, lowered.views, always=always)
-    _check_sizes(graph, records, device.limits)
-    _check_grids(lowered.kernels, device.limits)
-    plan = plan_memory(source.name, records, lowered.views, strategy.plan, device.offset_alignment_bytes)
-    barriers = find_cyclic_barriers(tensor_accesses(graph, lowered.kernels, lowered.storages, plan))
-    constants = dict.fromkeys(t for kernel in lowered.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
+    lowered = lower(graph, device, fuse, precision, compile_budget_s, memory.uses_views)
+    graph, storages = lowered.graph, lowered.storages
+    placed = place_tensors(source.name, lowered, memory, planner, device.offset_alignment_bytes)
+    _check_sizes(graph, placed.records, device.limits)
+    _check_grids(placed.kernels, device.limits)
+    barriers = find_cyclic_barriers(tensor_accesses(graph, placed.kernels, storages, placed.plan))
+    constants = dict.fromkeys(t for kernel in placed.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
-        source, graph, reports, lowered.declined, lowered.kernels, barriers, records, plan,
-        lowered.storages, lowered.views, precision, memory,
+        source, graph, reports, lowered.declined, placed.kernels, barriers, placed.records, placed.plan, storages,
+        lowered.views, placed.in_place, precision, memory,
         {tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
 

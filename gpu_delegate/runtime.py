@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
@@ -139,7 +139,7 @@ class Program:
         """
         self._lease.check_run()
         if self._watch:
-            self._watch.run([partial(self._dispatch, step) for step in self._steps], self.read)
+            self._watch.run([partial(self._dispatch, step) for step in self._steps], self.repeat, self.read)
             return
         self._calls.run(self._gl.multi_bind, self._dispatch_all)
 
@@ -174,14 +174,30 @@ class Program:
     def repeat(self, number: int, times: int) -> None:
         """Issue one dispatch several times, each behind its barrier, to measure it. Returns before the GPU is done.
 
-        What is stored stays the same, because no kernel writes where it reads: plans keep what is alive apart.
+        What it reads stays the same: plans keep that apart from what it writes, and what would replace an input goes
+        to a buffer for this alone.
         """
-        step, gl = self._steps[number], self._gl
+        step, gl = self._repeatable(number), self._gl
         self._bind(step)
         for _ in range(times):
             if step.barrier:
                 gl.glMemoryBarrier(step.barrier)
             gl.glDispatchCompute(*step.grid)
+
+    def _repeatable(self, number: int) -> _Step:
+        """The step, with another place for an output that lies where the same step reads."""
+        step, kernel = self._steps[number], self.compiled.kernels[number]
+        replacing = [k for k, output in enumerate(kernel.outputs) if output in self.compiled.in_place]
+        if not replacing:
+            return step
+        if not self._beside:
+            most_bytes = max(self.range_of(output).size_bytes for output in self.compiled.in_place)
+            self._beside.append(self._buffer(most_bytes, None))
+        (target, first, count, buffers, offsets, sizes), *others = step.blocks  # outputs come first
+        buffers, offsets, sizes = type(buffers)(*buffers), type(offsets)(*offsets), type(sizes)(*sizes)
+        for k in replacing:  # one at most
+            buffers[k], offsets[k], sizes[k] = self._beside[0], 0, self.range_of(kernel.outputs[k]).size_bytes
+        return replace(step, blocks=((target, first, count, buffers, offsets, sizes), *others))
 
     # Tensors ------------------------------------------------------------------------------------------------------
 
@@ -244,6 +260,7 @@ class Program:
         self.tensor_bytes = 0  # of GL buffers of its own
         self._lease = self._leased(weights_cache)
         self._steps: list[_Step] = []
+        self._beside: list[int] = []  # the buffer for what repeated steps would overwrite
         self._calls = CallCache(context.calls)
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:

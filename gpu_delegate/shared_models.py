@@ -66,6 +66,11 @@ class SharedModels:
         """Of the models that further instances may be made of."""
         return tuple(dict.fromkeys(entry.model.graph.name for entry in self._entries))
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything was made of one."""
+        return not all(isinstance(entry.made, TexelflowError) for entry in self._entries)
+
     def get(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
         """What was made of this model with these choices, or is made now. Raises UsageError, and what `make` raises."""
         with self.lock:
@@ -108,7 +113,7 @@ class SharedModels:
         with self.lock:
             if state is not self.state:
                 self.check_open()
-                if all(isinstance(entry.made, TexelflowError) for entry in self._entries):
+                if not self.has_any:
                     raise UsageError(_EMPTY)
             self.state = state
             if state is CacheState.HARD:

@@ -72,6 +72,11 @@ class WeightsCache:
         with self._lock:
             return sum(store.weights_bytes for store in self._stores)
 
+    @property
+    def has_models(self) -> bool:
+        """Whether an instance has been made that shares something, so that it may be finalized."""
+        return self._models.has_any
+
     # For the engine and the program -------------------------------------------------------------------------------
 
     def check_run(self) -> None:

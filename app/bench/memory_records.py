@@ -5,7 +5,6 @@ since they lie in the same memory; inputs are written before each run. A network
 programs, each with memory of its own.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +22,7 @@ from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
 
-from ..models.catalogue import CATALOGUE, resolve
+from ..models.catalogue import CATALOGUE, Progress, resolve
 from ..models.networks import ALL_NETWORKS, drawn
 
 GraphKind = Literal["ops", "fused", "synthetic"]
@@ -35,8 +34,6 @@ PLANNED = (
 SYNTHETIC = 10_000  # records
 _LONGEST = 30  # tasks that a synthetic tensor is alive for, but for one in a hundred
 _ROUNDING = 64  # bytes that synthetic sizes are multiples of
-
-Progress = Callable[[int, int], None]  # bytes fetched, bytes in all
 
 
 @dataclass(frozen=True)

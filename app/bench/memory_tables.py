@@ -30,7 +30,7 @@ def show_memory(rows: _Rows, markdown: bool, console: Console) -> None:
         else:
             for part in _narrow(cells, console.columns):
                 console.table(title, part[0], part[1:], dense=True)
-    for line in summary_lines(rows):
+    for line in memory_lines(rows):
         console.say(line)
 
 
@@ -112,7 +112,7 @@ def time_cells(rows: _Rows) -> _Cells:
     return cells
 
 
-def summary_lines(rows: _Rows) -> Iterator[str]:
+def memory_lines(rows: _Rows) -> Iterator[str]:
     """Whether the default is never larger than TensorFlow Lite's and always proven, and what it saves at most."""
     graphs = [list(own) for _, own in groupby(rows, key=lambda row: (row["network"], row["graph"]))]
     found = [(one, own) for own in graphs if (one := default_row(own)) is not None]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Command
-from texelflow.app.bench.memory import MemoryBench, Row, bench_memory
+from texelflow.app.bench.memory import MemoryBench, MemoryRow, bench_memory
 from texelflow.app.bench.memory_plot import save_memory_bars
 from texelflow.app.bench.memory_records import SYNTHETIC, synthetic
 from texelflow.app.bench.memory_tables import default_row, show_memory, tflite_row
@@ -39,7 +39,7 @@ FIELDS = {"network", "graph", "strategy", "kind", "bytes", "objects", "lower_bou
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows() -> list[MemoryRow]:
     found, code = bench_memory(MemoryBench(tuple(KNOWN)), Console(quiet=True))
     assert code == 0
     return found
@@ -51,14 +51,14 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.mark.parametrize("network", KNOWN)
-def test_operators_take_what_others_have_counted(network: str, rows: list[Row]) -> None:
+def test_operators_take_what_others_have_counted(network: str, rows: list[MemoryRow]) -> None:
     own = [row for row in rows if (row["network"], row["graph"]) == (network, "ops")]
     found = {f"{row['kind']} {row['strategy']}": (row["bytes"], row["objects"]) for row in own}
     found |= {f"{row['kind']} bound": row["lower_bound_bytes"] for row in own} | {"tensors": own[0]["tensors"]}
     assert KNOWN[network].items() <= found.items()
 
 
-def test_the_default_is_proven_and_never_larger_than_tensorflow_lites(rows: list[Row]) -> None:
+def test_the_default_is_proven_and_never_larger_than_tensorflow_lites(rows: list[MemoryRow]) -> None:
     for network in KNOWN:
         for graph in ("ops", "fused"):
             own = [row for row in rows if (row["network"], row["graph"]) == (network, graph)]
@@ -76,7 +76,7 @@ def test_the_default_is_proven_and_never_larger_than_tensorflow_lites(rows: list
             )
 
 
-def test_fused_networks_take_what_the_compiler_plans(rows: list[Row]) -> None:
+def test_fused_networks_take_what_the_compiler_plans(rows: list[MemoryRow]) -> None:
     compiled = compile_graph(drawn("mobilenet-v2").graph("mobilenet-v2"), SOFTWARE, memory=REWRITTEN)
     own = [row for row in rows if (row["network"], row["graph"]) == ("mobilenet-v2", "fused")]
     ours = default_row(own)
@@ -85,7 +85,7 @@ def test_fused_networks_take_what_the_compiler_plans(rows: list[Row]) -> None:
     assert own[0]["programs"] == 1
 
 
-def test_tables_and_the_picture(rows: list[Row], texelflow: Command, tmp_path: Path) -> None:
+def test_tables_and_the_picture(rows: list[MemoryRow], texelflow: Command, tmp_path: Path) -> None:
     show_memory(rows, True, Console())
     shown = texelflow._captured.readouterr().out
     assert "| mobilenet-v2 | 65      | 26.313 | 6.699  | 5.742 | 0.0%*" in shown

@@ -52,6 +52,15 @@ def _allow() -> None:
     """What needs no permission."""
 
 
+@dataclass(eq=False)
+class _Arena:
+    """A buffer that programs of one context use in turns, as large as the one that needs most: its name stays."""
+
+    buffer: int
+    size_bytes: int = 0
+    needs: list[int] = field(default_factory=list)  # of its users, in bytes
+
+
 class GlStore:
     """Weights and programs of contexts that share objects. Its leases may be used on several threads."""
 
@@ -61,6 +70,7 @@ class GlStore:
         self._mark = mark
         self._spans: dict[bytes, tuple[_Block, BufferRange]] = {}  # by the digest of the content
         self._linked: dict[str, _Linked] = {}  # by the source
+        self._arenas: dict[tuple[object, int], _Arena] = {}  # by the context, and the buffer's number in plans
         self.leases = 0
 
     @property
@@ -68,6 +78,12 @@ class GlStore:
         """Of all buffers with weights."""
         with self._lock:
             return sum(block.size_bytes for block in {block for block, _ in self._spans.values()})
+
+    @property
+    def arena_bytes(self) -> int:
+        """Of all buffers that programs use in turns."""
+        with self._lock:
+            return sum(arena.size_bytes for arena in self._arenas.values())
 
     def is_in(self, context: Context) -> bool:
         """Whether this context has the objects of the store."""
@@ -89,15 +105,16 @@ class GlLease:
         self.check_run: Callable[[], None] = check_run or _allow
         self._blocks: list[_Block] = []
         self._sources: list[str] = []
+        self._turns: list[tuple[tuple[object, int], int]] = []  # the arenas that it uses, and how much of them
         self._place: object = (threading.get_ident(), CurrentContext().handle) if check_run else self
         self._is_released = False
         with store._lock:
             store.leases += 1
 
     @property
-    def weights_bytes(self) -> int:
-        """Of the buffers that it has a part in."""
-        return sum(block.size_bytes for block in self._blocks)
+    def buffer_bytes(self) -> int:
+        """Of the buffers that it has a part in, and of what it needs of those that are used in turns."""
+        return sum(block.size_bytes for block in self._blocks) + sum(size_bytes for _, size_bytes in self._turns)
 
     def weights(self, pieces: Sequence[npt.NDArray[Any]], alignment_bytes: int, label: str) -> list[BufferRange]:
         """Where each of these contents lies; what is new gets a buffer of that name. Raises DeviceError."""
@@ -112,6 +129,32 @@ class GlLease:
             for block in dict.fromkeys(span[0] for span in spans if span):
                 self._take(block)
         return [span[1] if span else _NOTHING for span in spans]
+
+    def arenas(self, sizes_bytes: Sequence[int]) -> list[int]:
+        """Buffers of at least these sizes, which programs of the same context use, too, when they run.
+
+        Their content is lost when others come and go. Raises DeviceError.
+        """
+        with self._store._lock:
+            return [self._arena((self._place, number), size_bytes) for number, size_bytes in enumerate(sizes_bytes)]
+
+    def _arena(self, key: tuple[object, int], size_bytes: int) -> int:
+        arena = self._store._arenas.get(key)
+        if arena is None:
+            arena = self._store._arenas[key] = _Arena(self._gl.generate("Buffers"))
+        self._turns.append((key, size_bytes))
+        arena.needs.append(size_bytes)
+        self._fit(arena)
+        self._context.check_errors(f"allocating {size_bytes} bytes for tensors")
+        return arena.buffer
+
+    def _fit(self, arena: _Arena) -> None:
+        """Give it the size that its users need. Its storage is replaced, and not the name that programs bind."""
+        needed = max(arena.needs)
+        if needed != arena.size_bytes:
+            self._gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, arena.buffer)
+            self._gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, needed, None, opengl.DYNAMIC_COPY)
+            arena.size_bytes = needed
 
     def program(self, source: str, label: str) -> int:
         """The GL program of a source, compiled if nobody has it. Raises DeviceError."""
@@ -151,11 +194,22 @@ class GlLease:
                     self._gl.delete("Buffers", block.buffer)
                     for key in block.keys:
                         del store._spans[key]
+            for arena, size_bytes in self._turns:
+                self._leave(arena, size_bytes)
             self._sources.clear()
             self._blocks.clear()
+            self._turns.clear()
             store.leases -= 1
             if not store.leases:
                 store._end(self._context)
+
+    def _leave(self, key: tuple[object, int], size_bytes: int) -> None:
+        arena = self._store._arenas[key]
+        arena.needs.remove(size_bytes)
+        if arena.needs:
+            self._fit(arena)
+        else:
+            self._gl.delete("Buffers", self._store._arenas.pop(key).buffer)
 
     def _take(self, block: _Block) -> None:
         if block not in self._blocks:

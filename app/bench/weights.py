@@ -4,7 +4,7 @@ Each configuration is measured in a process of its own (weights_part.py): one th
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -88,14 +88,15 @@ def bench_weights(options: WeightsBench, console: Console) -> tuple[list[Row], i
         files = {name: _file(name, folder, console) for name in options.names}
         child.stop = stack.enter_context(stop_flag(child.end))
         report = stack.enter_context(console.steps("measuring"))
-        plan = _planned(files, options)
-        for number, (name, backend, count, cache) in enumerate(plan):
+        plan = list(_planned(files, options))
+        for number, (counts, configuration) in enumerate(plan):
+            name, backend, count, cache = configuration
             report(number, len(plan), f"{name}, {backend}: {counted(count, 'instance')}, cache {cache}")
             arguments = str(files[name]), backend, cache, str(count), str(options.runs)
             found = child.run(python_command(_PART, *arguments, trusted=OURS), _PATIENCE_S)
             if child.stop:
                 break
-            if (name, backend, count, cache) not in plan[number + 1 :]:
+            if counts:
                 row: Row = {"model": name, "backend": backend, "instances": count, "cache": cache}
                 rows.append({**row, **(found.figures or {}), "reason": found.why})
     if rows and not child.stop and all(row["reason"] for row in rows):
@@ -103,16 +104,15 @@ def bench_weights(options: WeightsBench, console: Console) -> tuple[list[Row], i
     return rows, exit_code(child.stop.number)
 
 
-def _planned(names: Iterable[str], options: WeightsBench) -> list[tuple[str, str, int, str]]:
-    """The configurations in order; the first of each model and backend comes twice, the first time for the disk's sake.
+def _planned(names: Iterable[str], options: WeightsBench) -> Iterator[tuple[bool, tuple[str, str, int, str]]]:
+    """Which configurations are measured, and whether they count: model, backend, instances, cache.
 
-    What a first start leaves on disk, shaders and machine code, is there for all that count.
+    The first of each model and backend comes twice: what a first start leaves on disk is there for all that count.
     """
-    plan = []
     for pair in product(names, options.backends):
         each = [(*pair, count, cache) for count, cache in product(options.instances, CACHES)]
-        plan += [each[0], *each]
-    return plan
+        yield False, each[0]
+        yield from ((True, configuration) for configuration in each)
 
 
 def _file(name: str, folder: Path, console: Console) -> Path:

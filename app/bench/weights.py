@@ -42,6 +42,7 @@ class WeightsBench:
     runs: int  # of each instance
     plot: Path | None = None
     force: bool = False
+    caches: tuple[str, ...] = CACHES
 
 
 def parse_instances(text: str) -> tuple[int, ...]:
@@ -110,7 +111,7 @@ def _planned(names: Iterable[str], options: WeightsBench) -> Iterator[tuple[bool
     The first of each model and backend comes twice: what a first start leaves on disk is there for all that count.
     """
     for pair in product(names, options.backends):
-        each = [(*pair, count, cache) for count, cache in product(options.instances, CACHES)]
+        each = [(*pair, count, cache) for count, cache in product(options.instances, options.caches)]
         yield False, each[0]
         yield from ((True, configuration) for configuration in each)
 

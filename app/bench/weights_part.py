@@ -6,13 +6,12 @@ Runs as a process of its own (measuring_process.py): the peak of its memory is t
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.errors import TexelflowError
@@ -30,54 +29,85 @@ from ..process_usage import process_usage
 _THREADS = 1  # of the CPU's code: instances share the machine
 
 
-@dataclass(frozen=True)
-class SharingInstance:
-    """A model that is ready, one of several in this process."""
+class SharingInstances(Protocol):
+    """Instances of models on one backend, with or without a cache."""
 
-    run: Callable[[], None]  # one inference, to its end
-    weights: Mapping[int, int]  # bytes of what holds them; who shares it has the same key
-    tensor_bytes: int
+    def add(self, graph: Graph) -> Callable[[], object]:
+        """Make one: what runs it to the end. Raises UnsupportedError, DeviceError."""
 
-
-MakeInstance = Callable[[Graph], SharingInstance]
-
-
-@contextlib.contextmanager
-def on_gl(cache: WeightsCache | None) -> Iterator[MakeInstance]:
-    """Programs in one context, with or without a cache. Raises DeviceError."""
-    with open_context() as context, contextlib.ExitStack() as stack:
-        device = tuned_device(context)
-
-        def make(graph: Graph) -> SharingInstance:
-            compiled = cache.compile(compile_graph, graph, device) if cache else compile_graph(graph, device)
-            program = stack.enter_context(Program(context, compiled, weights_cache=cache))
-
-            def run() -> None:
-                program.run()
-                context.gl.glFinish()
-
-            held = program.buffer_bytes - program.tensor_bytes
-            return SharingInstance(run, {id(cache or program): held}, program.tensor_bytes)
-
-        yield make
+    @property
+    def weights_bytes(self) -> int: ...
+    @property
+    def tensor_bytes(self) -> int:
+        """Of what is between the steps, inputs and outputs, of all of them."""
 
 
-@contextlib.contextmanager
-def on_cpu(cache: WeightsCache | None) -> Iterator[MakeInstance]:
-    """Networks in machine code of our own, with or without a cache. Raises DeviceError."""
-    with contextlib.ExitStack() as stack:
+class _OnGl:
+    """Programs in one context. Raises DeviceError."""
 
-        def make(graph: Graph) -> SharingInstance:
-            network = NativeNetwork.load(graph, _THREADS, weights_cache=cache)
-            stack.enter_context(contextlib.closing(network))
-            weights, arena_bytes = network.image.weights, FLOAT_BYTES * network.image.arena_floats
-            return SharingInstance(network.compute, {weights.ctypes.data: weights.nbytes}, arena_bytes)
+    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+        self._cache, self._stack = cache, stack
+        self._context = stack.enter_context(open_context())
+        self._device, self._programs = tuned_device(self._context), list[Program]()
 
-        yield make
+    def add(self, graph: Graph) -> Callable[[], object]:
+        """See SharingInstances."""
+        compiled = (
+            self._cache.compile(compile_graph, graph, self._device)
+            if self._cache
+            else compile_graph(graph, self._device)
+        )
+        program = Program(self._context, compiled, weights_cache=self._cache)
+        self._programs.append(self._stack.enter_context(program))
+
+        def run() -> None:
+            program.run()
+            self._context.gl.glFinish()
+
+        return run
+
+    @property
+    def weights_bytes(self) -> int:
+        """In buffers: others are in the shaders."""
+        if self._cache:
+            return self._cache.weights_bytes
+        return sum(program.buffer_bytes - program.tensor_bytes for program in self._programs)
+
+    @property
+    def tensor_bytes(self) -> int:
+        """See SharingInstances."""
+        own = sum(program.tensor_bytes for program in self._programs)
+        return own + (self._cache.arena_bytes if self._cache else 0)
 
 
-BACKENDS: Mapping[str, Callable[[WeightsCache | None], contextlib.AbstractContextManager[MakeInstance]]]
-BACKENDS = MappingProxyType({"gl": on_gl, "native": on_cpu})
+class _OnCpu:
+    """Networks in machine code of our own. Raises DeviceError."""
+
+    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+        self._cache, self._stack = cache, stack
+        self._networks = list[NativeNetwork]()
+
+    def add(self, graph: Graph) -> Callable[[], object]:
+        """See SharingInstances."""
+        network = NativeNetwork.load(graph, _THREADS, weights_cache=self._cache)
+        self._networks.append(self._stack.enter_context(contextlib.closing(network)))
+        return network.compute
+
+    @property
+    def weights_bytes(self) -> int:
+        """See SharingInstances."""
+        pieces = {each.image.weights.ctypes.data: each.image.weights.nbytes for each in self._networks}
+        return sum(pieces.values())
+
+    @property
+    def tensor_bytes(self) -> int:
+        """See SharingInstances."""
+        return sum(FLOAT_BYTES * each.image.arena_floats for each in self._networks)
+
+
+BACKENDS: Mapping[str, Callable[[WeightsCache | None, contextlib.ExitStack], SharingInstances]] = MappingProxyType(
+    {"gl": _OnGl, "native": _OnCpu}
+)
 CACHES = ("none", "soft", "hard")
 
 
@@ -88,24 +118,25 @@ def measure(path: Path, backend: str, cache_kind: str, count: int, runs: int) ->
     made before. Raises ModelError, UnsupportedError, DeviceError.
     """
     cache = None if cache_kind == "none" else WeightsCache()
-    data = model_file_bytes(path)
-    with BACKENDS[backend](cache) as make:
+    data, read = model_file_bytes(path), cache.read_model if cache else read_model
+    with contextlib.ExitStack() as stack:
+        instances = BACKENDS[backend](cache, stack)
         before = process_usage()
-        made, init_ms = list[SharingInstance](), list[float]()
+        made, init_ms = list[Callable[[], object]](), list[float]()
         for number in range(count):
             start = perf_counter()
-            made.append(make(read_model(data, path.stem)))
+            made.append(instances.add(read(data, path.stem)))
             init_ms.append((perf_counter() - start) * 1e3)
             if cache and cache_kind == "soft" and not number:
                 cache.finalize_soft()
         if cache and cache_kind == "hard":
             cache.finalize_hard()
-        times_ms = [_timed_ms(instance) for _ in range(runs + 1) for instance in made][count:]  # the first warms up
+        times_ms = [_timed_ms(run) for _ in range(runs + 1) for run in made][count:]  # the first ones warm up
         after = process_usage()
-    weights = {key: held for instance in made for key, held in instance.weights.items()}
+        weights_bytes, tensor_bytes = instances.weights_bytes, instances.tensor_bytes
     return {
-        "weights_bytes": sum(weights.values()),
-        "tensor_bytes": sum(instance.tensor_bytes for instance in made),
+        "weights_bytes": weights_bytes,
+        "tensor_bytes": tensor_bytes,
         "before_bytes": before.resident_bytes,
         "resident_bytes": after.resident_bytes,
         "peak_bytes": after.peak_bytes,
@@ -116,9 +147,9 @@ def measure(path: Path, backend: str, cache_kind: str, count: int, runs: int) ->
     }
 
 
-def _timed_ms(instance: SharingInstance) -> float:
+def _timed_ms(run: Callable[[], object]) -> float:
     start = perf_counter()
-    instance.run()
+    run()
     return (perf_counter() - start) * 1e3
 
 

@@ -11,9 +11,8 @@ from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access
 from .kernel import Kernel
 from .layout import Fetch, MapShape, Storage, Storages, shape_of
 from .lower import TargetKernel
-from .memory.plan import BufferPlace, MemoryPlan
+from .memory.plan import BufferPlace, MemoryPlan, Planner
 from .memory.records import UsageRecord
-from .memory.registry import Planner
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31

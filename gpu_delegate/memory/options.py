@@ -12,9 +12,7 @@ from .registry import STRATEGIES, PlanKind, Strategy
 MemoryMode = Literal["arena", "objects", "naive"]  # offsets in one buffer, buffers used in turns, or nothing shared
 
 _KINDS: Mapping[MemoryMode, PlanKind] = MappingProxyType({"arena": "offsets", "objects": "objects"})
-_DEFAULTS: Mapping[PlanKind, str] = MappingProxyType(
-    {"offsets": "greedy-by-size", "objects": "greedy-by-size-improved"}
-)
+_DEFAULT = "best"  # of either kind
 NAIVE = "naive"  # the strategy that shares nothing
 
 
@@ -41,7 +39,7 @@ class MemoryOptions:
 def strategy_of(kind: PlanKind, name: str = "") -> Strategy:
     """The strategy of that name, without one the default of its kind. Raises UsageError with the choices."""
     found = {strategy.name: strategy for strategy in STRATEGIES if strategy.kind == kind}
-    chosen = name or _DEFAULTS[kind]
+    chosen = name or _DEFAULT
     if chosen not in found:
         raise UsageError(f"planner {chosen}: one of {_listed(found)} is needed for {kind}{meant(chosen, found)}")
     return found[chosen]

@@ -3,12 +3,14 @@
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288), section 3.
 """
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .records import UsageRecord
+from .records import Lifetime, UsageRecord
 
 Numbers = NDArray[np.int64]
 
@@ -55,6 +57,16 @@ def by_breadth(records: Sequence[UsageRecord]) -> list[UsageRecord]:
     spans = zip(np.searchsorted(starts, first), np.searchsorted(starts, last, "right"), strict=True)
     taken = np.array([ranks[start:end].min() for start, end in spans], np.int64)
     return [records[number] for number in np.lexsort((-sizes, taken))]
+
+
+def full_tasks(records: Sequence[Lifetime]) -> list[int]:
+    """Tasks by which all others are covered: what is alive at one of those is alive at one of these.
+
+    Tensors that are alive at one time are so at one of these: those at which some begin before the next ends.
+    """
+    starts, ends = sorted({record.first_task for record in records}), sorted(record.last_task for record in records)
+    following = [*starts[1:], math.inf]
+    return [start for start, other in zip(starts, following, strict=True) if ends[bisect_left(ends, start)] < other]
 
 
 def columns_of(records: Sequence[UsageRecord]) -> Numbers:

@@ -17,7 +17,7 @@ FIRST_STEPS = 100
 
 
 @dataclass(frozen=True)
-class Block:
+class MemoryBlock:
     """A tensor, its size and how high it may end, in units that divide all sizes."""
 
     tensor: int
@@ -26,17 +26,17 @@ class Block:
     first_task: int
     last_task: int
 
-    def overlaps(self, other: "Block") -> bool:
+    def overlaps(self, other: "MemoryBlock") -> bool:
         return self.first_task <= other.last_task and other.first_task <= self.last_task
 
 
-_ORDERS: tuple[Callable[[Block], tuple[int, int]], ...] = (
+_ORDERS: tuple[Callable[[MemoryBlock], tuple[int, int]], ...] = (
     lambda block: (-block.size, block.first_task),
     lambda block: (block.first_task, -block.size),
 )
 
 
-def search_offsets(blocks: Sequence[Block], budget: Budget) -> dict[int, int] | None:
+def search_offsets(blocks: Sequence[MemoryBlock], budget: Budget) -> dict[int, int] | None:
     """What searches find that try the blocks in several orders: in turn a while each, and then four times as long.
 
     One order often finds in some ten steps what another one has not found in thousands.
@@ -60,7 +60,7 @@ class _Search:
     that leave no room for another below.
     """
 
-    def __init__(self, blocks: Sequence[Block], budget: Budget) -> None:
+    def __init__(self, blocks: Sequence[MemoryBlock], budget: Budget) -> None:
         self.blocks = blocks
         self.budget = budget
         tasks = full_tasks(blocks)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import gcd
 
-from .block_search import Block, search_offsets
+from .block_search import MemoryBlock, search_offsets
 from .bounds import lower_bound_bytes
 from .budget import Budget, BudgetSpent
 from .plan import MemoryPlan, in_one_arena
@@ -46,14 +46,16 @@ def offsets_within(
     padded = [aligned(record.size_bytes, alignment_bytes) for record in records]
     unit = gcd(*padded) or alignment_bytes
     blocks = [
-        Block(r.tensor, size // unit, (total_bytes - r.size_bytes) // unit + size // unit, r.first_task, r.last_task)
+        MemoryBlock(
+            r.tensor, size // unit, (total_bytes - r.size_bytes) // unit + size // unit, r.first_task, r.last_task
+        )
         for r, size in zip(records, padded, strict=True)
     ]
     found = _pack(blocks, budget)
     return None if found is None else {tensor: offset * unit for tensor, offset in found.items()}
 
 
-def _pack(blocks: Sequence[Block], budget: Budget) -> dict[int, int] | None:
+def _pack(blocks: Sequence[MemoryBlock], budget: Budget) -> dict[int, int] | None:
     """Offsets of all blocks, or None for none."""
     hard, easy = _without_easy(blocks)
     found = _pack_hard(hard, budget)
@@ -66,11 +68,11 @@ def _pack(blocks: Sequence[Block], budget: Budget) -> dict[int, int] | None:
     return found
 
 
-def _without_easy(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
+def _without_easy(blocks: Sequence[MemoryBlock]) -> tuple[list[MemoryBlock], list[MemoryBlock]]:
     """The blocks without, and in order those for which always one of the gaps between the others is large enough."""
     around = _alive_with(blocks)
     sums = {block.tensor: sum(other.size for other in around[block.tensor].values()) for block in blocks}
-    easy: dict[int, Block] = {}
+    easy: dict[int, MemoryBlock] = {}
     before = -1
     while before < len(easy):
         before = len(easy)
@@ -86,10 +88,10 @@ def _without_easy(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
     return [block for block in blocks if block.tensor not in easy], list(easy.values())
 
 
-def _alive_with(blocks: Sequence[Block]) -> dict[int, dict[int, Block]]:
+def _alive_with(blocks: Sequence[MemoryBlock]) -> dict[int, dict[int, MemoryBlock]]:
     """For each tensor those that are alive at some time when it is."""
-    found: dict[int, dict[int, Block]] = {block.tensor: {} for block in blocks}
-    alive: list[Block] = []
+    found: dict[int, dict[int, MemoryBlock]] = {block.tensor: {} for block in blocks}
+    alive: list[MemoryBlock] = []
     for block in sorted(blocks, key=lambda block: block.first_task):
         alive = [other for other in alive if other.last_task >= block.first_task]
         for other in alive:
@@ -98,7 +100,7 @@ def _alive_with(blocks: Sequence[Block]) -> dict[int, dict[int, Block]]:
     return found
 
 
-def _first_gap(block: Block, placed: Sequence[tuple[int, int]]) -> int:
+def _first_gap(block: MemoryBlock, placed: Sequence[tuple[int, int]]) -> int:
     end = 0
     for offset, size in sorted(placed):
         if offset - end >= block.size:
@@ -107,7 +109,7 @@ def _first_gap(block: Block, placed: Sequence[tuple[int, int]]) -> int:
     return end
 
 
-def _pack_hard(blocks: Sequence[Block], budget: Budget) -> dict[int, int] | None:
+def _pack_hard(blocks: Sequence[MemoryBlock], budget: Budget) -> dict[int, int] | None:
     """The same for blocks of which none is easy."""
     found, height = dict[int, int](), 0
     lowest = min((block.highest for block in blocks), default=0)
@@ -128,9 +130,9 @@ def _pack_hard(blocks: Sequence[Block], budget: Budget) -> dict[int, int] | None
     return found
 
 
-def _apart(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+def _apart(blocks: Sequence[MemoryBlock]) -> Iterator[list[MemoryBlock]]:
     """Groups of blocks with no task in common."""
-    group, end = list[Block](), -1
+    group, end = list[MemoryBlock](), -1
     for block in sorted(blocks, key=lambda block: block.first_task):
         if group and block.first_task > end:
             yield group

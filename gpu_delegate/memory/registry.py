@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..errors import UsageError
+from ..wording import meant
 from .bounds import lower_bound_bytes, objects_bound_bytes
 from .local_search import local_search
 from .objects_by_flow import min_cost_flow
@@ -80,3 +82,11 @@ STRATEGIES = (
         if strategy.name not in ("naive", "best", "exact")
     ),
 )
+
+
+def strategy_of(kind: PlanKind, name: str) -> Strategy:
+    """The strategy of a kind with this name. Raises UsageError, which lists them, for other names."""
+    found = {strategy.name: strategy for strategy in STRATEGIES if strategy.kind == kind}
+    if name not in found:
+        raise UsageError(f"planner {name}: one of {', '.join(found)} is needed for {kind}{meant(name, found)}")
+    return found[name]

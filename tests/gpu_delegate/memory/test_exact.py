@@ -21,8 +21,8 @@ from texelflow.gpu_delegate.memory.exact_offsets import offsets_within, shrunk
 from texelflow.gpu_delegate.memory.local_search import local_search
 from texelflow.gpu_delegate.memory.objects_in_order import naive_objects
 from texelflow.gpu_delegate.memory.offsets import greedy_by_size, naive
-from texelflow.gpu_delegate.memory.options import strategy_of
 from texelflow.gpu_delegate.memory.records import UsageRecord, aligned
+from texelflow.gpu_delegate.memory.registry import strategy_of
 
 NETWORKS = json.loads((Path(__file__).parents[2] / "data" / "memory_plans.json").read_text())["networks"]
 # At multiples of 4 no plan takes the 10 bytes that the bound gives: of each pair another one would have to be on top
@@ -99,12 +99,16 @@ def test_what_fits_nowhere_is_proven_to() -> None:
 @pytest.mark.parametrize("alignment", [1, 16, 256])
 def test_default_plans_of_networks_are_proven_to_be_the_least(network: dict[str, Any], alignment: int) -> None:
     records = records_of(network["usage_records"])
-    plan = strategy_of("offsets").plan(records, alignment)
+    plan = strategy_of("offsets", "best").plan(records, alignment)
     assert plan.is_proven
-    assert plan == strategy_of("offsets").plan(records, alignment), "the same each time"
+    assert plan == strategy_of("offsets", "best").plan(records, alignment), "the same each time"
     objects = strategy_of("objects", "exact").plan(records, alignment)
     assert objects.is_proven
-    assert objects_bound_bytes(records) <= objects.total_bytes <= strategy_of("objects").plan(records, 1).total_bytes
+    assert (
+        objects_bound_bytes(records)
+        <= objects.total_bytes
+        <= strategy_of("objects", "best").plan(records, 1).total_bytes
+    )
 
 
 def spend_all(budget: Budget) -> None:

@@ -10,12 +10,11 @@ import pytest
 from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.memory.objects_in_order import greedy_in_order, share_equal
 from texelflow.gpu_delegate.memory.offsets import greedy_by_size
-from texelflow.gpu_delegate.memory.options import strategy_of
 from texelflow.gpu_delegate.memory.plan import end_to_end, in_objects
 from texelflow.gpu_delegate.memory.profiles import positional_maximums, task_profiles
 from texelflow.gpu_delegate.memory.reallocation import reallocation_graph
 from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import PlanKind
+from texelflow.gpu_delegate.memory.registry import PlanKind, strategy_of
 from texelflow.gpu_delegate.memory.textures import (
     TexturePlan,
     TextureRecord,

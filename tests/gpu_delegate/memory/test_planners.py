@@ -9,14 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.gpu_delegate.memory.test_offsets import ALIGNMENTS, collisions, usage_records
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.memory.objects_by_flow import MOST_TENSORS, min_cost_flow
 from texelflow.gpu_delegate.memory.objects_by_size import greedy_by_size_improved
 from texelflow.gpu_delegate.memory.objects_in_order import greedy_in_order
 from texelflow.gpu_delegate.memory.profiles import by_breadth, positional_maximums, task_profiles
 from texelflow.gpu_delegate.memory.records import UsageRecord, aligned
-from texelflow.gpu_delegate.memory.registry import STRATEGIES
+from texelflow.gpu_delegate.memory.registry import STRATEGIES, strategy_of
 from texelflow.gpu_delegate.memory.textures import TextureRecord, covering_textures, equal_textures
 
 fewer = settings(max_examples=40)
@@ -140,3 +140,5 @@ def test_min_cost_flow_says_in_one_line_what_it_lacks(monkeypatch: pytest.Monkey
 def test_names_of_strategies_are_unique_among_those_of_a_kind() -> None:
     names = [(strategy.kind, strategy.name) for strategy in STRATEGIES]
     assert len(names) == len(set(names))
+    with pytest.raises(UsageError, match="planner strip-packing: one of naive, equality, "):
+        strategy_of("objects", "strip-packing")

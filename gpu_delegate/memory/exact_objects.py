@@ -16,7 +16,7 @@ from ..errors import DeviceError
 from .bounds import objects_bound_bytes
 from .object_times import ObjectTimes
 from .plan import MemoryPlan
-from .profiles import columns_of, full_tasks
+from .profiles import record_columns, full_tasks
 from .records import UsageRecord
 
 MOST_SOLVED = 400  # tensors: each pair of them is an unknown
@@ -47,7 +47,7 @@ def _without_easy(records: Sequence[UsageRecord]) -> tuple[list[UsageRecord], li
 
     At any task all alive are in different objects: there are as many of a size as a task has tensors of that size.
     """
-    first, last, sizes = columns_of(records)
+    first, last, sizes = record_columns(records)
     tasks = np.array(full_tasks(records), np.int64)
     alive = (first[:, None] <= tasks) & (tasks <= last[:, None])
     together = (first[:, None] <= last) & (first <= last[:, None])

@@ -26,7 +26,7 @@ def task_profiles(records: Sequence[UsageRecord]) -> tuple[tuple[int, ...], ...]
 
 def positional_maximums(records: Sequence[UsageRecord]) -> tuple[int, ...]:
     """The most bytes that the largest tensor of a task has, the most that the second largest has, and so on."""
-    columns = columns_of(records)
+    columns = record_columns(records)
     starts, ends = (columns[:, np.argsort(columns[row], kind="stable")] for row in (0, 1))
     maximums, alive, ended = np.zeros(len(records), np.int64), np.zeros(0, np.int64), 0  # alive: as -bytes, sorted
     for number, (first, size) in enumerate(starts[[0, 2]].T.tolist()):
@@ -47,7 +47,7 @@ def by_size(records: Sequence[UsageRecord]) -> list[UsageRecord]:
 
 def by_breadth(records: Sequence[UsageRecord]) -> list[UsageRecord]:
     """Those of the task with most bytes alive first, of equal tasks of the earlier; of a task the largest first."""
-    first, last, sizes = columns_of(records)
+    first, last, sizes = record_columns(records)
     starts = np.unique(first)  # where tensors begin: other tasks have some of those alive before
     begun = np.concatenate(([0], np.cumsum(sizes[np.argsort(first, kind="stable")])))
     ended = np.concatenate(([0], np.cumsum(sizes[np.argsort(last, kind="stable")])))
@@ -69,7 +69,7 @@ def full_tasks(records: Sequence[Lifetime]) -> list[int]:
     return [start for start, other in zip(starts, following, strict=True) if ends[bisect_left(ends, start)] < other]
 
 
-def columns_of(records: Sequence[UsageRecord]) -> Numbers:
+def record_columns(records: Sequence[UsageRecord]) -> Numbers:
     """First tasks, last tasks and bytes, a row each."""
     rows = [(record.first_task, record.last_task, record.size_bytes) for record in records]
     return np.array(rows, np.int64).reshape(-1, 3).T

@@ -16,7 +16,7 @@ from ..errors import DeviceError
 from .bounds import objects_bound_bytes
 from .object_times import ObjectTimes
 from .plan import MemoryPlan
-from .profiles import record_columns, full_tasks
+from .profiles import full_tasks, record_columns
 from .records import UsageRecord
 
 MOST_SOLVED = 400  # tensors: each pair of them is an unknown

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .budget import Budget, BudgetSpent
+from .budget import SearchBudget, BudgetSpent
 from .profiles import full_tasks
 
 MOST_SEARCHED = 400  # blocks: a level of Python's stack each
@@ -36,7 +36,7 @@ _ORDERS: tuple[Callable[[MemoryBlock], tuple[int, int]], ...] = (
 )
 
 
-def search_offsets(blocks: Sequence[MemoryBlock], budget: Budget) -> dict[int, int] | None:
+def search_offsets(blocks: Sequence[MemoryBlock], budget: SearchBudget) -> dict[int, int] | None:
     """What searches find that try the blocks in several orders: in turn a while each, and then four times as long.
 
     One order often finds in some ten steps what another one has not found in thousands.
@@ -60,7 +60,7 @@ class _Search:
     that leave no room for another below.
     """
 
-    def __init__(self, blocks: Sequence[MemoryBlock], budget: Budget) -> None:
+    def __init__(self, blocks: Sequence[MemoryBlock], budget: SearchBudget) -> None:
         self.blocks = blocks
         self.budget = budget
         tasks = full_tasks(blocks)

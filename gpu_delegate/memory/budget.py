@@ -10,24 +10,24 @@ class BudgetSpent(Exception):  # noqa: N818  a search is told to end, nothing we
     """A search has taken all its steps or time."""
 
 
-class Budget:
+class SearchBudget:
     """Steps that searches may take together, and seconds from now on. With steps alone they always end the same."""
 
     def __init__(self, steps: int, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.steps = steps  # left
         self._clock = clock
         self._end_s = None if seconds is None else clock() + seconds
-        self._whole: Budget | None = None
+        self._whole: SearchBudget | None = None
 
-    def half(self) -> "Budget":
+    def half(self) -> "SearchBudget":
         """A budget of half the steps and seconds that are left, which are taken from this one, too."""
         half = self.part(self.steps // 2)
         half._end_s = None if self._end_s is None else (self._end_s + self._clock()) / 2
         return half
 
-    def part(self, steps: int) -> "Budget":
+    def part(self, steps: int) -> "SearchBudget":
         """A budget of some steps, which are taken from this one, too."""
-        part = Budget(steps, None, self._clock)
+        part = SearchBudget(steps, None, self._clock)
         part._whole = self
         return part
 

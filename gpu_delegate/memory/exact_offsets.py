@@ -10,12 +10,12 @@ from math import gcd
 
 from .block_search import MemoryBlock, search_offsets
 from .bounds import lower_bound_bytes
-from .budget import Budget, BudgetSpent
+from .budget import SearchBudget, BudgetSpent
 from .plan import MemoryPlan, in_one_arena
 from .records import UsageRecord, aligned
 
 
-def shrunk(records: Sequence[UsageRecord], alignment_bytes: int, plan: MemoryPlan, budget: Budget) -> MemoryPlan:
+def shrunk(records: Sequence[UsageRecord], alignment_bytes: int, plan: MemoryPlan, budget: SearchBudget) -> MemoryPlan:
     """The smallest plan that is found within the budget, no larger than the given one, and what is proven of it.
 
     The lower bound is tried first, then the middle of what is open, each with half of the budget that is left.
@@ -37,7 +37,7 @@ def shrunk(records: Sequence[UsageRecord], alignment_bytes: int, plan: MemoryPla
 
 
 def offsets_within(
-    records: Sequence[UsageRecord], alignment_bytes: int, total_bytes: int, budget: Budget
+    records: Sequence[UsageRecord], alignment_bytes: int, total_bytes: int, budget: SearchBudget
 ) -> dict[int, int] | None:
     """Aligned offsets of all tensors, none of which ends behind `total_bytes`; None if there are no such offsets.
 
@@ -55,7 +55,7 @@ def offsets_within(
     return None if found is None else {tensor: offset * unit for tensor, offset in found.items()}
 
 
-def _pack(blocks: Sequence[MemoryBlock], budget: Budget) -> dict[int, int] | None:
+def _pack(blocks: Sequence[MemoryBlock], budget: SearchBudget) -> dict[int, int] | None:
     """Offsets of all blocks, or None for none."""
     hard, easy = _without_easy(blocks)
     found = _pack_hard(hard, budget)
@@ -109,7 +109,7 @@ def _first_gap(block: MemoryBlock, placed: Sequence[tuple[int, int]]) -> int:
     return end
 
 
-def _pack_hard(blocks: Sequence[MemoryBlock], budget: Budget) -> dict[int, int] | None:
+def _pack_hard(blocks: Sequence[MemoryBlock], budget: SearchBudget) -> dict[int, int] | None:
     """The same for blocks of which none is easy."""
     found, height = dict[int, int](), 0
     lowest = min((block.highest for block in blocks), default=0)

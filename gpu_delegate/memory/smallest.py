@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .bounds import lower_bound_bytes
-from .budget import Budget
+from .budget import SearchBudget
 from .exact_objects import least_objects
 from .exact_offsets import shrunk
 from .offsets import greedy_by_size
@@ -34,7 +34,7 @@ def smallest(planners: Sequence[Planner], bound_bytes: Callable[[Sequence[UsageR
 
 def searched_offsets(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
     """Greedy by size, and what START_STEPS of the search find: always the same."""
-    return shrunk(records, alignment_bytes, greedy_by_size(records, alignment_bytes), Budget(START_STEPS))
+    return shrunk(records, alignment_bytes, greedy_by_size(records, alignment_bytes), SearchBudget(START_STEPS))
 
 
 def exact_offsets(planner: Planner) -> Planner:
@@ -44,7 +44,7 @@ def exact_offsets(planner: Planner) -> Planner:
         start = planner(records, alignment_bytes)
         if start.total_bytes <= lower_bound_bytes(records, alignment_bytes):
             return start
-        return shrunk(records, alignment_bytes, start, Budget(EXACT_STEPS, EXACT_SECONDS))
+        return shrunk(records, alignment_bytes, start, SearchBudget(EXACT_STEPS, EXACT_SECONDS))
 
     return plan
 

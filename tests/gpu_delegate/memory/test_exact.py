@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.gpu_delegate.memory.test_offsets import collisions
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
-from texelflow.gpu_delegate.memory.budget import Budget, BudgetSpent
+from texelflow.gpu_delegate.memory.budget import SearchBudget, BudgetSpent
 from texelflow.gpu_delegate.memory.exact_objects import least_objects
 from texelflow.gpu_delegate.memory.exact_offsets import offsets_within, shrunk
 from texelflow.gpu_delegate.memory.local_search import local_search
@@ -73,7 +73,7 @@ def least_of_all_groups(records: Sequence[UsageRecord]) -> int:
 @settings(max_examples=40)
 @given(few_records, st.sampled_from((1, 4)))
 def test_exact_offsets_are_the_least_of_all(records: list[UsageRecord], alignment: int) -> None:
-    plan = shrunk(records, alignment, naive(records, alignment), Budget(100_000))
+    plan = shrunk(records, alignment, naive(records, alignment), SearchBudget(100_000))
     assert plan.is_proven
     assert plan.total_bytes == least_of_all_orders(records, alignment)
     assert collisions(records, plan) == []
@@ -90,7 +90,7 @@ def test_exact_objects_are_the_least_of_all(records: list[UsageRecord]) -> None:
 def test_what_fits_nowhere_is_proven_to() -> None:
     records = records_of(NO_FIT)
     assert lower_bound_bytes(records, 4) == 10
-    assert offsets_within(records, 4, 10, Budget(1000)) is None
+    assert offsets_within(records, 4, 10, SearchBudget(1000)) is None
     plan = strategy_of("offsets", "best").plan(records, 4)
     assert plan.total_bytes == plan.least_bytes == least_of_all_orders(records, 4) == 11
 
@@ -111,7 +111,7 @@ def test_default_plans_of_networks_are_proven_to_be_the_least(network: dict[str,
     )
 
 
-def spend_all(budget: Budget) -> None:
+def spend_all(budget: SearchBudget) -> None:
     while True:
         budget.spend()
 
@@ -120,10 +120,10 @@ def test_without_time_the_given_plan_is_left_unproven() -> None:
     records = records_of([(8, 4, 6), (4, 7, 9), (2, 5, 6), (9, 1, 2), (6, 1, 3), (6, 3, 4), (2, 5, 9)])
     start = greedy_by_size(records)
     assert start.total_bytes == 21
-    assert shrunk(records, 1, start, Budget(0)) == replace(start, least_bytes=15)
-    assert shrunk(records, 1, start, Budget(100)).total_bytes == 15
+    assert shrunk(records, 1, start, SearchBudget(0)) == replace(start, least_bytes=15)
+    assert shrunk(records, 1, start, SearchBudget(100)).total_bytes == 15
     seconds = iter((0.0, 0.0, 2.0))
-    timed = Budget(1000, 1.0, lambda: next(seconds, 2.0))
+    timed = SearchBudget(1000, 1.0, lambda: next(seconds, 2.0))
     with pytest.raises(BudgetSpent):
         spend_all(timed)
     assert timed.steps > 0, "its time is over, not its steps"

@@ -1,18 +1,17 @@
 """What is asked of a program's memory goes in: the strategy that plans it comes out, or one line with the choices."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from ..errors import UsageError
-from ..wording import meant
-from .registry import STRATEGIES, PlanKind, Strategy
+from .registry import PlanKind, Strategy, strategy_of
 
 MemoryMode = Literal["arena", "objects", "naive"]  # offsets in one buffer, buffers used in turns, or nothing shared
 
 _KINDS: Mapping[MemoryMode, PlanKind] = MappingProxyType({"arena": "offsets", "objects": "objects"})
-_DEFAULTS: Mapping[PlanKind, str] = MappingProxyType(
+DEFAULT_PLANNERS: Mapping[PlanKind, str] = MappingProxyType(
     {"offsets": "greedy-by-size", "objects": "greedy-by-size-improved"}
 )
 NAIVE = "naive"  # the strategy that shares nothing
@@ -35,20 +34,13 @@ class MemoryOptions:
             if self.planner not in ("", NAIVE):
                 raise UsageError(f"planner {self.planner}: naive memory is planned by no other than {NAIVE}")
             return strategy_of("offsets", NAIVE)
-        return strategy_of(_KINDS[self.mode], self.planner)
+        kind = _KINDS[self.mode]
+        return strategy_of(kind, self.planner or DEFAULT_PLANNERS[kind])
 
-
-def strategy_of(kind: PlanKind, name: str = "") -> Strategy:
-    """The strategy of that name, without one the default of its kind. Raises UsageError with the choices."""
-    found = {strategy.name: strategy for strategy in STRATEGIES if strategy.kind == kind}
-    chosen = name or _DEFAULTS[kind]
-    if chosen not in found:
-        raise UsageError(f"planner {chosen}: one of {_listed(found)} is needed for {kind}{meant(chosen, found)}")
-    return found[chosen]
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
+    @property
+    def replaces(self) -> bool:
+        """Whether kernels may write where they read: under the naive strategy nothing is written over."""
+        return self.in_place and self.strategy.name != NAIVE
 
 
 ARENA = MemoryOptions()

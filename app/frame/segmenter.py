@@ -209,7 +209,9 @@ def segmenter_in_steps(
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, fit, preprocessing)
+        native, instead = yield from _on_thread(
+            chosen_cpu_path, model, frame, compute.cpu, fit, preprocessing, weights_cache
+        )
         return CpuSegmenter(context, native, frame, kept=kept, instead=instead)
     try:
         path: GlPath = yield from GlPath.in_steps(

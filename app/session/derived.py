@@ -26,8 +26,9 @@ LEAD_FRAMES = 6  # before a range or a seek, that the network sees, so that mask
 
 
 def capture_request_of(settings: Settings) -> CaptureRequest:
-    """Of a source; a recording begins again at its end."""
+    """Of each source; a recording begins again at its end. Of several none is heard."""
     size, hears_source = parse_size(settings.size), settings.sound and not settings.microphone
+    hears_source &= len(settings.cameras) == 1
     assert size, "settings are valid"
     return CaptureRequest(
         size, settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source

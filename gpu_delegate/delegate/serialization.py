@@ -54,6 +54,8 @@ class SerializedFile:
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The content of an entry, None where there is none."""
+        if self._entries is None and not self.path.parent.is_dir():  # a lock would make it
+            self._entries = {}
         if self._entries is None:
             with locked(self._lock):  # where that cannot be had it is read all the same: files are replaced whole
                 self._entries = self._read()
@@ -67,8 +69,8 @@ class SerializedFile:
                 raise FileNotFoundError("no such directory")
             with locked(self._lock):
                 self._entries = self._read() | new
-                data = _joined(self._entries)
-                write_whole(self.path, data if len(data) <= MOST_FILE_BYTES else _joined(new), is_synced=True)
+                data = join_entries(self._entries)
+                write_whole(self.path, data if len(data) <= MOST_FILE_BYTES else join_entries(new), is_synced=True)
             self.failure = ""
         except OSError as error:
             self.failure = f"{self.path} cannot be written ({error.strerror or error})"
@@ -80,10 +82,11 @@ class SerializedFile:
 
     def _read(self) -> _Entries:
         data = read_whole(self.path, MOST_FILE_BYTES)
-        return (data and _parsed(data)) or {}
+        return (data and split_entries(data)) or {}
 
 
-def _joined(entries: Mapping[tuple[str, str], bytes]) -> bytes:
+def join_entries(entries: Mapping[tuple[str, str], bytes]) -> bytes:
+    """A file of entries, which are content by kind and key."""
     parts = [_HEADER]
     for (kind, key), content in entries.items():
         entry = as_entry(kind, key, content)
@@ -91,7 +94,7 @@ def _joined(entries: Mapping[tuple[str, str], bytes]) -> bytes:
     return b"".join(parts)
 
 
-def _parsed(data: bytes) -> _Entries | None:
+def split_entries(data: bytes) -> _Entries | None:
     """All entries of a file, None where any of it is damaged. Whatever the bytes are, nothing is raised."""
     if not data.startswith(_HEADER):
         return None

@@ -11,7 +11,7 @@ from .registry import PlanKind, Strategy, strategy_of
 MemoryMode = Literal["arena", "objects", "naive"]  # offsets in one buffer, buffers used in turns, or nothing shared
 
 _KINDS: Mapping[MemoryMode, PlanKind] = MappingProxyType({"arena": "offsets", "objects": "objects"})
-DEFAULT_PLANNERS: Mapping[PlanKind, str] = MappingProxyType(
+_DEFAULTS: Mapping[PlanKind, str] = MappingProxyType(
     {"offsets": "greedy-by-size", "objects": "greedy-by-size-improved"}
 )
 NAIVE = "naive"  # the strategy that shares nothing
@@ -26,6 +26,7 @@ class MemoryOptions:
     keeps_inputs: bool = True  # run after run; else the caller writes all of them before each run
     uses_views: bool = True  # tensors may lie inside others
     in_place: bool = True  # kernels may write where they read, where that takes less memory
+    shares: bool = False  # inputs and outputs have buffers of their own; programs that take turns may share the others
 
     @property
     def strategy(self) -> Strategy:
@@ -35,7 +36,7 @@ class MemoryOptions:
                 raise UsageError(f"planner {self.planner}: naive memory is planned by no other than {NAIVE}")
             return strategy_of("offsets", NAIVE)
         kind = _KINDS[self.mode]
-        return strategy_of(kind, self.planner or DEFAULT_PLANNERS[kind])
+        return strategy_of(kind, self.planner or _DEFAULTS[kind])
 
     @property
     def replaces(self) -> bool:

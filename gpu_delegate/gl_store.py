@@ -66,30 +66,30 @@ class GlStore:
 
     def __init__(self, lock: Lock | None = None, mark: ContextMark | None = None) -> None:
         """`lock` is that of what is shared besides, and may be taken again; `mark` is one of its contexts'."""
-        self._lock: Lock = lock or threading.RLock()
+        self.lock: Lock = lock or threading.RLock()
         self._mark = mark
-        self._spans: dict[bytes, tuple[_Block, BufferRange]] = {}  # by the digest of the content
-        self._linked: dict[str, _Linked] = {}  # by the source
-        self._arenas: dict[tuple[object, int], _Arena] = {}  # by the context, and the buffer's number in plans
+        self.spans: dict[bytes, tuple[_Block, BufferRange]] = {}  # by the digest of the content
+        self.linked: dict[str, _Linked] = {}  # by the source
+        self.arenas: dict[tuple[object, int], _Arena] = {}  # by the context, and the buffer's number in plans
         self.leases = 0
 
     @property
     def weights_bytes(self) -> int:
         """Of all buffers with weights."""
-        with self._lock:
-            return sum(block.size_bytes for block in {block for block, _ in self._spans.values()})
+        with self.lock:
+            return sum(block.size_bytes for block in {block for block, _ in self.spans.values()})
 
     @property
     def arena_bytes(self) -> int:
         """Of all buffers that programs use in turns."""
-        with self._lock:
-            return sum(arena.size_bytes for arena in self._arenas.values())
+        with self.lock:
+            return sum(arena.size_bytes for arena in self.arenas.values())
 
     def is_in(self, context: Context) -> bool:
         """Whether this context has the objects of the store."""
         return self._mark is not None and self._mark.is_in(context)
 
-    def _end(self, context: Context) -> None:
+    def end(self, context: Context) -> None:
         """What is left when the last lease has been given back."""
         if self._mark is not None:
             self._mark.delete(context)
@@ -108,7 +108,7 @@ class GlLease:
         self._turns: list[tuple[tuple[object, int], int]] = []  # the arenas that it uses, and how much of them
         self._place: object = (threading.get_ident(), CurrentContext().handle) if check_run else self
         self._is_released = False
-        with store._lock:
+        with store.lock:
             store.leases += 1
 
     @property
@@ -121,11 +121,11 @@ class GlLease:
         store = self._store
         contents = [np.ascontiguousarray(piece).reshape(-1).view(np.uint8) for piece in pieces]
         keys = [hashlib.sha256(content.data).digest() for content in contents]
-        with store._lock:
-            new = {key: each for key, each in zip(keys, contents, strict=True) if each.size and key not in store._spans}
+        with store.lock:
+            new = {key: each for key, each in zip(keys, contents, strict=True) if each.size and key not in store.spans}
             if new:
                 self._add(new, alignment_bytes, label)
-            spans = [store._spans[key] if each.size else None for key, each in zip(keys, contents, strict=True)]
+            spans = [store.spans[key] if each.size else None for key, each in zip(keys, contents, strict=True)]
             for block in dict.fromkeys(span[0] for span in spans if span):
                 self._take(block)
         return [span[1] if span else _NOTHING for span in spans]
@@ -135,13 +135,13 @@ class GlLease:
 
         Their content is lost when others come and go. Raises DeviceError.
         """
-        with self._store._lock:
+        with self._store.lock:
             return [self._arena((self._place, number), size_bytes) for number, size_bytes in enumerate(sizes_bytes)]
 
     def _arena(self, key: tuple[object, int], size_bytes: int) -> int:
-        arena = self._store._arenas.get(key)
+        arena = self._store.arenas.get(key)
         if arena is None:
-            arena = self._store._arenas[key] = _Arena(self._gl.generate("Buffers"))
+            arena = self._store.arenas[key] = _Arena(self._gl.generate("Buffers"))
         self._turns.append((key, size_bytes))
         arena.needs.append(size_bytes)
         self._fit(arena)
@@ -158,10 +158,10 @@ class GlLease:
 
     def program(self, source: str, label: str) -> int:
         """The GL program of a source, compiled if nobody has it. Raises DeviceError."""
-        with self._store._lock:
-            linked = self._store._linked.get(source)
+        with self._store.lock:
+            linked = self._store.linked.get(source)
             if linked is None:
-                linked = self._store._linked[source] = _Linked(compile_compute(self._context, source, label))
+                linked = self._store.linked[source] = _Linked(compile_compute(self._context, source, label))
             if source not in self._sources:
                 self._sources.append(source)
                 linked.users += 1
@@ -169,11 +169,11 @@ class GlLease:
 
     def is_ready(self, source: str) -> bool:
         """Whether the driver has run it here, and with that finished compiling it."""
-        return self._place in self._store._linked[source].ran_in
+        return self._place in self._store.linked[source].ran_in
 
     def has_run(self, source: str) -> None:
         """From now on it is ready."""
-        self._store._linked[source].ran_in.add(self._place)
+        self._store.linked[source].ran_in.add(self._place)
 
     def release(self) -> None:
         """Give it back, and delete what nobody else has; a second call does nothing."""
@@ -181,19 +181,19 @@ class GlLease:
         if self._is_released:
             return
         self._is_released = True
-        with store._lock:
+        with store.lock:
             for source in self._sources:
-                linked = store._linked[source]
+                linked = store.linked[source]
                 linked.users -= 1
                 if not linked.users:
-                    self._gl.glDeleteProgram(store._linked.pop(source).name)
+                    self._gl.glDeleteProgram(store.linked.pop(source).name)
             for block in self._blocks:
                 self._context.resets.forget(block.buffer)
                 block.users -= 1
                 if not block.users:
                     self._gl.delete("Buffers", block.buffer)
                     for key in block.keys:
-                        del store._spans[key]
+                        del store.spans[key]
             for arena, size_bytes in self._turns:
                 self._leave(arena, size_bytes)
             self._sources.clear()
@@ -201,15 +201,15 @@ class GlLease:
             self._turns.clear()
             store.leases -= 1
             if not store.leases:
-                store._end(self._context)
+                store.end(self._context)
 
     def _leave(self, key: tuple[object, int], size_bytes: int) -> None:
-        arena = self._store._arenas[key]
+        arena = self._store.arenas[key]
         arena.needs.remove(size_bytes)
         if arena.needs:
             self._fit(arena)
         else:
-            self._gl.delete("Buffers", self._store._arenas.pop(key).buffer)
+            self._gl.delete("Buffers", self._store.arenas.pop(key).buffer)
 
     def _take(self, block: _Block) -> None:
         if block not in self._blocks:
@@ -229,7 +229,7 @@ class GlLease:
         buffer = self._buffer(packed, label)
         block = _Block(buffer, end, zlib.crc32(packed.data), tuple(new))
         for (key, content), offset in zip(new.items(), offsets, strict=True):
-            self._store._spans[key] = block, BufferRange(buffer, offset, content.size)
+            self._store.spans[key] = block, BufferRange(buffer, offset, content.size)
 
     def _buffer(self, packed: npt.NDArray[np.uint8], label: str) -> int:
         """A buffer with this content, with which the device is done when others learn of it."""

@@ -19,6 +19,7 @@ from .refusals import LoneNodes, find_refusals
 CONSTANT_OF_CPU = "constant; what reads it stays on the CPU"
 CONSTANT_OUTPUT = "constant; it is an output of the model"
 
+CompileGraph = Callable[..., CompiledGraph]  # as compile_graph
 Compile = Callable[[Graph], CompiledGraph]  # raises UnsupportedError, DeviceError
 Select = Callable[["CompiledPartitions"], Mapping[int, str]]  # the nodes to leave to the CPU, and why; {}: no more
 
@@ -46,6 +47,7 @@ def compile_partitions(
     compile_budget_s: float = COMPILE_BUDGET_S,
     select: Select = lambda found: {},
     memory: MemoryOptions = ARENA,
+    compile_part: CompileGraph = compile_graph,
 ) -> CompiledPartitions:
     """Partition a graph as read and compile the partitions; options as of compile_graph. Refuses no graph.
 
@@ -57,7 +59,7 @@ def compile_partitions(
 
     def compiled(part: Graph) -> CompiledGraph:
         share_s = compile_budget_s * min(1.0, len(part.nodes) / most)
-        return compile_graph(part, device, fuse, precision=precision, compile_budget_s=share_s, memory=memory)
+        return compile_part(part, device, fuse=fuse, precision=precision, compile_budget_s=share_s, memory=memory)
 
     compiler = _Compiler(graph, found.constants, compiled)
     reasons = dict(found.reasons)

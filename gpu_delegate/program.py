@@ -1,7 +1,13 @@
 """Compilation: a graph and a device go in, a CompiledGraph (everything decided, no OpenGL yet) comes out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .admission import check_compilable
 from .bounds import check_text, check_weights
@@ -18,7 +24,7 @@ from .memory.plan import MemoryPlan
 from .memory.records import UsageRecord
 from .packing import Float32Array, phwc4, vector_texels
 from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
-from .placement import OuterLifetime, plan_memory, tensor_accesses, usage_records
+from .placement import place_tensors, tensor_accesses
 from .rewrite import float_data
 from .views import Views
 
@@ -37,6 +43,7 @@ class CompiledGraph:
     plan: MemoryPlan
     storages: Storages
     views: Views
+    in_place: Mapping[int, int]  # by output of a kernel: the input of it that it replaces
     precision: Precision
     memory: MemoryOptions
     constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
@@ -44,6 +51,18 @@ class CompiledGraph:
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
         return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @cached_property
+    def without_weights(self) -> "CompiledGraph":
+        """The same for those who have weights elsewhere: arrays have shapes, and neither values nor memory."""
+        kernels = tuple(replace(kernel, weights=_hollow(kernel.weights)) for kernel in self.kernels)
+        constants = {tensor: _hollow(texels) for tensor, texels in self.constants.items()}
+        tensors = {
+            number: tensor if tensor.data is None else replace(tensor, data=_hollow(tensor.data))
+            for number, tensor in self.graph.tensors.items()
+        }
+        graph = replace(self.graph, tensors=MappingProxyType(tensors))
+        return replace(self, graph=graph, kernels=kernels, constants=constants)
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -70,27 +89,29 @@ def compile_graph(
     the limits, UsageError for an unknown planner.
     """
     memory = MemoryOptions("naive") if keep_all else memory
-    strategy = memory.strategy
+    planner = memory.strategy.plan
     if precision != "fp16-arithmetic":
         device = device.with_limits(half_arithmetic="")
     elif not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
-    lowered = lower(graph, device, fuse, precision, compile_budget_s)
-    graph = lowered.graph
-    always: OuterLifetime = "inputs" if memory.keeps_inputs else "none"
-    records = usage_records(graph, lowered.kernels, lowered.storages, lowered.views, always=always)
-    _check_sizes(graph, records, device.limits)
-    _check_grids(lowered.kernels, device.limits)
-    plan = plan_memory(source.name, records, lowered.views, strategy.plan, device.offset_alignment_bytes)
-    barriers = find_cyclic_barriers(tensor_accesses(graph, lowered.kernels, lowered.storages, plan))
-    constants = dict.fromkeys(t for kernel in lowered.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
+    lowered = lower(graph, device, fuse, precision, compile_budget_s, memory.uses_views)
+    graph, storages = lowered.graph, lowered.storages
+    placed = place_tensors(source.name, lowered, memory, planner, device.offset_alignment_bytes)
+    _check_sizes(graph, placed.records, device.limits)
+    _check_grids(placed.kernels, device.limits)
+    barriers = find_cyclic_barriers(tensor_accesses(graph, placed.kernels, storages, placed.plan))
+    constants = dict.fromkeys(t for kernel in placed.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
-        source, graph, reports, lowered.declined, lowered.kernels, barriers, records, plan,
-        lowered.storages, lowered.views, precision, memory,
+        source, graph, reports, lowered.declined, placed.kernels, barriers, placed.records, placed.plan, storages,
+        lowered.views, placed.in_place, precision, memory,
         {tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
+
+
+def _hollow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.broadcast_to(np.zeros((), values.dtype), values.shape)
 
 
 def rewrite_graph(

@@ -6,6 +6,7 @@ The text is made by pure functions; ProgramLog only decides which of it is due. 
 import contextlib
 import io
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -41,8 +42,16 @@ class ProgramLog:
             for line in lines(compiled) if level >= needed else ():
                 debug.say(line)
 
-    def run(self, dispatches: Sequence[Callable[[], None]], read: Callable[[int], Float32Array]) -> None:
-        """Run one inference, each dispatch under its name; `read` returns a tensor of the graph."""
+    def run(
+        self,
+        dispatches: Sequence[Callable[[], None]],
+        repeat: Callable[[int, int], None],
+        read: Callable[[int], Float32Array],
+    ) -> None:
+        """Run one inference, each dispatch under its name.
+
+        `repeat` issues a dispatch so many times, for its time alone; `read` returns a tensor of the graph.
+        """
         if self._level >= debug.DISPATCHES:
             self._context.gl.glFinish()
             assert self._clock, "there is one from this level on"
@@ -52,23 +61,18 @@ class ProgramLog:
         self._dump("input", self._compiled.graph.inputs, read)
         for number, (kernel, dispatch) in enumerate(zip(self._compiled.kernels, dispatches, strict=True)):
             with self._context.scope(kernel.name):
-                time_ms = self._timed(dispatch)
+                time_ms = self._timed(partial(repeat, number))
+                dispatch()
             if self._level >= debug.DISPATCHES:
                 cost = cost_of(self._compiled, kernel)
                 debug.say(dispatch_line(str(number), kernel.name, kernel.grid, kernel.local, cost, time_ms))
             self._dump(f"{number:03}-{kernel.name[:_NAME]}", kernel.outputs, read)
         self._runs += 1
 
-    def _timed(self, dispatch: Callable[[], None]) -> float | None:
+    def _timed(self, repeat: Callable[[int], None]) -> float | None:
         """Milliseconds of a dispatch, repeated where the GPU tells how long that takes; None where nobody does."""
         if self._clock is None:
-            dispatch()
             return None
-
-        def repeat(times: int) -> None:
-            for _ in range(times):
-                dispatch()
-
         span_s = _SPAN_S if self._clock.choice.kind == "time stamps" else 0.0
         took_s = mean_seconds(self._clock, repeat, span_s)[1]
         return None if took_s is None else took_s * 1e3

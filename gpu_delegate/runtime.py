@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from .families import TUNINGS
 from .gl_buffers import device_buffer, read_buffer, write_buffer
 from .gl_store import GlLease, GlStore
 from .half_packing import packs_halves
+from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from .opengl import BufferRange
 from .packing import Float32Array, as_type, check_values, from_memory, rounded, to_memory
@@ -139,7 +140,7 @@ class Program:
         """
         self._lease.check_run()
         if self._watch:
-            self._watch.run([partial(self._dispatch, step) for step in self._steps], self.read)
+            self._watch.run([partial(self._dispatch, step) for step in self._steps], self.repeat, self.read)
             return
         self._calls.run(self._gl.multi_bind, self._dispatch_all)
 
@@ -174,14 +175,30 @@ class Program:
     def repeat(self, number: int, times: int) -> None:
         """Issue one dispatch several times, each behind its barrier, to measure it. Returns before the GPU is done.
 
-        What is stored stays the same, because no kernel writes where it reads: plans keep what is alive apart.
+        What it reads stays the same: plans keep that apart from what it writes, and what would replace an input goes
+        to a buffer for this alone.
         """
-        step, gl = self._steps[number], self._gl
+        step, gl = self._repeatable(number), self._gl
         self._bind(step)
         for _ in range(times):
             if step.barrier:
                 gl.glMemoryBarrier(step.barrier)
             gl.glDispatchCompute(*step.grid)
+
+    def _repeatable(self, number: int) -> _Step:
+        """The step, with another place for an output that lies where the same step reads."""
+        step, kernel = self._steps[number], self.compiled.kernels[number]
+        replacing = [k for k, output in enumerate(kernel.outputs) if output in self.compiled.in_place]
+        if not replacing:
+            return step
+        if not self._beside:
+            most_bytes = max(self.range_of(output).size_bytes for output in self.compiled.in_place)
+            self._beside.append(self._buffer(most_bytes))
+        (target, first, count, buffers, offsets, sizes), *others = step.blocks  # outputs come first
+        buffers, offsets, sizes = type(buffers)(*buffers), type(offsets)(*offsets), type(sizes)(*sizes)
+        for k in replacing:  # one at most
+            buffers[k], offsets[k], sizes[k] = self._beside[0], 0, self.range_of(kernel.outputs[k]).size_bytes
+        return replace(step, blocks=((target, first, count, buffers, offsets, sizes), *others))
 
     # Tensors ------------------------------------------------------------------------------------------------------
 
@@ -222,8 +239,8 @@ class Program:
 
     @property
     def buffer_bytes(self) -> int:
-        """Of all GL buffers: its tensors, and weights and constants, which it may share with others."""
-        return self.tensor_bytes + self._lease.weights_bytes
+        """Of all GL buffers: its own tensors, and weights, constants and memory that it may share with others."""
+        return self.tensor_bytes + self._lease.buffer_bytes
 
     # Building -----------------------------------------------------------------------------------------------------
 
@@ -244,10 +261,11 @@ class Program:
         self.tensor_bytes = 0  # of GL buffers of its own
         self._lease = self._leased(weights_cache)
         self._steps: list[_Step] = []
+        self._beside: list[int] = []  # the buffer for what repeated steps would overwrite
         self._calls = CallCache(context.calls)
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
-            self._tensors = [self._buffer(size_bytes) for size_bytes in compiled.plan.buffer_bytes]
+            self._tensors = self._reserve()
             self._ranges = self._allocate()
             self._weights = self._upload_weights()
             self._label()
@@ -255,6 +273,9 @@ class Program:
                 input_pass(self.input)
             yield from self._compile()
             context.check_errors("compiling the model")
+            context.programs.write()
+            if weights_cache:  # which has what further instances need
+                self.compiled = compiled.without_weights
         except BaseException:
             self.release()
             raise
@@ -264,6 +285,12 @@ class Program:
         if weights_cache is None:
             return GlLease(GlStore(), self.context)
         return weights_cache.lease(self.context, self.compiled)
+
+    def _reserve(self) -> list[int]:
+        """The buffers of the plan: those that others use, too, and its own."""
+        sizes, count = self.compiled.plan.buffer_bytes, self.compiled.plan.shared_buffers
+        stored = [max(size_bytes, TEXEL_BYTES) for size_bytes in sizes[:count]]
+        return [*self._lease.arenas(stored), *(self._buffer(size_bytes) for size_bytes in sizes[count:])]
 
     def _buffer(self, size_bytes: int) -> int:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
@@ -359,10 +386,15 @@ class Program:
         storage, uniform = [*outputs, *read("storage"), *kept("storage")], [*kept("uniform"), *read("uniform")]
         kinds = ((opengl.SHADER_STORAGE_BUFFER, storage), (opengl.UNIFORM_BUFFER, uniform))
         return _Step(
-            self._lease.program(kernel.source, kernel.name), kernel.grid, self.compiled.barriers[number],
+            self._lease.program(kernel.source, kernel.name), kernel.grid, self._barrier(number),
             (first, len(names), (ctypes.c_uint * len(names))(*names)),
             tuple(_blocks(target, places) for target, places in kinds if places),
         )  # fmt: skip
+
+    def _barrier(self, number: int) -> int:
+        """Ahead of a dispatch; what others have done with memory that they share comes before the first one."""
+        others = STORAGE | TEXTURE_FETCH | UNIFORM if self.compiled.plan.shared_buffers and not number else 0
+        return self.compiled.barriers[number] | others
 
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""

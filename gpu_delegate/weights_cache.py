@@ -4,16 +4,21 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from .choices import UNMEASURED
+from .compiled_partitions import CompileGraph
 from .context import Context, open_context
 from .context_mark import ContextMark
 from .device import Device
 from .errors import DeviceError, UsageError
 from .gl_store import GlLease, GlStore
 from .graph import Graph
-from .program import CompiledGraph, compile_graph
+from .memory.options import ARENA, MemoryOptions
+from .program import CompiledGraph
+from .saving.kept_graph import kept_graph
+from .saving.program_cache import ProgramCache
 from .shared_models import CacheState, SharedModels
 
 _Made = TypeVar("_Made")
@@ -69,6 +74,12 @@ class WeightsCache:
             return sum(store.weights_bytes for store in self._stores)
 
     @property
+    def arena_bytes(self) -> int:
+        """Of the memory in OpenGL that instances on one thread use in turns, for what lies between their layers."""
+        with self._lock:
+            return sum(store.arena_bytes for store in self._stores)
+
+    @property
     def has_models(self) -> bool:
         """Whether an instance has been made that shares something, so that it may be finalized."""
         return self._models.has_any
@@ -79,13 +90,19 @@ class WeightsCache:
         """Raise UsageError before it is finalized."""
         self._models.check_run()
 
-    def compile(self, source: Graph, device: Device, **options: Any) -> CompiledGraph:
-        """As compile_graph, with its options; made once for equal graphs. Raises UsageError once it is finalized.
+    def read_model(self, data: bytes, name: str = "model") -> Graph:
+        """As the reader's, done once for the same bytes. Raises ModelError."""
+        return self._models.read(data, name)
 
-        What was tuned meanwhile does not make another model of it: the first plan stays.
+    def compile(self, compiler: CompileGraph, source: Graph, device: Device, **options: Any) -> CompiledGraph:
+        """As the compiler, with its options, for programs that take turns; made once for equal graphs.
+
+        What was tuned meanwhile does not make another model of it: the first plan stays. Raises UsageError for another
+        model once it is finalized.
         """
-        facts = {"precision": "fp32", **options, **facts_of_device(device)}
-        return self.shared(source, facts, lambda: compile_graph(source, device, **options))
+        options = {"precision": "fp32", **options, "memory": in_turns(options.get("memory", ARENA))}
+        facts = {**options, **facts_of_device(device)}
+        return self.shared(source, facts, lambda: compiler(source, device, **options))
 
     def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
         """What is made of a model with choices that have these names in messages: once, and raising UsageError so."""
@@ -156,11 +173,22 @@ class WeightsCache:
         return [each for each in self._held if each.key[:1] == (_CONTEXT,) and each.value is not None]
 
 
+def graph_compiler(programs: ProgramCache, weights_cache: WeightsCache | None) -> CompileGraph:
+    """As compile_graph: what a cache has, if there is one, or what earlier runs have kept, is not made again."""
+    kept = partial(kept_graph, programs)
+    return partial(weights_cache.compile, kept) if weights_cache else kept
+
+
 def checked_cache(weights_cache: object) -> WeightsCache | None:
     """The argument of that name. Raises UsageError for what is none."""
     if weights_cache is None or isinstance(weights_cache, WeightsCache):
         return weights_cache
     raise UsageError(f"weights_cache is a WeightsCache, not {type(weights_cache).__name__}")
+
+
+def in_turns(memory: MemoryOptions) -> MemoryOptions:
+    """The same for programs that may use memory in turns; where nothing shares memory, programs do not either."""
+    return memory if memory.mode == "naive" else replace(memory, shares=True)
 
 
 def facts_of_device(device: Device) -> Mapping[str, object]:

@@ -16,10 +16,9 @@ from .gpu_delegate.context import Context, open_context
 from .gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
 from .gpu_delegate.graph import Graph, Tensor
 from .gpu_delegate.layout import Precision
-from .gpu_delegate.program import compile_graph
 from .gpu_delegate.runtime import TensorRange
 from .gpu_delegate.tuning.store import tuned_device
-from .gpu_delegate.weights_cache import WeightsCache, checked_cache
+from .gpu_delegate.weights_cache import WeightsCache, checked_cache, graph_compiler
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Model", "Program"]
@@ -90,10 +89,11 @@ class Program:
         cache = checked_cache(weights_cache)
         self.model, self._thread = model, threading.get_ident()
         with contextlib.ExitStack() as stack, in_words_of_python():
-            opener, compile_ = (cache.open_context, cache.compile) if cache else (open_context, compile_graph)
+            opener = cache.open_context if cache else open_context
             self._context = stack.enter_context(Context.from_moderngl(context) if context else opener())
             try:
-                compiled = compile_(model.graph, tuned_device(self._context, precision), precision=precision)
+                device = tuned_device(self._context, precision)
+                compiled = graph_compiler(self._context.programs, cache)(model.graph, device, precision=precision)
             except UnsupportedError as error:
                 raise UnsupportedError(f"{error}; texelflow.GpuDelegate runs the rest of a model") from None
             with LibraryConsole(quiet).compilation() as progress:

@@ -13,10 +13,10 @@ _Cells = list[tuple[str, ...]]
 
 MIB = 1 << 20
 _NONE = "-"
-_STRATEGY = "strategy"
-_COLUMNS = 6  # of networks, side by side on a terminal
+_BESIDE = 2  # spaces between the columns of a table
 _GRAPHS = {"ops": "before fusion, a record for each operator's output", "fused": "after fusion"}
-_KINDS = {"offsets": "offsets in one arena", "objects": "shared objects, and how many"}
+_KINDS = {"offsets": "offsets in one arena", "objects": "shared objects"}
+_MARKS = {"offsets": "; * is proven to be the least", "objects": ", and how many; * is proven to be the least"}
 # What arXiv 2001.03288 compares with: arXiv 1907.01989 for objects, Sekiyama et al. (2018) for offsets.
 EARLIER = (("objects", "greedy-in-order"), ("objects", "min-cost-flow"), ("offsets", "strip-packing"))
 
@@ -28,9 +28,9 @@ def show_memory(rows: _Rows, markdown: bool, console: Console) -> None:
             for line in ("", f"{title}:", "", *markdown_lines(cells)):
                 console.say(line)
         else:
-            for part in _narrow(cells):
+            for part in _narrow(cells, console.columns):
                 console.table(title, part[0], part[1:], dense=True)
-    for line in summary_lines(rows):
+    for line in memory_lines(rows):
         console.say(line)
 
 
@@ -38,25 +38,32 @@ def _tables(rows: _Rows) -> Iterator[tuple[str, _Cells]]:
     """Titles and cells, of what there is."""
     for graph, said in _GRAPHS.items():
         if own := [row for row in rows if row["graph"] == graph]:
-            yield f"MiB {said}", summary_cells(own)
+            yield f"MiB {said}; * is proven to be the least", summary_cells(own)
         for kind, of in _KINDS.items():
             if planned := [row for row in own if row["kind"] == kind]:
-                yield f"MiB {said}: {of}; * is proven to be the least", strategy_cells(planned)
-    if timed := [row for row in rows if row["graph"] != "fused"]:
-        yield "Planning before fusion, ms", time_cells(timed)
+                yield f"MiB {said}: {of}{_MARKS[kind]}", strategy_cells(planned)
+    for kind, of in _KINDS.items():
+        if timed := [row for row in rows if row["kind"] == kind and row["graph"] != "fused"]:
+            yield f"Milliseconds of planning, before fusion: {of}", time_cells(timed)
 
 
-def _narrow(cells: _Cells) -> Iterator[_Cells]:
-    """Tables of the first column and a few others each, unless the rows are networks."""
-    step = _COLUMNS if cells[0][0] == _STRATEGY else len(cells[0])
-    for start in range(1, len(cells[0]), step):
-        yield [(row[0], *row[start : start + step]) for row in cells]
+def _narrow(cells: _Cells, columns: int) -> Iterator[_Cells]:
+    """Tables of the first column and as many others as fit each into that many columns of text."""
+    widths = [max(map(len, column)) + _BESIDE for column in zip(*cells, strict=True)]
+    start = 1
+    while start < len(widths):
+        end = start + 1
+        while end < len(widths) and sum(widths[start : end + 1], widths[0]) < columns:
+            end += 1
+        yield [(row[0], *row[start:end]) for row in cells]
+        start = end
 
 
 def summary_cells(rows: _Rows) -> _Cells:
     """A row for each network: nothing shared, TensorFlow Lite's default, ours, and the CPU path's arena."""
-    head = ("network", "tensors", "naive", "TFLite", "ours", "proven", "naive / ours", "under TFLite", "under earlier")
-    return [(*head, "CPU path"), *(_summary(network, own) for network, own in by_network(rows).items())]
+    ours = "ours", "above bound", "naive / ours", "under TFLite", "under earlier"
+    head = ("network", "tensors", "naive", "TFLite", *ours, "CPU path")
+    return [head, *(_summary(network, own) for network, own in by_network(rows).items())]
 
 
 def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
@@ -68,7 +75,7 @@ def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
         _mib(naive),
         _mib(tflite),
         _mib(ours),
-        _NONE if ours is None else "yes" if ours["proven"] else "no",
+        _NONE if ours is None else f"{_above(ours):.1%}{_star(ours)}",
         _NONE if ours is None else f"{_ratio(naive, ours):.1f}",
         _saving(ours, tflite),
         _saving(ours, earlier_row(rows)),
@@ -79,7 +86,7 @@ def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
 def strategy_cells(rows: _Rows) -> _Cells:
     """A row for each strategy, a column for each network; the bound is last. A star is for the proven least."""
     networks = by_network(rows)
-    cells: _Cells = [(_STRATEGY, *networks)]
+    cells: _Cells = [("strategy", *networks)]
     for strategy in dict.fromkeys(row["strategy"] for row in rows):
         found = [_row_of(own, rows[0]["kind"], strategy) for own in networks.values()]
         cells.append((strategy, *(_planned(row) for row in found)))
@@ -92,20 +99,20 @@ def _planned(row: _Row | None) -> str:
     if row is None:
         return _NONE
     objects = f" ({row['objects']})" if row["kind"] == "objects" else ""
-    return f"{row['bytes'] / MIB:.3f}{'*' if row['proven'] else ''}{objects}"
+    return f"{row['bytes'] / MIB:.3f}{_star(row)}{objects}"
 
 
 def time_cells(rows: _Rows) -> _Cells:
     """A row for each strategy, a column for each network."""
     networks = by_network(rows)
-    cells: _Cells = [(_STRATEGY, *networks)]
-    for kind, strategy in dict.fromkeys((row["kind"], row["strategy"]) for row in rows):
-        found = [_row_of(own, kind, strategy) for own in networks.values()]
-        cells.append((f"{strategy} ({kind})", *(_NONE if row is None else f"{row['ms']:.2f}" for row in found)))
+    cells: _Cells = [("strategy", *networks)]
+    for strategy in dict.fromkeys(row["strategy"] for row in rows):
+        found = [_row_of(own, rows[0]["kind"], strategy) for own in networks.values()]
+        cells.append((strategy, *(_NONE if row is None else f"{row['ms']:.2f}" for row in found)))
     return cells
 
 
-def summary_lines(rows: _Rows) -> Iterator[str]:
+def memory_lines(rows: _Rows) -> Iterator[str]:
     """Whether the default is never larger than TensorFlow Lite's and always proven, and what it saves at most."""
     graphs = [list(own) for _, own in groupby(rows, key=lambda row: (row["network"], row["graph"]))]
     found = [(one, own) for own in graphs if (one := default_row(own)) is not None]
@@ -165,6 +172,15 @@ def _mib(row: _Row | None) -> str:
 def _ratio(row: _Row | None, to: _Row | None) -> float:
     """How many times as large; 1 where there is nothing to compare."""
     return row["bytes"] / to["bytes"] if row and to and to["bytes"] and row["bytes"] else 1.0
+
+
+def _above(row: _Row) -> float:
+    """How far from the bound, of which it is a part."""
+    return row["bytes"] / row["lower_bound_bytes"] - 1 if row["lower_bound_bytes"] else 0.0
+
+
+def _star(row: _Row) -> str:
+    return "*" if row["proven"] else ""
 
 
 def _saving(row: _Row | None, of: _Row | None) -> str:

@@ -48,7 +48,10 @@ class ModelBench:
     force: bool = False  # the plot may be written over
 
 
-_OF_DELEGATE = ("wait_type", "max_delegated_partitions", "min_nodes_per_partition", "inference_preference")
+_SERIALIZATION = ("serialization_dir", "model_token")  # nothing is serialized without both
+_OF_DELEGATE = (
+    "wait_type", "max_delegated_partitions", "min_nodes_per_partition", "inference_preference", *_SERIALIZATION
+)  # fmt: skip
 _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
     {  # the backends that know an option; the first of them is meant where no other option says which
         **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
@@ -195,6 +198,8 @@ def _delegate(given: Mapping[str, Any]) -> Mapping[str, Any]:
     options = {name: given[name] for name in _OF_DELEGATE if name in given}
     if "enable_quant" in given:
         options["experimental_flags"] = ("enable_quant",) if given["enable_quant"] else ()
+    if given.keys() >= {*_SERIALIZATION}:
+        options["experimental_flags"] = (*options.get("experimental_flags", ("enable_quant",)), "enable_serialization")
     return MappingProxyType(options)
 
 

@@ -9,10 +9,9 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.tuning.store import tuned_device
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.weights_cache import WeightsCache, graph_compiler
 
 from ..models.loading import FrameModel, PictureModel, preprocessing_for
 from ..picture.picture import Picture, PictureFormat
@@ -94,8 +93,7 @@ class GlPath:
         """Everything that the constructor does, with a pause after each shader."""
         self.model, self.fit, self.precision = model, fit, precision
         self._preprocessing = preprocessing_for(model, preprocessing)
-        compile_ = weights_cache.compile if weights_cache else compile_graph
-        compiled = compile_(  # may refuse, so it comes first
+        compiled = graph_compiler(context.programs, weights_cache)(  # may refuse, so it comes first
             model.graph, tuned_device(context, precision), precision=precision, compile_budget_s=compile_budget_s,
             memory=replace(memory, keeps_inputs=False),
         )  # fmt: skip

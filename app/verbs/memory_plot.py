@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.memory.registry import PlanKind
 from texelflow.gpu_delegate.wording import counted
 
 from ..plots import BLUE, GREEN, ORANGE, PURPLE, SKY_BLUE, VERMILION, YELLOW, new_figure, save_figure
-from .memory_picture import OUTER, Block, MemoryPage, MemoryPanel, StrategyRow, StrategySection, Timeline
+from .memory_picture import OUTER, MemoryPage, MemoryPanel, StrategyRow, StrategySection, TensorBlock, TensorUse
 
 _FILLS = (SKY_BLUE, ORANGE, GREEN, YELLOW, BLUE, VERMILION, PURPLE)
 _WITH_LIGHT_TEXT = (GREEN, BLUE, VERMILION)
@@ -25,6 +25,8 @@ _HEAD, _USED, _BELOW = 1.3, 4.8, 0.65
 _SECTION_HEAD, _ROW_HEAD, _ROW, _GAP, _SECTION_GAP = 0.32, 0.42, 1.25, 0.16, 0.2
 _NAIVE_PART = 0.24
 _LABEL_POINTS = (8.0, 7.0, 6.5)
+_LEAST_PIXELS = 12  # of a block's side, for any text
+_MEASURED_POINTS = 10.0
 _MOST_ABOVE = 2.0  # times the smallest plan: larger ones are cut off, so that these can be read
 _ROW_NAMES: Mapping[PlanKind, str] = MappingProxyType({"objects": "shared objects", "offsets": "one arena"})
 _EQUAL = 0.0005  # of a plan: differences by alignment alone
@@ -52,6 +54,7 @@ class _Page:
         self.figure = new_figure(_WIDTH, height, None)
         self.figure.set_dpi(_DPI)
         self.renderer = self.figure.canvas.get_renderer()
+        self.widths: dict[str, float] = {}
 
     def axes(self, left: float, top: float, width: float, height: float) -> Any:
         bottom = self.height - top - height
@@ -69,15 +72,26 @@ class _Page:
 
     def text_pixels(self, lines: Sequence[str], points: float) -> tuple[float, float]:
         """Width and height of lines of text, with a little room around them."""
+        width = max(map(self._width, lines)) * points / _MEASURED_POINTS
+        return width * 1.03 + 6, len(lines) * points * 1.25 * _DPI / 72 + 2
+
+    def _width(self, line: str) -> float:
+        """Of a line in pixels, measured once in one size."""
         from matplotlib.font_manager import FontProperties
 
-        font = FontProperties(size=points)
-        sizes = [self.renderer.get_text_width_height_descent(line, font, False) for line in lines]
-        return max(width for width, _, _ in sizes) + 6, len(lines) * points * 1.25 * _DPI / 72 + 2
+        if line not in self.widths:
+            found = self.renderer.get_text_width_height_descent(line, FontProperties(size=_MEASURED_POINTS), False)
+            self.widths[line] = float(found[0])
+        return self.widths[line]
 
 
 def save_memory_plot(path: Path, page: MemoryPage) -> None:
     """The page as a file, 1200 pixels wide. Raises UsageError without matplotlib, MediaError."""
+    save_figure(path, memory_figure(page), _DPI)
+
+
+def memory_figure(page: MemoryPage) -> Any:
+    """The page as a figure of matplotlib."""
     rows = sum(_section_height(section) for section in page.sections)
     sheet = _Page(_HEAD + _USED + _BELOW + rows)
     _draw_head(sheet, page)
@@ -86,21 +100,21 @@ def save_memory_plot(path: Path, page: MemoryPage) -> None:
     for section in page.sections:
         _draw_section(sheet, section, top, columns)
         top += _section_height(section)
-    save_figure(path, sheet.figure, _DPI)
+    return sheet.figure
 
 
 def _draw_head(sheet: _Page, page: MemoryPage) -> None:
-    used, naive, timeline = page.used, page.naive, page.timeline
+    used, naive, use = page.used, page.naive, page.use
     unit = _unit_of(naive.total_bytes)
     sheet.text(_EDGE, 0.32, page.title, fontsize=13, fontweight="bold")
-    line = f"{counted(len(timeline.records), 'tensor')} over {counted(timeline.tasks, timeline.task)}: "
+    line = f"{counted(len(use.records), 'tensor')} over {counted(use.tasks, use.task)}: "
     line += (
         f"{unit.words(used.total_bytes)} in use, {naive.total_bytes / max(1, used.total_bytes):.1f} times less than "
     )
     line += f"the naive {unit.words(naive.total_bytes)}; no such plan takes less than {unit.words(used.bound_bytes)}"
     sheet.text(_EDGE, 0.58, line, fontsize=9)
     key = "Colours tell neighbours apart" if len(used.buffer_bytes) == 1 else "A colour for each shared object"
-    key += f"; grey: inputs and outputs of the model; {_BUSIEST} the {timeline.task} with the most bytes alive"
+    key += f"; grey: inputs and outputs of the model; {_BUSIEST} the {use.task} with the most bytes alive"
     key += f"; dashed: the lower bound; bold: the smallest; {_CUT_OFF} cut off"
     sheet.text(_EDGE, 0.78, key, fontsize=8, color=_FAINT)
 
@@ -115,7 +129,7 @@ def _draw_used(sheet: _Page, page: MemoryPage) -> None:
     _draw_panel(axes, used, used.total_bytes, unit, 0.8)
     _draw_names(sheet, axes, used)
     _title(axes, used.title, 10)
-    _time_axis(axes, page.timeline, 12)
+    _time_axis(axes, page.use, 12)
     axes.set_ylabel(unit.name, fontsize=8)
     if unit.words(used.total_bytes) != unit.words(used.bound_bytes):
         marks = [(used.total_bytes, f"in use\n{unit.words(used.total_bytes)}")]
@@ -128,7 +142,7 @@ def _draw_used(sheet: _Page, page: MemoryPage) -> None:
     _draw_panel(axes, naive, naive.total_bytes, unit, 0.5)
     _draw_names(sheet, axes, naive)
     _title(axes, naive.title, 10)
-    _time_axis(axes, page.timeline, 5)
+    _time_axis(axes, page.use, 5)
     axes.axhline(used.total_bytes, color=_INK, linewidth=1, linestyle=(0, (4, 2)))
     marks = [(naive.total_bytes, f"naive\n{unit.words(naive.total_bytes)}")]
     _draw_marks(sheet, axes, [*marks, (used.total_bytes, f"in use\n{unit.words(used.total_bytes)}")])
@@ -140,10 +154,10 @@ def _section_height(section: StrategySection) -> float:
 
 def _draw_section(sheet: _Page, section: StrategySection, top: float, columns: int) -> None:
     """Small panels of all strategies, on the same scale."""
-    timeline = section.timeline
+    use = section.use
     what = (
-        f"Every strategy on {timeline.title}: {counted(len(timeline.records), 'tensor')} over "
-        f"{counted(timeline.tasks, timeline.task)}, naive {_unit_of(section.naive_bytes).words(section.naive_bytes)}"
+        f"Every strategy on {use.title}: {counted(len(use.records), 'tensor')} over "
+        f"{counted(use.tasks, use.task)}, naive {_unit_of(section.naive_bytes).words(section.naive_bytes)}"
     )
     sheet.text(_EDGE, top + 0.12, what, fontsize=10, fontweight="bold")
     totals = [panel.total_bytes for row in section.rows for panel in row.panels]
@@ -189,10 +203,10 @@ def _draw_panel(axes: Any, panel: MemoryPanel, highest: int, unit: _Unit, line_p
         start += size_bytes
     many = len(panel.blocks) > _MANY
     axes.add_collection(PolyCollection(buffers, facecolors=_FREE_FILL, edgecolors="white", linewidths=0.8))
-    blocks = [_corners(b.first_task, b.end_task, b.address_bytes, b.address_bytes + b.size_bytes) for b in panel.blocks]
+    blocks = [_corners(*block.tasks, *block.addresses) for block in panel.blocks]
     fills = [_fill(block) for block in panel.blocks]
-    edges = {"edgecolors": "white", "linewidths": 0 if many else line_points}
-    axes.add_collection(PolyCollection(blocks, facecolors=fills, rasterized=many, **edges))
+    line = 0.0 if many else line_points
+    axes.add_collection(PolyCollection(blocks, facecolors=fills, edgecolors="white", linewidths=line, rasterized=many))
     axes.set(xlim=(0, max(1, panel.tasks)), ylim=(0, max(1, highest)))
     step = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(0, max(1, highest) / unit.size_bytes)
     axes.set_yticks([each * unit.size_bytes for each in step if each * unit.size_bytes <= max(1, highest)])
@@ -206,7 +220,7 @@ def _draw_names(sheet: _Page, axes: Any, panel: MemoryPanel) -> None:
     up = box.height * sheet.height * _DPI / max(1, panel.total_bytes)
     for block in panel.blocks:
         width, height = (block.end_task - block.first_task) * across, block.size_bytes * up
-        found = _fitting(sheet, block, width, height)
+        found = _fitting(sheet, block, width, height) if min(width, height) > _LEAST_PIXELS else None
         if found:
             text, points, rotation = found
             axes.text(
@@ -216,7 +230,7 @@ def _draw_names(sheet: _Page, axes: Any, panel: MemoryPanel) -> None:
             )  # fmt: skip
 
 
-def _fitting(sheet: _Page, block: Block, width: float, height: float) -> tuple[str, float, int] | None:
+def _fitting(sheet: _Page, block: TensorBlock, width: float, height: float) -> tuple[str, float, int] | None:
     """What of a name, how large and how turned; the most of it that a block of so many pixels has room for."""
     for lines in _wordings(block):
         for points in _LABEL_POINTS:
@@ -227,7 +241,7 @@ def _fitting(sheet: _Page, block: Block, width: float, height: float) -> tuple[s
     return None
 
 
-def _wordings(block: Block) -> Iterator[tuple[str, ...]]:
+def _wordings(block: TensorBlock) -> Iterator[tuple[str, ...]]:
     """A name from the longest to the shortest form: first all of it and the size, at last its end alone."""
     parts = block.name.partition(";")[0].split("/")
     size = _unit_of(block.size_bytes).words(block.size_bytes)
@@ -254,17 +268,17 @@ def _draw_marks(sheet: _Page, axes: Any, marks: Sequence[tuple[int, str]]) -> No
         free = at - height / 2
 
 
-def _time_axis(axes: Any, timeline: Timeline, ticks: int) -> None:
+def _time_axis(axes: Any, use: TensorUse, ticks: int) -> None:
     """Its numbers in the middle of tasks, its name, and over the panel a mark where the most bytes are alive."""
     from matplotlib.ticker import MaxNLocator
 
-    tasks = max(1, timeline.tasks)
+    tasks = max(1, use.tasks)
     places = MaxNLocator(ticks, integer=True, steps=[1, 2, 5, 10]).tick_values(0, tasks)
     numbers = [int(each) for each in places if each < tasks]
     axes.set_xticks([each + 0.5 for each in numbers], [str(each) for each in numbers])
-    axes.set_xlabel(timeline.task, fontsize=8)
+    axes.set_xlabel(use.task, fontsize=8)
     axes.plot(
-        [(timeline.busiest + 0.5) / max(1, timeline.tasks)], [1.015], "v", transform=axes.transAxes, clip_on=False,
+        [(use.busiest + 0.5) / max(1, use.tasks)], [1.015], "v", transform=axes.transAxes, clip_on=False,
         color=_INK, markersize=5,
     )  # fmt: skip
 
@@ -277,7 +291,7 @@ def _fitting_points(sheet: _Page, text: str, width: float) -> float:
     return next((points for points in (8.5, 8.0, 7.5, 7.0) if sheet.text_pixels([text], points)[0] * 1.1 <= width), 6.5)
 
 
-def _fill(block: Block) -> str:
+def _fill(block: TensorBlock) -> str:
     return _OUTER_FILL if block.colour == OUTER else _FILLS[block.colour]
 
 

@@ -55,6 +55,8 @@ class GpuDelegate:
         compile_budget_s: float = COMPILE_BUDGET_S,
         weights_cache: WeightsCache | None = None,
         quiet: bool = False,
+        serialization_dir: str | os.PathLike[str] | None = None,
+        model_token: str | None = None,
     ) -> None:
         """Options have TensorFlow Lite's names; docs/delegate.md says what each does here.
 
@@ -71,7 +73,7 @@ class GpuDelegate:
         options = GpuDelegateOptions(
             model, strict, is_precision_loss_allowed, inference_preference, inference_priority1, inference_priority2,
             inference_priority3, max_delegated_partitions, min_nodes_per_partition, experimental_flags, wait_type,
-            compile_budget_s, quiet,
+            compile_budget_s, quiet, serialization_dir, model_token,
         )  # fmt: skip
         cache = checked_cache(weights_cache)
         self._application = Application(options, None if context is None else open_worker(context), cache)

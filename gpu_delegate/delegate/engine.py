@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from ..context import Context
@@ -11,12 +12,15 @@ from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
 from ..memory.options import REWRITTEN
-from ..program import CompiledGraph, compile_graph
+from ..program import CompiledGraph
 from ..runtime import Program
+from ..saving.kept_graph import code_version, kept_graph
+from ..saving.program_cache import ProgramCache
 from ..tuning.store import tuned_device
-from ..weights_cache import WeightsCache
+from ..weights_cache import WeightsCache, graph_compiler
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
+from .serialization import Serialization, SerializedFile
 from .synchronisation import WaitType
 from .worker import RELEASED, GlWorker
 
@@ -61,6 +65,8 @@ class _Opened:
     shaders: RepackingPrograms
     renderer: str
     is_software: bool
+    programs: ProgramCache
+    serialized: SerializedFile | None
 
 
 class DelegateEngine:
@@ -73,20 +79,23 @@ class DelegateEngine:
         compile_budget_s: float,
         wait_type: WaitType = "passive",
         weights_cache: WeightsCache | None = None,
+        serialization: Serialization | None = None,
     ) -> None:
         """Takes the worker over. Raises as its calls do."""
         self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
         self._wait_type, self._cache = wait_type, weights_cache
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-
-        def opened_in(gl: Context) -> _Opened:
-            lease = weights_cache.lease(gl) if weights_cache else None
-            return _Opened(tuned_device(gl, precision), RepackingPrograms(gl, lease), gl.renderer, gl.is_software)
-
-        opened = worker.call(opened_in)
+        opened = worker.call(lambda gl: _opened(gl, precision, serialization, weights_cache))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
-        self.is_software = opened.is_software
+        self.is_software, self._serialized = opened.is_software, opened.serialized
+        self._programs = opened.programs
+        self.kept_graph = partial(kept_graph, opened.programs)  # as compile_graph
+
+    @property
+    def serialization_failure(self) -> str:
+        """Why programs could not be written to the caller's directory; empty if they could, or if none is asked for."""
+        return self._serialized.failure if self._serialized else ""
 
     @property
     def buffer_bytes(self) -> int:
@@ -113,13 +122,18 @@ class DelegateEngine:
 
         Raises UnsupportedError, DeviceError, UsageError for what the cache does not take.
         """
-        compile_ = self._cache.compile if self._cache else compile_graph
+        compile_ = graph_compiler(self._programs, self._cache)
         budget_s = self._budget_s * share
         return compile_(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""
-        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type, self._cache))
+
+        def loaded_in(context: Context) -> LoadedPartition:
+            context.programs = self._programs  # those with the same WeightsCache have other ones
+            return LoadedPartition(context, compiled, self._shaders, self._wait_type, self._cache)
+
+        loaded = self.call(loaded_in)
         self._loaded.add(loaded)
         return loaded
 
@@ -141,3 +155,18 @@ class DelegateEngine:
         while self._loaded:
             self._loaded.pop().release()
         self._shaders.release()
+
+
+def _opened(
+    context: Context, precision: Precision, serialization: Serialization | None, weights_cache: WeightsCache | None
+) -> _Opened:
+    """What all partitions share; with a serialization, programs are kept there instead of the user's cache."""
+    driver, serialized = context.programs.driver, None
+    if serialization is not None:
+        serialized = SerializedFile(serialization.path(*driver, context.limits, code_version()))
+    programs = context.programs = ProgramCache(context.gl, driver, serialized)
+    device = tuned_device(context, precision)
+    lease = weights_cache.lease(context) if weights_cache else None
+    return _Opened(
+        device, RepackingPrograms(context, lease), context.renderer, context.is_software, programs, serialized
+    )

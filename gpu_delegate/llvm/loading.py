@@ -13,6 +13,7 @@ from pathlib import Path
 from ..disk_cache import DiskCache
 from ..errors import DeviceError
 from ..graph import Graph
+from ..graph_digest import graph_digest
 from .compiler import CompiledCode, llvm_version, object_code
 from .image import NativeImage, image_of, parse_image
 from .machine import CpuTarget
@@ -67,20 +68,9 @@ def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
 
 def _key(graph: Graph, target: CpuTarget, threads: int) -> str:
     """All that an image depends on; the name is for people."""
-    parts = (*vars(target).values(), llvm_version(), threads, _digest(graph), *compiling_files())
+    parts = (*vars(target).values(), llvm_version(), threads, graph_digest(graph), *compiling_files())
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     return f"{graph.name[:100]} {target.name} {threads} thread{'s' if threads > 1 else ''} {digest}"
-
-
-def _digest(graph: Graph) -> str:
-    """Of all that a graph says."""
-    digest = hashlib.sha256(repr((graph.inputs, graph.outputs, graph.nodes)).encode())
-    for number, tensor in sorted(graph.tensors.items()):
-        said = (number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.unusable)
-        digest.update(repr(said).encode())
-        if tensor.data is not None:
-            digest.update(tensor.data.tobytes())
-    return digest.hexdigest()
 
 
 def compiling_files() -> list[tuple[str, int, int]]:

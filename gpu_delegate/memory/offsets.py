@@ -7,17 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .plan import MemoryPlan, in_one_arena
+from .objects_in_order import naive_objects
+from .plan import MemoryPlan, end_to_end, in_one_arena
+from .profiles import by_breadth, by_size
 from .records import UsageRecord, aligned
 
 
 def naive(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
     """Every tensor in a place of its own."""
-    offsets, end = {}, 0
-    for record in records:
-        offsets[record.tensor] = end
-        end = aligned(end + record.size_bytes, alignment_bytes)
-    return in_one_arena(offsets, end)
+    return end_to_end(naive_objects(records), alignment_bytes)
 
 
 def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
@@ -25,25 +23,46 @@ def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> 
 
     Source: arXiv 2001.03288, section 5.2, "Greedy by Size for Offset Calculation".
     """
-    sizes = [aligned(record.size_bytes, alignment_bytes) for record in records]
+    return _place_each(by_size(records), alignment_bytes)
+
+
+def greedy_by_breadth(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
+    """The same for the tensors of the task with most bytes alive, then for those of the next.
+
+    Source: arXiv 2001.03288, section 5.3, "Greedy by Breadth for Offset Calculation".
+    """
+    return _place_each(by_breadth(records), alignment_bytes)
+
+
+def _place_each(records: Sequence[UsageRecord], alignment_bytes: int) -> MemoryPlan:
     offsets: dict[int, int] = {}
-    placed = _Placed(len(records))
-    for number in sorted(range(len(records)), key=lambda k: -records[k].size_bytes):
-        offset = placed.best_offset(records[number], sizes[number])
-        placed.put(records[number], offset, sizes[number])
-        offsets[records[number].tensor] = offset
+    placed = _Placed(len(records), alignment_bytes)
+    for record in records:
+        offsets[record.tensor] = placed.put(record)
     return in_one_arena(offsets, placed.total_bytes)
 
 
 class _Placed:
     """Tensors by their offset in memory, as columns, so that placing one more takes a few array operations."""
 
-    def __init__(self, room: int) -> None:
-        self._columns = np.zeros((4, room), np.int64)  # start, end, first task, last task
+    def __init__(self, room: int, alignment_bytes: int) -> None:
+        self._columns = np.zeros((4, room), np.int64)  # start, end up to which it is aligned, first task, last task
         self._count = 0
+        self._alignment_bytes = alignment_bytes
         self.total_bytes = 0
 
-    def best_offset(self, record: UsageRecord, size_bytes: int) -> int:
+    def put(self, record: UsageRecord) -> int:
+        """Place a tensor, behind those with the same offset, which is returned."""
+        size_bytes = aligned(record.size_bytes, self._alignment_bytes)
+        offset = self._best_offset(record, size_bytes)
+        at = int(np.searchsorted(self._columns[0, : self._count], offset, side="right"))
+        self._columns[:, at + 1 : self._count + 1] = self._columns[:, at : self._count]
+        self._columns[:, at] = offset, offset + size_bytes, record.first_task, record.last_task
+        self._count += 1
+        self.total_bytes = max(self.total_bytes, offset + record.size_bytes)
+        return offset
+
+    def _best_offset(self, record: UsageRecord, size_bytes: int) -> int:
         """The lowest of the smallest sufficient gaps between tensors alive at that time, else behind all of them."""
         starts, ends, first, last = self._columns[:, : self._count]
         alive = np.flatnonzero((first <= record.last_task) & (last >= record.first_task))
@@ -53,11 +72,3 @@ class _Placed:
         gaps = starts[alive] - before[:-1]
         fitting = np.flatnonzero(gaps >= size_bytes)
         return int(before[fitting[np.argmin(gaps[fitting])]] if fitting.size else before[-1])
-
-    def put(self, record: UsageRecord, offset: int, size_bytes: int) -> None:
-        """Place a tensor, behind those with the same offset."""
-        at = int(np.searchsorted(self._columns[0, : self._count], offset, side="right"))
-        self._columns[:, at + 1 : self._count + 1] = self._columns[:, at : self._count]
-        self._columns[:, at] = offset, offset + size_bytes, record.first_task, record.last_task
-        self._count += 1
-        self.total_bytes = max(self.total_bytes, offset + size_bytes)

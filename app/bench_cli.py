@@ -13,7 +13,9 @@ from .options import (
     ForceOption,
     JsonOption,
     LastOption,
+    MemoryOption,
     ModelOption,
+    PlannerOption,
     PrecisionOption,
     PreprocessingOption,
     ThreadsOption,
@@ -28,7 +30,7 @@ BenchBackendOption = Annotated[
 ]
 scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
 bench = typer.Typer(
-    no_args_is_help=True, help="Measure the frame job, a model, layers, a live frame, or how good masks are."
+    no_args_is_help=True, help="Measure the frame job, a model, layers, memory, a live frame, or how good masks are."
 )
 
 
@@ -51,6 +53,8 @@ def bench_frame_verb(
     cpu: CpuOption = None,
     threads: ThreadsOption = None,
     precision: PrecisionOption = "fp32",
+    memory: MemoryOption = "arena",
+    planner: PlannerOption = "",
     json: JsonOption = False,
 ) -> int:
     """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
@@ -59,12 +63,13 @@ def bench_frame_verb(
     """
     from .bench.frame_job import FrameBench, bench_frame
     from .console import Console
-    from .verbs.precision import backend_for, parse_cpu, parse_precision
+    from .verbs.precision import backend_for, parse_cpu, parse_memory, parse_precision
 
     console, choice = Console(quiet=json), parse_cpu(cpu, threads)
     where = backend_for(backend, choice)
     options = FrameBench(
-        model, size, frames, masks, warmup, runs, where, parse_precision(precision), force, choice
+        model, size, frames, masks, warmup, runs, where, parse_precision(precision), parse_memory(memory, planner),
+        force, choice,
     )  # fmt: skip
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
@@ -105,6 +110,8 @@ def bench_model_verb(
     per_op: Annotated[bool, typer.Option("--per-op", help="Time each dispatch, too.")] = False,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
     precision: Annotated[str | None, as_in_settings("precision")] = None,
+    memory: Annotated[str | None, as_in_settings("memory")] = None,
+    planner: Annotated[str | None, as_in_settings("planner")] = None,
     compile_budget: Annotated[float | None, as_in_settings("compile_budget")] = None,
     json: JsonOption = False,
 ) -> int:
@@ -123,7 +130,7 @@ def bench_model_verb(
         {
             "model": model, "backend": backend, "warmup": warmup, "runs": runs, "duration": duration, "plot": plot,
             "force": force, "threads": threads, "cpu": cpu, "per_op": per_op or None, "unfused": unfused or None,
-            "precision": precision, "compile_budget": compile_budget,
+            "precision": precision, "memory": memory, "planner": planner, "compile_budget": compile_budget,
         },
         aliases,
     )  # fmt: skip
@@ -226,6 +233,43 @@ def bench_compile_verb(
     return 0
 
 
+@bench.command("memory")
+def bench_memory_verb(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAMES", help="Models of the catalogue, published networks, .tflite files; twelve networks."
+        ),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
+    plot: Annotated[
+        Path | None, output_option(metavar="FILE", help="Bars for each network and strategy: .svg or .png.")
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Compare how strategies plan the memory of networks, before fusion and after: bytes, objects, bounds, time.
+
+    Nothing runs: networks whose files are not at hand are drawn from published layers. Without names, 10,000 synthetic
+    records are planned, too.
+    """
+    from .bench.memory import MemoryBench, bench_memory
+    from .bench.memory_tables import show_memory
+    from .console import Console
+
+    console = Console(quiet=json)
+    rows, code = bench_memory(MemoryBench(tuple(names or ()), plot, force), console)
+    show_memory(rows, markdown, console)
+    if plot is not None and rows:
+        from .bench.memory_plot import save_memory_bars
+
+        save_memory_bars(plot, rows)
+        console.say(f"plot: {plot}")
+    if json:
+        console.json(rows)
+    return code
+
+
 @bench.command("waits")
 @with_opengl
 def bench_waits_verb(
@@ -296,6 +340,45 @@ def bench_gpu_verb(
     show_gpu_bench(figures, report, console)
     if json:
         console.json(figures)
+    return code
+
+
+@bench.command("weights")
+@with_opengl
+def bench_weights_verb(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAMES", help="Models as of `bench model`; selfie and deeplab-v3.")
+    ] = None,
+    instances: Annotated[
+        str, typer.Option(metavar="1..16", help="How many: 1, 2, 4, 8 and 16, or just those of a list with commas.")
+    ] = "1..16",
+    backend: Annotated[
+        str | None, typer.Option(metavar="gl,native", help="Where they run; by default on each of these.")
+    ] = None,
+    runs: Annotated[int, typer.Option(metavar="N", help="Of each instance, in turn.")] = 3,
+    plot: Annotated[Path | None, output_option(metavar="FILE", help="Memory over instances: .svg or .png.")] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Measure what several instances of a model take, without a WeightsCache and with one, soft and hard.
+
+    Each number of them in a process of its own: its peak, the weights in it, how long instances take to be ready and to
+    run. All of OpenGL's are in one context.
+    """
+    from .bench.weights import MEASURED, WeightsBench, bench_weights, parse_backends, parse_instances
+    from .bench.weights_tables import save_weights_plot, show_weights
+    from .console import Console
+
+    console = Console(quiet=json)
+    counts, backends = parse_instances(instances), parse_backends(backend)
+    options = WeightsBench(tuple(names or MEASURED), counts, backends, runs, plot, force)
+    rows, code = bench_weights(options, console)
+    show_weights(rows, console)
+    if plot is not None and any(not row["reason"] for row in rows):
+        save_weights_plot(plot, rows)
+        console.say(f"plot: {plot}")
+    if json:
+        console.json(rows)
     return code
 
 

@@ -35,8 +35,10 @@ from .options import (
     InputRangeOption,
     JsonOption,
     LastOption,
+    MemoryOption,
     ModelOption,
     OutputRangeOption,
+    PlannerOption,
     PrecisionOption,
     TaskOption,
     ThreadsOption,
@@ -332,6 +334,8 @@ def inspect_verb(
     ops: Annotated[bool, typer.Option("--ops", help="List the supported ops instead.")] = False,
     peaks: Annotated[bool, typer.Option("--peaks/--no-peaks", help="Measure the machine's peaks.")] = True,
     precision: PrecisionOption = "fp32",
+    memory: MemoryOption = "arena",
+    planner: PlannerOption = "",
     compile_budget: CompileBudgetOption = 10.0,
     tuning: Annotated[
         str | None,
@@ -343,6 +347,10 @@ def inspect_verb(
     shaders: Annotated[
         Path | None, output_option(metavar="DIR", help="Where the GLSL of every kernel goes, a file each.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        output_option(metavar="FILE", help="A picture of the memory plan beside all other strategies': .svg or .png."),
+    ] = None,
     force: Annotated[bool, output_option("--force", help="Write over the files that are there.")] = False,
     advise: Annotated[bool, typer.Option("--advise", help="Say what to change in the model.")] = False,
     cpu: Annotated[
@@ -353,11 +361,11 @@ def inspect_verb(
     """Show what becomes of a model: what runs on the GPU and why the rest does not, passes, dispatches, memory."""
     from .console import Console
     from .verbs.inspect import InspectOptions, run_inspect
-    from .verbs.precision import checked_budget, parse_precision
+    from .verbs.precision import checked_budget, parse_memory, parse_precision
 
     options = InspectOptions(
-        unfused, json, ops, peaks, parse_precision(precision), checked_budget(compile_budget), shaders, tuning, force,
-        advise, cpu,
+        unfused, json, ops, peaks, parse_precision(precision), parse_memory(memory, planner),
+        checked_budget(compile_budget), shaders, tuning, force, advise, cpu, plot,
     )  # fmt: skip
     return run_inspect(model, options, Console(quiet=json))
 

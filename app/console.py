@@ -108,8 +108,8 @@ class Console:
             table.add_row(*(Text(f"{cell:.2f}" if isinstance(cell, float) else printable(str(cell))) for cell in row))
         self._out.print(table)
 
-    def json(self, value: Mapping[str, Any]) -> None:
-        """One JSON object as one line on stdout."""
+    def json(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """One JSON object, or a list of them, as one line on stdout."""
         print(json.dumps(value), flush=True)
 
     @contextlib.contextmanager

@@ -21,6 +21,8 @@ COMPLETION_ASKED = "_TEXELFLOW_COMPLETE"  # in the environment: by a shell, for 
 
 ModelOption = Annotated[str, as_in_settings("model")]
 PrecisionOption = Annotated[str, as_in_settings("precision")]
+MemoryOption = Annotated[str, as_in_settings("memory")]
+PlannerOption = Annotated[str, as_in_settings("planner")]
 PreprocessingOption = Annotated[str, as_in_settings("preprocessing")]
 CpuOption = Annotated[str | None, as_in_settings("cpu")]
 ThreadsOption = Annotated[int | None, as_in_settings("threads")]

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from .device import Tuning
 from .layout import ceil_div
-from .memory import aligned
+from .memory.records import aligned
 
 LEAST_GROUP = 16  # threads of a GPU's work-group: for fewer Intel's compilers take half the lanes
 

@@ -31,6 +31,7 @@ class KernelInput:
     storage: Storage
     texels: int
     fetch: Fetch = "texture"
+    is_replaced: bool = False  # an output lies where it does
 
     @property
     def unpacks(self) -> bool:
@@ -53,6 +54,7 @@ class KernelOutput:
 
     storage: Storage
     lanes: int = 4  # written by one WRITE; a plain tensor may be written in pairs or fours
+    replaces: bool = False  # it lies where an input does
 
     @property
     def texel(self) -> str:
@@ -79,6 +81,29 @@ class HalfFunctions:
         """The functions in GLSL."""
         own = ["halves_packed.glsl"] * self.packs + ["half_arithmetic.glsl"] * self.arithmetic
         return [line for name in ("halves.glsl", *own) for line in lines_of(name)]
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """All that a kernel reads and writes; `restricts` is that of `declare`."""
+
+    inputs: tuple[KernelInput, ...]
+    outputs: tuple[KernelOutput, ...]
+    weights: KernelInput | None
+    restricts: bool
+    halves: HalfFunctions
+
+    @property
+    def lines(self) -> list[str]:
+        """The declarations in GLSL."""
+        return declare(self.inputs, self.outputs, self.weights, self.restricts, self.halves)
+
+    def with_replaced(self, read: int, written: int) -> "Bindings":
+        """The same where an output, by its number, lies where an input does, which is read as storage then."""
+        inputs, outputs = list(self.inputs), list(self.outputs)
+        inputs[read] = replace(inputs[read], fetch="storage", is_replaced=True)
+        outputs[written] = replace(outputs[written], replaces=True)
+        return replace(self, inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def settle_fetches(wanted: Sequence[KernelInput], outputs: int, limits: Limits) -> list[KernelInput]:
@@ -111,8 +136,8 @@ def declare(
     """Declarations of all that a kernel reads and writes.
 
     With `restricts`, compilers are told that what is written is read in no other way, so that they may move reads over
-    writes: memory is planned so. Textures are never taken to be what is written, so kernels that read those alone do
-    without.
+    writes: memory is planned so, but for what an output replaces. Textures are never taken to be what is written, so
+    kernels that read those alone do without.
     """
     read = [*sources, *([weights] if weights else [])]
     converts = halves.arithmetic or any(target.storage.is_halves for target in targets)
@@ -134,7 +159,7 @@ def declare(
             lines += _input_array(k, f"std140, binding = {uniform}", "uniform", source, halves.unpack)
             uniform += 1
         else:
-            kind = f"readonly {restrict}buffer"
+            kind = "buffer" if source.is_replaced else f"readonly {restrict}buffer"
             lines += _input_array(k, f"std430, binding = {storage}", kind, source, halves.unpack)
             storage += 1
     if weights and weights.fetch == "storage":
@@ -142,7 +167,8 @@ def declare(
         block = f"layout(std430, binding = {storage}) readonly {restrict}buffer Weights {{ {texel} weights[]; }};"
         lines += _weights_array(block, f"{halves.unpack}(weights[i])" if weights.unpacks else "weights[i]")
     for k, target in enumerate(targets):
-        lines += _converted_output(k, target, restrict, halves.pack) if converts else _output(k, target, restrict)
+        alone = "" if target.replaces else restrict
+        lines += _converted_output(k, target, alone, halves.pack) if converts else _output(k, target, alone)
     return lines
 
 

@@ -11,6 +11,7 @@ from .device import COMPILE_BUDGET_S, Device
 from .errors import DeviceError, UnsupportedError
 from .graph import Graph
 from .layout import Precision
+from .memory.options import ARENA, MemoryOptions
 from .partition import Partition, partition_graph, subgraph
 from .program import CompiledGraph, compile_graph
 from .refusals import LoneNodes, find_refusals
@@ -18,6 +19,7 @@ from .refusals import LoneNodes, find_refusals
 CONSTANT_OF_CPU = "constant; what reads it stays on the CPU"
 CONSTANT_OUTPUT = "constant; it is an output of the model"
 
+CompileGraph = Callable[..., CompiledGraph]  # as compile_graph
 Compile = Callable[[Graph], CompiledGraph]  # raises UnsupportedError, DeviceError
 Select = Callable[["CompiledPartitions"], Mapping[int, str]]  # the nodes to leave to the CPU, and why; {}: no more
 
@@ -31,6 +33,11 @@ class CompiledPartitions:
     compiled: tuple[CompiledGraph, ...]  # of each partition
     reasons: Mapping[int, str]  # of the nodes that are left to the CPU, ascending
 
+    @property
+    def largest(self) -> int:
+        """The number of the partition with the most operators. Raises ValueError where there is none."""
+        return max(range(len(self.partitions)), key=lambda number: len(self.partitions[number].nodes))
+
 
 def compile_partitions(
     graph: Graph,
@@ -39,6 +46,8 @@ def compile_partitions(
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
     select: Select = lambda found: {},
+    memory: MemoryOptions = ARENA,
+    compile_part: CompileGraph = compile_graph,
 ) -> CompiledPartitions:
     """Partition a graph as read and compile the partitions; options as of compile_graph. Refuses no graph.
 
@@ -50,7 +59,7 @@ def compile_partitions(
 
     def compiled(part: Graph) -> CompiledGraph:
         share_s = compile_budget_s * min(1.0, len(part.nodes) / most)
-        return compile_graph(part, device, fuse, precision=precision, compile_budget_s=share_s)
+        return compile_part(part, device, fuse=fuse, precision=precision, compile_budget_s=share_s, memory=memory)
 
     compiler = _Compiler(graph, found.constants, compiled)
     reasons = dict(found.reasons)

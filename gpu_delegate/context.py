@@ -21,7 +21,7 @@ from .call_list import ListedCall
 from .calls import Calls
 from .counting import CountingLoader, ReadbackCounter
 from .device_failures import outdated, version_text
-from .egl import LEAST_ES, Api
+from .egl import LEAST_ES, Api, EglContext
 from .errors import ContextLostError, DeviceError
 from .families import Family, family_of
 from .library import CurrentContext
@@ -30,6 +30,7 @@ from .messages import Messages, errors_of
 from .native import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
 from .resets import ResetWatch
+from .saving.program_cache import ProgramCache
 from .shader import explain_log, for_es
 
 REQUIRED = (4, 3)  # for compute shaders
@@ -93,6 +94,7 @@ class Context:
         self.readback = ReadbackCounter()
         self.thread = threading.get_ident()
         self._native = native = opened.native if opened else None
+        self._needed = needed
         self.device = opened.device if opened else None  # of EGL's, as all that were tried
         self.tried: tuple[TriedDevice, ...] = opened.tried if opened else ()
         counting = CountingLoader(load, self.readback)
@@ -119,6 +121,7 @@ class Context:
         self._messages = Messages(self.gl)
         self.resets = ResetWatch(self.gl, counting.load)
         self.debug_files = debug.Folder(Path(debug.FOLDER))
+        self.programs = ProgramCache(self.gl, (self.vendor, self.renderer, self.version))
 
     @classmethod
     def from_current(cls, load: Load, needed: tuple[int, int] = REQUIRED) -> "Context":
@@ -191,6 +194,16 @@ class Context:
         if self.has_messages:
             self.check_errors(where)
 
+    def loaded_program(self, sources: Mapping[int, str]) -> int:
+        """A program that was linked of these sources in an earlier run; 0 for none, or where the driver refuses it."""
+        waiting = tuple(self._messages.waiting)
+        program = self.programs.load(sources)
+        if program == 0:  # it is compiled: nobody need hear of the refusal
+            any(self.gl.glGetError() == 0 for _ in range(_MOST_ERRORS))
+            self._messages.waiting.clear()
+            self._messages.waiting.extend(waiting)
+        return program or 0
+
     def scope(self, name: str) -> contextlib.AbstractContextManager[None]:
         """A debug group: commands issued inside it are shown together under this name in OpenGL debuggers."""
         return _Scope(self.gl, label_text(name)) if self.gl.khr_debug else contextlib.nullcontext()
@@ -211,9 +224,20 @@ class Context:
         if self._native is not None:
             self._native.__enter__()
 
+    def sibling(self) -> "Context | None":
+        """Another context with the same objects, current in the thread that asks; None where there are no such.
+
+        This one may be in use on its own thread meanwhile. Raises DeviceError.
+        """
+        native = self._native
+        if not isinstance(native, EglContext):
+            return None
+        return _opened(OpenedNative(native.sibling(), self.device, self.tried), self._needed)
+
     def release(self) -> None:
         """Free the context and everything in it; a second call does nothing."""
         native, self._native = self._native, None
+        self.programs.write()
         self.calls.wait()
         self._messages.detach()
         if self._owns_mgl:
@@ -247,17 +271,21 @@ def open_context(needed: tuple[int, int] = REQUIRED, api: Api | None = None, dev
             "OpenGL was in use before this process was forked, and would hang here: "
             "start processes anew (multiprocessing's spawn), or fork before OpenGL is used"
         )
-    opened = open_native(needed, api, device)
-    try:
-        context = Context(opened, opened.native.load_opengl_function, standalone=True, needed=needed)
-    except BaseException:
-        opened.native.release()
-        raise
-    for tried in opened.tried:
+    context = _opened(open_native(needed, api, device), needed)
+    for tried in context.tried:
         if tried.failure:
             debug.tell(debug.RUN, f"debug: EGL's {tried.name} does not work: {tried.failure.why}")
     debug.tell(debug.RUN, f"debug: {context.gl_version} on {context.renderer}, {context.vendor}")
     return context
+
+
+def _opened(native: OpenedNative, needed: tuple[int, int]) -> Context:
+    """The context of one that is current in this thread. Raises DeviceError, having released that."""
+    try:
+        return Context(native, native.native.load_opengl_function, standalone=True, needed=needed)
+    except BaseException:
+        native.native.release()
+        raise
 
 
 @cache
@@ -275,22 +303,39 @@ def compile_compute(context: Context, source: str, label: str) -> int:
 
 
 def compile_program(context: Context, sources: Mapping[int, str], label: str) -> int:
-    """Compile and link a program from sources by shader stage (OpenGL's constant); raises as compile_compute."""
+    """A program of sources by shader stage (OpenGL's constant), linked now or in an earlier run.
+
+    Raises as compile_compute.
+    """
     gl, start = context.gl, perf_counter()
     if debug.level() >= debug.GLSL:
         for stage, source in sources.items():
             context.debug_files.write(label, _ENDINGS[stage], source.encode())
-    program = gl.glCreateProgram()
-    shaders = []
+    if gl.is_es:
+        sources = {stage: for_es(text, gl.version, gl.extensions) for stage, text in sources.items()}
+    program = context.loaded_program(sources)
+    how = "loaded" if program else "compiled"
+    if not program:
+        program = _linked(context, sources, label)
+        context.programs.keep(sources, program)
+    context.label(opengl.PROGRAM, program, label)
+    debug.tell(debug.RUN, f"debug: {label} {how} in {(perf_counter() - start) * 1e3:.1f} ms")
+    return program
+
+
+def _linked(context: Context, sources: Mapping[int, str], label: str) -> int:
+    """A program that the driver has compiled of sources. Raises DeviceError with what it says of them."""
+    gl = context.gl
+    program, shaders = gl.glCreateProgram(), list[int]()
     try:
-        for stage, text in sources.items():
-            source = for_es(text, gl.version, gl.extensions) if gl.is_es else text
+        for stage, source in sources.items():
             shaders.append(gl.glCreateShader(stage))
             encoded = ctypes.c_char_p(source.encode())
             gl.glShaderSource(shaders[-1], 1, ctypes.byref(encoded), None)
             gl.glCompileShader(shaders[-1])
             _check_log(gl.glGetShaderiv, gl.glGetShaderInfoLog, shaders[-1], opengl.COMPILE_STATUS, source, label)
             gl.glAttachShader(program, shaders[-1])
+        context.programs.prepare(program)
         gl.glLinkProgram(program)
         _check_log(gl.glGetProgramiv, gl.glGetProgramInfoLog, program, opengl.LINK_STATUS, "", label)
     except DeviceError:
@@ -299,8 +344,6 @@ def compile_program(context: Context, sources: Mapping[int, str], label: str) ->
     finally:
         for shader in shaders:
             gl.glDeleteShader(shader)
-    context.label(opengl.PROGRAM, program, label)
-    debug.tell(debug.RUN, f"debug: {label} compiled in {(perf_counter() - start) * 1e3:.1f} ms")
     return program
 
 

@@ -13,14 +13,15 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .cache_folder import cache_folder
 
 MOST_BYTES = 256 << 20
-KINDS = ("runtimes", "tuning", "objects", "networks", "backends")  # what is kept at present; each is a folder
+KINDS = ("runtimes", "tuning", "objects", "networks", "backends", "plans", "binaries")  # at present; each is a folder
 
 _FOLDER = "entries"
 _LOCK = "lock"
@@ -51,7 +52,7 @@ class DiskCache:
     def get(self, kind: str, key: str) -> bytes | None:
         """The content of an entry, None where there is none or it is damaged."""
         path = self._path(kind, key)
-        data = _read(path, self.most_bytes)
+        data = read_whole(path, self.most_bytes)
         if data is None:
             return None
         found = parse_entry(data)
@@ -64,24 +65,35 @@ class DiskCache:
 
     def put(self, kind: str, key: str, content: bytes) -> bool:
         """Keep an entry in place of the one before; whether it is kept. Raises ValueError for a key too long."""
-        return self.change(kind, key, lambda _: content)
+        return self.put_all([(kind, key, content)])
+
+    def put_all(self, entries: Iterable[tuple[str, str, bytes]]) -> bool:
+        """The same with many, each a kind, a key and content, in little more time than one; whether all are kept."""
+        return self._change([(kind, key, partial(_instead, content)) for kind, key, content in entries])
 
     def change(self, kind: str, key: str, changed: Callable[[bytes | None], bytes]) -> bool:
         """Replace an entry by what a function makes of it, with no other process's change in between."""
-        if len(json.dumps(key)) > _MOST_KEY_BYTES:
-            raise ValueError(f"a key of {len(key)} characters")
-        with _locked(self.folder) as is_locked:
+        return self._change([(kind, key, changed)])
+
+    def _change(self, changes: Sequence[tuple[str, str, Callable[[bytes | None], bytes]]]) -> bool:
+        for _, key, _ in changes:
+            if len(json.dumps(key)) > _MOST_KEY_BYTES:
+                raise ValueError(f"a key of {len(key)} characters")
+        with self._locked() as is_locked:
             if not is_locked:
                 return False
             try:
-                data = _as_bytes(kind, key, changed(self.get(kind, key)))
-                if len(data) > self.most_bytes:
-                    return False
-                _write_whole(self._path(kind, key), data)
+                kept = [self._replace(*change) for change in changes]
                 self._bound()
             except OSError:
                 return False
-            return True
+            return all(kept)
+
+    def _replace(self, kind: str, key: str, changed: Callable[[bytes | None], bytes]) -> bool:
+        data = as_entry(kind, key, changed(self.get(kind, key)))
+        if len(data) <= self.most_bytes:
+            write_whole(self._path(kind, key), data)
+        return len(data) <= self.most_bytes
 
     def entries(self) -> tuple[CacheEntry, ...]:
         """All entries that are whole, the last used one first; damaged ones are removed."""
@@ -89,7 +101,7 @@ class DiskCache:
         for path, status in _files(self.folder):
             if path.name.startswith(_TEMPORARY):
                 continue
-            content = parse_entry(_read(path, self.most_bytes) or b"")
+            content = parse_entry(read_whole(path, self.most_bytes) or b"")
             if content is None:
                 _drop(path)
             else:
@@ -99,7 +111,7 @@ class DiskCache:
     def clear(self, kind: str | None = None) -> int:
         """Remove all entries, or those of a kind; how many they were. Raises OSError where they cannot be removed."""
         removed = 0
-        with _locked(self.folder) as is_locked:
+        with self._locked() as is_locked:
             if not is_locked and self.folder.exists():
                 raise PermissionError(f"{self.folder} cannot be changed")
             for path, _ in _files(self.folder):
@@ -107,6 +119,13 @@ class DiskCache:
                     path.unlink(missing_ok=True)
                     removed += 1
         return removed
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[bool]:
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder / _LOCK) as is_locked:
+            yield is_locked
 
     def _path(self, kind: str, key: str) -> Path:
         return self.folder / kind / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:40]
@@ -138,7 +157,12 @@ def parse_entry(data: bytes) -> tuple[str, str, bytes] | None:
     return kind, key, content
 
 
-def _as_bytes(kind: str, key: str, content: bytes) -> bytes:
+def _instead(content: bytes, _: bytes | None) -> bytes:
+    return content
+
+
+def as_entry(kind: str, key: str, content: bytes) -> bytes:
+    """What parse_entry takes apart."""
     header = {"kind": kind, "key": key, "sha256": _checksum(kind, key, content)}
     return json.dumps(header).encode() + b"\n" + content
 
@@ -148,7 +172,7 @@ def _checksum(kind: str, key: str, content: bytes) -> str:
     return hashlib.sha256(names + b"\n" + content).hexdigest()
 
 
-def _read(path: Path, most_bytes: int) -> bytes | None:
+def read_whole(path: Path, most_bytes: int) -> bytes | None:
     """A file's bytes, of one that is too long only the start; None if it is not there."""
     try:
         with path.open("rb") as file:
@@ -162,13 +186,16 @@ def _drop(path: Path) -> None:
         path.unlink()
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    """A file under its name or none, whatever happens meanwhile."""
+def write_whole(path: Path, data: bytes, is_synced: bool = False) -> None:
+    """A file under its name or none, whatever happens meanwhile; `is_synced`: also if the power fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, work = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            if is_synced:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(work, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -194,15 +221,13 @@ def _listed(folder: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Holds the lock of a cache; yields False where it cannot be had: no rights, no room, another holds it for long."""
+def locked(path: Path) -> Iterator[bool]:
+    """Holds a file as a lock; yields False where it cannot be had: no rights, no room, another holds it for long."""
     import filelock  # takes 40 ms; most runs only read
 
-    lock = filelock.FileLock(folder / _LOCK, timeout=_PATIENCE_S)
     with contextlib.ExitStack() as held:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(lock)
+            held.enter_context(filelock.FileLock(path, timeout=_PATIENCE_S))
         except (OSError, NotImplementedError):  # filelock's own are TimeoutError, and this where there are no locks
             yield False
             return

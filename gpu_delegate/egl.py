@@ -143,15 +143,21 @@ class Egl:
 class EglContext:
     """A context without a window, current in the thread that makes it; has the methods that moderngl expects of one."""
 
-    def __init__(self, egl: Egl, display: EglDisplay, api: Api, version: tuple[int, int]) -> None:
-        """Of at least that version; one that tells of resets, where the driver has such. Raises DeviceError."""
+    def __init__(
+        self, egl: Egl, display: EglDisplay, api: Api, version: tuple[int, int], shared: "EglContext | None" = None
+    ) -> None:
+        """Of at least that version; one that tells of resets, where the driver has such. Raises DeviceError.
+
+        Buffers, textures and programs are those of a context that it shares with, which may be current elsewhere.
+        """
         self._egl, self._display, self.api = egl, display.handle, api
+        self._made_of, self._shared = (display, version), shared._context if shared else None
         if not egl.eglBindAPI(_APIS[api][0]):
             raise egl.error("eglBindAPI")
         self._surface, self._before = 0, (0, 0, 0, 0)
         surfaceless = "EGL_KHR_surfaceless_context" in display.extensions
         configuration = self._configuration(api, surfaceless)
-        self._context = self._created(configuration, context_attributes(api, version, display.extensions))
+        self._context: int = self._created(configuration, context_attributes(api, version, display.extensions))
         try:
             if not surfaceless:
                 size = _attributes((_WIDTH, 1), (_HEIGHT, 1))
@@ -172,10 +178,16 @@ class EglContext:
     def _created(self, configuration: int | None, ways: Sequence[Sequence[tuple[int, int]]]) -> int:
         """The context by the first of some ways, each a list of attributes, that the driver knows."""
         for way in ways:
-            context: int = self._egl.eglCreateContext(self._display, configuration, None, _attributes(*way)) or 0
+            made = self._egl.eglCreateContext(self._display, configuration, self._shared, _attributes(*way))
+            context: int = made or 0
             if context:
                 return context
         raise self._egl.error("eglCreateContext")
+
+    def sibling(self) -> "EglContext":
+        """Another one that shares its objects, current in the thread that asks. Raises DeviceError."""
+        display, version = self._made_of
+        return EglContext(self._egl, display, self.api, version, shared=self)
 
     def load_opengl_function(self, name: str) -> int:
         """The address of an entry point, 0 if there is none."""

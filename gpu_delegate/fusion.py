@@ -31,15 +31,17 @@ class Groups:
     views: Views
 
 
-def group_nodes(graph: Graph, device: Device, fuse: bool = True, precision: Precision = "fp32") -> Groups:
+def group_nodes(
+    graph: Graph, device: Device, fuse: bool = True, precision: Precision = "fp32", uses_views: bool = True
+) -> Groups:
     """Partition the graph's nodes; with fuse=False every node is a kernel of its own.
 
-    The precision says what views may share.
+    The precision says what views may share, if tensors may lie inside others at all.
 
     Raises UnsupportedError naming a node for which no kernel can be planned at all.
     """
     alignment_bytes, in_planes = device.offset_alignment_bytes, device.in_planes
-    views = find_views(graph, alignment_bytes, precision, in_planes) if fuse else NONE
+    views = find_views(graph, alignment_bytes, precision, in_planes) if fuse and uses_views else NONE
     grouper = _Grouper(graph, device.fitted(), views, fuse)
     for number in range(len(graph.nodes)):
         grouper.place(number)

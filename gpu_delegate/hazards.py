@@ -19,13 +19,15 @@ WAYS = (UNIFORM, TEXTURE_FETCH, STORAGE)
 class Access:
     """Bytes [start, end) of one buffer, and how a dispatch accesses them."""
 
+    buffer: int
     start: int
     end: int
     way: int  # UNIFORM, TEXTURE_FETCH or STORAGE
     writes: bool = False
 
     def conflicts(self, other: "Access") -> bool:
-        return (self.writes or other.writes) and self.start < other.end and other.start < self.end
+        same = self.buffer == other.buffer and self.start < other.end and other.start < self.end
+        return same and (self.writes or other.writes)
 
 
 def find_barriers(dispatches: Sequence[Sequence[Access]], given: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -64,21 +66,28 @@ class _Since:
         self._read, self._written = _Ranges(), _Ranges()
 
     def add(self, access: Access) -> None:
-        (self._written if access.writes else self._read).add(access.start, access.end)
+        (self._written if access.writes else self._read).add(*_borders(access))
 
     def conflicts(self, access: Access) -> bool:
-        start, end = access.start, access.end
+        start, end = _borders(access)
         return self._written.overlaps(start, end) or (access.writes and self._read.overlaps(start, end))
 
 
+_Border = tuple[int, int]  # a buffer, and a byte of it: in this order those of one buffer stand together
+
+
+def _borders(access: Access) -> tuple[_Border, _Border]:
+    return (access.buffer, access.start), (access.buffer, access.end)
+
+
 class _Ranges:
-    """A set of bytes as sorted ranges [start, end) that neither overlap nor adjoin."""
+    """A set of bytes as sorted ranges [start, end) of one buffer each that neither overlap nor adjoin."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._starts: list[_Border] = []
+        self._ends: list[_Border] = []
 
-    def add(self, start: int, end: int) -> None:
+    def add(self, start: _Border, end: _Border) -> None:
         if start >= end:
             return
         first, after = bisect_left(self._ends, start), bisect_right(self._starts, end)
@@ -86,7 +95,7 @@ class _Ranges:
             start, end = min(start, self._starts[first]), max(end, self._ends[after - 1])
         self._starts[first:after], self._ends[first:after] = [start], [end]
 
-    def overlaps(self, start: int, end: int) -> bool:
+    def overlaps(self, start: _Border, end: _Border) -> bool:
         first = bisect_right(self._ends, start)  # the first that ends behind the start
         return first < len(self._starts) and self._starts[first] < end
 

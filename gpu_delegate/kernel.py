@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .bindings import HalfFunctions, KernelInput, KernelOutput, declare, settle_fetches
+from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches
 from .body import Body
 from .emit import Emitter
 from .graph import Node
 from .group_sums import GroupSums
 from .half_products import in_halves
+from .in_place import InPlacePair, in_place_pairs
 from .layout import PHWC4, PHWC4_HALVES, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
 from .limits import Limits
 from .nodes import called_functions, record_of
@@ -38,7 +39,7 @@ class Kernel:
     local: Sides  # threads of a work-group
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    fetches: tuple[Fetch, ...]  # how each input is read
+    bindings: Bindings  # how inputs, outputs and weights are declared in the source
     weights_fetch: Fetch
     weights: Float32Array
     macs: int
@@ -46,6 +47,12 @@ class Kernel:
     signature: str = ""  # by which its tile is chosen; none for vector nodes alone
     tile: Tile | None = None
     weights_storage: Storage = PHWC4
+    in_place: tuple[InPlacePair, ...] = ()  # outputs that may lie where an input does, if that is read as storage
+
+    @property
+    def fetches(self) -> tuple[Fetch, ...]:
+        """How each input is read."""
+        return tuple(source.fetch for source in self.bindings.inputs)
 
     @property
     def weights_bytes(self) -> int:
@@ -56,6 +63,15 @@ class Kernel:
     def threads(self) -> int:
         """Of all work-groups."""
         return math.prod(self.grid) * math.prod(self.local)
+
+
+def with_replaced(kernel: Kernel, output: int, tensor: int) -> Kernel:
+    """The same kernel where an output lies in the place of an input, for one of the pairs that it has `in_place`."""
+    before = kernel.bindings
+    bindings = before.with_replaced(kernel.inputs.index(tensor), kernel.outputs.index(output))
+    old, new = ("".join(f"{line}\n" for line in each.lines) for each in (before, bindings))
+    assert kernel.source.count(old) == 1, "declarations stand together"
+    return replace(kernel, bindings=bindings, source=kernel.source.replace(old, new))
 
 
 @dataclass(frozen=True)
@@ -69,7 +85,10 @@ class GlslKernels:
     def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
         """A body's kernel, with vector nodes computed first, and sums left at the end."""
         kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
-        return replace(kernel, signature=signature, tile=tile)
+        blocks = len(kernel.outputs) + [*kernel.fetches, kernel.weights_fetch].count("storage")
+        pairs = in_place_pairs(body, tile, frozenset(input_names((), prologue)), self.storages)
+        fits = not left and blocks < self.limits.storage_bindings
+        return replace(kernel, signature=signature, tile=tile, in_place=pairs[:1] if fits else ())
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[Kernel]:
         """The one kernel of vector nodes."""
@@ -203,15 +222,15 @@ class _Outline:
         read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
-        bindings = declare(
-            sources,
-            list(targets.values()),
+        bindings = Bindings(
+            tuple(sources),
+            tuple(targets.values()),
             read if is_declared else None,
             restricts,
             HalfFunctions(self._limits.packs_halves, bool(self._limits.half_arithmetic)),
         )
         sections = {
-            "bindings": [*bindings, *called, *self.vectors.shared, *main.shared],
+            "bindings": [*bindings.lines, *called, *self.vectors.shared, *main.shared],
             "place": main.place,
             "body": self.vectors.lines + main.lines,
         }
@@ -225,7 +244,7 @@ class _Outline:
             local=self._tile.local,
             inputs=tuple(self.inputs),
             outputs=tuple(targets),
-            fetches=tuple(source.fetch for source in sources),
+            bindings=bindings,
             weights_fetch=read.fetch,
             weights=weights,
             weights_storage=storage,

@@ -78,13 +78,14 @@ def lower(
     fuse: bool = True,
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
+    uses_views: bool = True,
 ) -> Lowered:
     """Kernels in GLSL for a whole graph. Raises UnsupportedError naming the first node that has none."""
 
     def glsl(fitted: Device, storages: Storages) -> GlslKernels:
         return GlslKernels(fitted.limits, storages, reduction_tile(fitted))
 
-    return lower_with(glsl, graph, device, fuse, precision, compile_budget_s)
+    return lower_with(glsl, graph, device, fuse, precision, compile_budget_s, uses_views)
 
 
 def lower_with(
@@ -94,10 +95,11 @@ def lower_with(
     fuse: bool = True,
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
+    uses_views: bool = True,
 ) -> LoweredGraph[K]:
     """The same for any target, which is given a device within its limits, and how tensors are stored."""
     device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
-    groups = group_nodes(graph, device, fuse, precision)
+    groups = group_nodes(graph, device, fuse, precision, uses_views)
     signatures = [signature_of(body, precision) for body in groups.bodies]
     tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
     tiles = [within_limits(body, tile, device.limits) for body, tile in zip(groups.bodies, tiles, strict=True)]

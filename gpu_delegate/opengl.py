@@ -109,6 +109,7 @@ class GL:
     texture_buffers: bool  # True where buffer textures exist (OpenGL, ES 3.2 or EXT_texture_buffer)
     texture_norm16: bool  # True where textures of 16 bits a sample exist (OpenGL or EXT_texture_norm16)
     float_linear: bool  # True where textures of float32 are filtered (OpenGL or OES_texture_float_linear)
+    program_binaries: bool  # True where glGetProgramBinary exists (OpenGL 4.1, ARB_get_program_binary or ES)
     time_stamps: bool  # True where queries of time stamps exist (OpenGL 3.3 or EXT_disjoint_timer_query)
 
     glUseProgram: Callable[[Uint], None]
@@ -169,6 +170,9 @@ class GL:
     glGetProgramiv: Callable[[Uint, Uint, Pointer], None]
     glGetProgramInfoLog: Callable[[Uint, Int, Pointer, Pointer], None]
     glDeleteProgram: Callable[[Uint], None]
+    glProgramParameteri: Callable[[Uint, Uint, Int], None]
+    glGetProgramBinary: Callable[[Uint, Int, Pointer, Pointer, Pointer], None]
+    glProgramBinary: Callable[[Uint, Uint, Pointer, Int], None]
     glGetUniformLocation: Callable[[Uint, Text], Int]
     glUniform1i: Callable[[Int, Int], None]
     glUniform2i: Callable[[Int, Int, Int], None]
@@ -233,6 +237,7 @@ class GL:
         self.texture_buffers = has_texture_buffers and self.string(RENDERER) not in _WRONG_TEXTURE_BUFFERS
         self.texture_norm16 = not self.is_es or "GL_EXT_texture_norm16" in has
         self.float_linear = not self.is_es or "GL_OES_texture_float_linear" in has
+        self.program_binaries = self.is_es or version >= (4, 1) or "GL_ARB_get_program_binary" in has
         self.time_stamps = _TIMER in has if self.is_es else version >= (3, 3)
 
     @property

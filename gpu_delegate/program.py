@@ -1,29 +1,32 @@
 """Compilation: a graph and a device go in, a CompiledGraph (everything decided, no OpenGL yet) comes out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
-from . import memory
+import numpy as np
+import numpy.typing as npt
+
 from .admission import check_compilable
 from .bounds import check_text, check_weights
 from .device import COMPILE_BUDGET_S, Device
 from .errors import DeviceError
 from .graph import Graph, Tensor
-from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, find_cyclic_barriers
+from .hazards import Access, find_cyclic_barriers
 from .kernel import Kernel
-from .layout import Fetch, MapShape, Precision, Storage, Storages, shape_of
+from .layout import Precision, Storages, shape_of
 from .limits import Limits
-from .lower import TargetKernel, lower
+from .lower import lower
+from .memory.options import ARENA, MemoryOptions
+from .memory.plan import MemoryPlan
+from .memory.records import UsageRecord
 from .packing import Float32Array, phwc4, vector_texels
 from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
+from .placement import place_tensors, tensor_accesses
 from .rewrite import float_data
-from .views import NONE, Views
-
-MAX_ARENA_BYTES = 1 << 31
-_WAYS: Mapping[Fetch, int] = MappingProxyType({"uniform": UNIFORM, "texture": TEXTURE_FETCH, "storage": STORAGE})
-
-Planner = Callable[[list[memory.UsageRecord], int], memory.MemoryPlan]
+from .views import Views
 
 
 @dataclass(frozen=True)
@@ -36,16 +39,30 @@ class CompiledGraph:
     declined: tuple[str, ...]
     kernels: tuple[Kernel, ...]
     barriers: tuple[int, ...]  # barrier bits before each kernel
-    records: tuple[memory.UsageRecord, ...]
-    plan: memory.MemoryPlan
+    records: tuple[UsageRecord, ...]
+    plan: MemoryPlan
     storages: Storages
     views: Views
+    in_place: Mapping[int, int]  # by output of a kernel: the input of it that it replaces
     precision: Precision
+    memory: MemoryOptions
     constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
 
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
         return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @cached_property
+    def without_weights(self) -> "CompiledGraph":
+        """The same for those who have weights elsewhere: arrays have shapes, and neither values nor memory."""
+        kernels = tuple(replace(kernel, weights=_hollow(kernel.weights)) for kernel in self.kernels)
+        constants = {tensor: _hollow(texels) for tensor, texels in self.constants.items()}
+        tensors = {
+            number: tensor if tensor.data is None else replace(tensor, data=_hollow(tensor.data))
+            for number, tensor in self.graph.tensors.items()
+        }
+        graph = replace(self.graph, tensors=MappingProxyType(tensors))
+        return replace(self, graph=graph, kernels=kernels, constants=constants)
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -60,34 +77,41 @@ def compile_graph(
     keep_all: bool = False,
     precision: Precision = "fp32",
     compile_budget_s: float = COMPILE_BUDGET_S,
+    memory: MemoryOptions = ARENA,
 ) -> CompiledGraph:
     """Decide everything about a model: passes, kernels, memory, barriers.
 
     fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
-    afterwards; precision="fp16" stores tensors inside the network as halves, "fp16-arithmetic" also multiplies weights,
-    as halves, in half precision, where the device has it; compile_budget_s is about how many seconds
-    of the CPU the driver may take for the kernels, which are made shorter where they would take longer. Raises
+    afterwards, whatever `memory` says; precision="fp16" stores tensors inside the network as halves, "fp16-arithmetic"
+    also multiplies weights, as halves, in half precision, where the device has it; compile_budget_s is about how many
+    seconds of the CPU the driver may take for the kernels, which are made shorter where they would take longer. Raises
     UnsupportedError for a model with unsupported ops, too many weights or too long kernels, DeviceError for sizes over
-    the limits.
+    the limits, UsageError for an unknown planner.
     """
+    memory = MemoryOptions("naive") if keep_all else memory
+    planner = memory.strategy.plan
     if precision != "fp16-arithmetic":
         device = device.with_limits(half_arithmetic="")
     elif not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
-    lowered = lower(graph, device, fuse, precision, compile_budget_s)
-    graph = lowered.graph
-    records = usage_records(graph, lowered.kernels, lowered.storages, lowered.views)
-    _check_sizes(graph, records, device.limits)
-    _check_grids(lowered.kernels, device.limits)
-    plan = memory_plan(source.name, records, lowered.views, keep_all, device.offset_alignment_bytes)
-    barriers = find_cyclic_barriers(_accesses(graph, lowered.kernels, lowered.storages, plan))
-    constants = dict.fromkeys(t for kernel in lowered.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
+    lowered = lower(graph, device, fuse, precision, compile_budget_s, memory.uses_views)
+    graph, storages = lowered.graph, lowered.storages
+    placed = place_tensors(source.name, lowered, memory, planner, device.offset_alignment_bytes)
+    _check_sizes(graph, placed.records, device.limits)
+    _check_grids(placed.kernels, device.limits)
+    barriers = find_cyclic_barriers(tensor_accesses(graph, placed.kernels, storages, placed.plan))
+    constants = dict.fromkeys(t for kernel in placed.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
-        source, graph, reports, lowered.declined, lowered.kernels, barriers, records, plan,
-        lowered.storages, lowered.views, precision, {tensor: constant_texels(graph, tensor) for tensor in constants},
+        source, graph, reports, lowered.declined, placed.kernels, barriers, placed.records, placed.plan, storages,
+        lowered.views, placed.in_place, precision, memory,
+        {tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
+
+
+def _hollow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.broadcast_to(np.zeros((), values.dtype), values.shape)
 
 
 def rewrite_graph(
@@ -105,74 +129,12 @@ def rewrite_graph(
     return graph, reports
 
 
-def usage_records(
-    graph: Graph,
-    kernels: Sequence[TargetKernel],
-    storages: Storages,
-    views: Views = NONE,
-    size_bytes: Callable[[Storage, MapShape], int] = Storage.size_bytes,
-) -> tuple[memory.UsageRecord, ...]:
-    """Lifetimes of all tensors with memory of their own, those of their views included.
-
-    The model's inputs and outputs are always alive: the caller accesses them.
-    """
-    first: dict[int, int] = dict.fromkeys((views.place(tensor)[0] for tensor in graph.inputs), 0)
-    last: dict[int, int] = {}
-    for number, kernel in enumerate(kernels):
-        for tensor in kernel.outputs:
-            first.setdefault(views.place(tensor)[0], number)
-        for tensor in (*kernel.inputs, *kernel.outputs):
-            last[views.place(tensor)[0]] = number
-    for tensor in (*graph.inputs, *graph.outputs):
-        owner, _ = views.place(tensor)
-        first[owner], last[owner] = 0, len(kernels)
-    return tuple(
-        memory.UsageRecord(
-            tensor, size_bytes(storages[tensor], shape_of(graph.tensors[tensor])), first[tensor], last[tensor]
-        )
-        for tensor in first
-    )
-
-
-def memory_plan(
-    name: str, records: Sequence[memory.UsageRecord], views: Views, keep_all: bool, alignment_bytes: int
-) -> memory.MemoryPlan:
-    """Where all tensors lie, views included. Raises DeviceError where they take too much memory."""
-    planner: Planner = memory.naive if keep_all else memory.greedy_by_size
-    plan = planner(list(records), alignment_bytes)
-    if plan.total_bytes > MAX_ARENA_BYTES:
-        raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
-    return with_views(plan, views)
-
-
 def accesses_of(compiled: CompiledGraph) -> list[list[Access]]:
-    """The byte ranges that each dispatch accesses in the arena, in order."""
-    return _accesses(compiled.graph, compiled.kernels, compiled.storages, compiled.plan)
+    """The byte ranges that each dispatch accesses, in order."""
+    return tensor_accesses(compiled.graph, compiled.kernels, compiled.storages, compiled.plan)
 
 
-def with_views(plan: memory.MemoryPlan, views: Views) -> memory.MemoryPlan:
-    """The plan with the places of tensors that lie inside others."""
-    places = {tensor: views.place(tensor) for tensor in (*views.inside, *views.nodes)}
-    inside = {tensor: plan.offsets[owner] + at for tensor, (owner, at) in places.items() if owner in plan.offsets}
-    return replace(plan, offsets={**plan.offsets, **inside})
-
-
-def _accesses(
-    graph: Graph, kernels: tuple[Kernel, ...], storages: Storages, plan: memory.MemoryPlan
-) -> list[list[Access]]:
-    ends = {t: at + storages[t].size_bytes(shape_of(graph.tensors[t])) for t, at in plan.offsets.items()}
-    return [
-        [
-            Access(plan.offsets[tensor], ends[tensor], _WAYS[fetch])
-            for tensor, fetch in zip(kernel.inputs, kernel.fetches, strict=True)
-            if tensor in plan.offsets
-        ]
-        + [Access(plan.offsets[tensor], ends[tensor], STORAGE, writes=True) for tensor in kernel.outputs]
-        for kernel in kernels
-    ]
-
-
-def _check_sizes(graph: Graph, records: tuple[memory.UsageRecord, ...], limits: Limits) -> None:
+def _check_sizes(graph: Graph, records: tuple[UsageRecord, ...], limits: Limits) -> None:
     for record in records:
         if record.size_bytes > limits.storage_block_bytes:
             name, shape = graph.tensors[record.tensor].name, list(graph.tensors[record.tensor].shape)

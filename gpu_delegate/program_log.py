@@ -6,14 +6,18 @@ The text is made by pure functions; ProgramLog only decides which of it is due. 
 import contextlib
 import io
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
-from . import debug, hazards, memory
+from . import debug, hazards
 from .context import Context
 from .gpu_timer import GpuTimer
 from .kernel import Sides
+from .memory.bounds import lower_bound_bytes
+from .memory.offsets import naive
+from .memory.plan import BufferPlace
 from .packing import Float32Array
 from .program import CompiledGraph, accesses_of
 from .roofline import Cost, cost_of
@@ -38,8 +42,16 @@ class ProgramLog:
             for line in lines(compiled) if level >= needed else ():
                 debug.say(line)
 
-    def run(self, dispatches: Sequence[Callable[[], None]], read: Callable[[int], Float32Array]) -> None:
-        """Run one inference, each dispatch under its name; `read` returns a tensor of the graph."""
+    def run(
+        self,
+        dispatches: Sequence[Callable[[], None]],
+        repeat: Callable[[int, int], None],
+        read: Callable[[int], Float32Array],
+    ) -> None:
+        """Run one inference, each dispatch under its name.
+
+        `repeat` issues a dispatch so many times, for its time alone; `read` returns a tensor of the graph.
+        """
         if self._level >= debug.DISPATCHES:
             self._context.gl.glFinish()
             assert self._clock, "there is one from this level on"
@@ -49,23 +61,18 @@ class ProgramLog:
         self._dump("input", self._compiled.graph.inputs, read)
         for number, (kernel, dispatch) in enumerate(zip(self._compiled.kernels, dispatches, strict=True)):
             with self._context.scope(kernel.name):
-                time_ms = self._timed(dispatch)
+                time_ms = self._timed(partial(repeat, number))
+                dispatch()
             if self._level >= debug.DISPATCHES:
                 cost = cost_of(self._compiled, kernel)
                 debug.say(dispatch_line(str(number), kernel.name, kernel.grid, kernel.local, cost, time_ms))
             self._dump(f"{number:03}-{kernel.name[:_NAME]}", kernel.outputs, read)
         self._runs += 1
 
-    def _timed(self, dispatch: Callable[[], None]) -> float | None:
+    def _timed(self, repeat: Callable[[int], None]) -> float | None:
         """Milliseconds of a dispatch, repeated where the GPU tells how long that takes; None where nobody does."""
         if self._clock is None:
-            dispatch()
             return None
-
-        def repeat(times: int) -> None:
-            for _ in range(times):
-                dispatch()
-
         span_s = _SPAN_S if self._clock.choice.kind == "time stamps" else 0.0
         took_s = mean_seconds(self._clock, repeat, span_s)[1]
         return None if took_s is None else took_s * 1e3
@@ -138,7 +145,7 @@ def decision_lines(compiled: CompiledGraph) -> Iterator[str]:
 
 def plan_lines(compiled: CompiledGraph) -> Iterator[str]:
     """Each tensor's place in the arena, and the first and last dispatch of its lifetime."""
-    apart, least = memory.naive(compiled.records).total_bytes, memory.lower_bound_bytes(compiled.records)
+    apart, least = naive(compiled.records).total_bytes, lower_bound_bytes(compiled.records)
     yield (
         f"debug: memory plan: {len(compiled.records)} tensors in {compiled.plan.total_bytes:,} bytes, "
         f"{apart:,} apart, at least {least:,}"
@@ -165,8 +172,9 @@ def barrier_lines(compiled: CompiledGraph) -> Iterator[str]:
 def _reason(compiled: CompiledGraph, number: int, earlier: int, access: hazards.Access) -> str:
     kernel = compiled.kernels[number]
     tensors = kernel.outputs if access.writes else kernel.inputs
-    offsets, names = compiled.plan.offsets, compiled.graph.tensors
-    name = next(_cut(names[t].name) for t in tensors if offsets.get(t) == access.start)
+    places, names = compiled.plan.places, compiled.graph.tensors
+    where = BufferPlace(access.buffer, access.start)
+    name = next(_cut(names[t].name) for t in tensors if places.get(t) == where)
     run = "" if earlier < number else " of the run before"
     return (
         f"writes {name} over what {earlier}{run} used" if access.writes else f"reads {name}, written by {earlier}{run}"

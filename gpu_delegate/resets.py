@@ -8,6 +8,7 @@ import ctypes
 import sys
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter_ns
 
@@ -34,6 +35,7 @@ class ResetWatch:
     def __init__(self, gl: GL, load: Load) -> None:
         self._gl, self._status = gl, _status_function(gl, load)
         self._checksums: dict[int, tuple[int, int]] = {}  # by buffer: its size in bytes, and that of its content
+        self._keepers: Counter[int] = Counter()  # how many want a buffer compared
         self._next_ns = 0
         self._lost = ""  # what has happened
         self.slept_s: Callable[[], float] = suspended_s
@@ -44,13 +46,17 @@ class ResetWatch:
         """Whether the driver tells of resets."""
         return self._status is not None
 
-    def keep(self, buffer: int, content: memoryview) -> None:
-        """After a suspend, compare a buffer that nothing writes with its content now."""
-        self._checksums[buffer] = content.nbytes, zlib.crc32(content)
+    def keep(self, buffer: int, size_bytes: int, checksum: int) -> None:
+        """After a suspend, compare a buffer that nothing writes with the CRC-32 of its content."""
+        self._checksums[buffer] = size_bytes, checksum
+        self._keepers[buffer] += 1
 
     def forget(self, buffer: int) -> None:
-        """Compare it no more."""
-        self._checksums.pop(buffer, None)
+        """Compare it no more, as far as one of those is concerned who have asked for it."""
+        self._keepers[buffer] -= 1
+        if self._keepers[buffer] <= 0:
+            del self._keepers[buffer]
+            self._checksums.pop(buffer, None)
 
     def check(self) -> None:
         """Raise ContextLostError if all in the context is lost. May be called for each frame: once a second it asks."""

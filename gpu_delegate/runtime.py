@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
@@ -13,16 +13,19 @@ import numpy.typing as npt
 from . import debug, opengl
 from .bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from .calls import CallCache
-from .context import Context, compile_compute
+from .context import Context
 from .device import Device
 from .families import TUNINGS
 from .gl_buffers import device_buffer, read_buffer, write_buffer
+from .gl_store import GlLease, GlStore
 from .half_packing import packs_halves
+from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
-from .memory import aligned
+from .opengl import BufferRange
 from .packing import Float32Array, as_type, check_values, from_memory, rounded, to_memory
 from .program import CompiledGraph
 from .program_log import ProgramLog
+from .weights_cache import WeightsCache
 
 CompileProgress = Callable[[int, int], None]  # (kernels ready, kernels in all)
 
@@ -96,27 +99,33 @@ class Program:
         compiled: CompiledGraph,
         progress: CompileProgress | None = None,
         input_pass: InputPass | None = None,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
         """Allocate, upload the weights, compile, and run once, since drivers finish compilation at the first run.
 
         `input_pass` is the pass that writes the input before each run, if there is one. It runs first here, too:
         drivers specialise code for the current state (Mesa for the samplers that earlier passes have bound) and compile
-        again for another state. Raises DeviceError.
+        again for another state. Weights and GL programs are those of the cache, if one is given, or its own.
+        Raises DeviceError, UsageError where the cache takes no such instance.
         """
-        for done in self._made(context, compiled, input_pass):
+        for done in self._made(context, compiled, input_pass, weights_cache):
             if progress:
                 progress(*done)
 
     @classmethod
     def in_steps(
-        cls, context: Context, compiled: CompiledGraph, input_pass: InputPass | None = None
+        cls,
+        context: Context,
+        compiled: CompiledGraph,
+        input_pass: InputPass | None = None,
+        weights_cache: WeightsCache | None = None,
     ) -> "Generator[tuple[int, int], None, Program]":
         """The same kernel by kernel, for callers with other work in between: yields the arguments of CompileProgress.
 
         The generator returns the program; if it is closed early, it frees what it created. Raises DeviceError.
         """
         program = cls.__new__(cls)
-        yield from program._made(context, compiled, input_pass)
+        yield from program._made(context, compiled, input_pass, weights_cache)
         return program
 
     # Running ------------------------------------------------------------------------------------------------------
@@ -124,11 +133,14 @@ class Program:
     def run(self) -> None:
         """Run one inference on the input tensor in memory. Returns before the GPU has finished.
 
-        The caller issues the barriers between what wrote the input and this, and between this and readers of the
-        output.
+        The caller issues the barriers between what wrote the input or read the output and this, and between this and
+        readers of the output. What is in the memory of the output changes before it is there; the input stays, unless
+        it was compiled so that all are written before each run (MemoryOptions). Raises UsageError before its
+        WeightsCache is finalized.
         """
+        self._lease.check_run()
         if self._watch:
-            self._watch.run([partial(self._dispatch, step) for step in self._steps], self.read)
+            self._watch.run([partial(self._dispatch, step) for step in self._steps], self.repeat, self.read)
             return
         self._calls.run(self._gl.multi_bind, self._dispatch_all)
 
@@ -163,14 +175,30 @@ class Program:
     def repeat(self, number: int, times: int) -> None:
         """Issue one dispatch several times, each behind its barrier, to measure it. Returns before the GPU is done.
 
-        What is stored stays the same, because no kernel writes where it reads: memory.py keeps what is alive apart.
+        What it reads stays the same: plans keep that apart from what it writes, and what would replace an input goes
+        to a buffer for this alone.
         """
-        step, gl = self._steps[number], self._gl
+        step, gl = self._repeatable(number), self._gl
         self._bind(step)
         for _ in range(times):
             if step.barrier:
                 gl.glMemoryBarrier(step.barrier)
             gl.glDispatchCompute(*step.grid)
+
+    def _repeatable(self, number: int) -> _Step:
+        """The step, with another place for an output that lies where the same step reads."""
+        step, kernel = self._steps[number], self.compiled.kernels[number]
+        replacing = [k for k, output in enumerate(kernel.outputs) if output in self.compiled.in_place]
+        if not replacing:
+            return step
+        if not self._beside:
+            most_bytes = max(self.range_of(output).size_bytes for output in self.compiled.in_place)
+            self._beside.append(self._buffer(most_bytes))
+        (target, first, count, buffers, offsets, sizes), *others = step.blocks  # outputs come first
+        buffers, offsets, sizes = type(buffers)(*buffers), type(offsets)(*offsets), type(sizes)(*sizes)
+        for k in replacing:  # one at most
+            buffers[k], offsets[k], sizes[k] = self._beside[0], 0, self.range_of(kernel.outputs[k]).size_bytes
+        return replace(step, blocks=((target, first, count, buffers, offsets, sizes), *others))
 
     # Tensors ------------------------------------------------------------------------------------------------------
 
@@ -209,10 +237,19 @@ class Program:
         data = read_buffer(self.context, place)
         return as_type(from_memory(data, place.shape, place.storage), own.dtype).reshape(own.shape)
 
+    @property
+    def buffer_bytes(self) -> int:
+        """Of all GL buffers: its own tensors, and weights, constants and memory that it may share with others."""
+        return self.tensor_bytes + self._lease.buffer_bytes
+
     # Building -----------------------------------------------------------------------------------------------------
 
     def _made(
-        self, context: Context, compiled: CompiledGraph, input_pass: InputPass | None
+        self,
+        context: Context,
+        compiled: CompiledGraph,
+        input_pass: InputPass | None,
+        weights_cache: WeightsCache | None,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does; yields after each kernel."""
         context.check_thread()
@@ -221,13 +258,14 @@ class Program:
         self._gl = context.gl
         self._buffers: list[int] = []
         self._textures: list[int] = []
-        self.buffer_bytes = 0  # of all GL buffers: tensors, weights, constants
-        self._programs: dict[str, int] = {}
+        self.tensor_bytes = 0  # of GL buffers of its own
+        self._lease = self._leased(weights_cache)
         self._steps: list[_Step] = []
+        self._beside: list[int] = []  # the buffer for what repeated steps would overwrite
         self._calls = CallCache(context.calls)
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
-            self._arena = self._buffer(compiled.plan.total_bytes, None)
+            self._tensors = self._reserve()
             self._ranges = self._allocate()
             self._weights = self._upload_weights()
             self._label()
@@ -235,16 +273,29 @@ class Program:
                 input_pass(self.input)
             yield from self._compile()
             context.check_errors("compiling the model")
+            context.programs.write()
+            if weights_cache:  # which has what further instances need
+                self.compiled = compiled.without_weights
         except BaseException:
             self.release()
             raise
 
-    def _buffer(self, size_bytes: int, data: npt.NDArray[Any] | None) -> int:
+    def _leased(self, weights_cache: WeightsCache | None) -> GlLease:
+        """The part that it has in a cache, or all of a store of its own."""
+        if weights_cache is None:
+            return GlLease(GlStore(), self.context)
+        return weights_cache.lease(self.context, self.compiled)
+
+    def _reserve(self) -> list[int]:
+        """The buffers of the plan: those that others use, too, and its own."""
+        sizes, count = self.compiled.plan.buffer_bytes, self.compiled.plan.shared_buffers
+        stored = [max(size_bytes, TEXEL_BYTES) for size_bytes in sizes[:count]]
+        return [*self._lease.arenas(stored), *(self._buffer(size_bytes) for size_bytes in sizes[count:])]
+
+    def _buffer(self, size_bytes: int) -> int:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
-        self._buffers.append(device_buffer(self.context, stored_bytes, data))
-        self.buffer_bytes += stored_bytes
-        if data is not None and data.size:
-            self.context.resets.keep(self._buffers[-1], data.data)
+        self._buffers.append(device_buffer(self.context, stored_bytes))
+        self.tensor_bytes += stored_bytes
         self.context.check_errors(f"allocating {size_bytes} bytes for tensors")
         return self._buffers[-1]
 
@@ -261,46 +312,45 @@ class Program:
 
     def _allocate(self) -> dict[int, TensorRange]:
         graph, ranges = self.compiled.graph, {}
-        for tensor, offset in self.compiled.plan.offsets.items():
+        for tensor, where in self.compiled.plan.places.items():
             shape, storage = shape_of(graph.tensors[tensor]), self.compiled.storages[tensor]
             size_bytes = storage.size_bytes(shape)
-            texture = self._texture(self._arena, offset, size_bytes, storage)
-            ranges[tensor] = TensorRange(self._arena, offset, size_bytes, texture, shape, storage)
-        for tensor, texels in self.compiled.constants.items():
-            buffer = self._buffer(texels.nbytes, texels)
-            texture = self._texture(buffer, 0, texels.nbytes)
-            ranges[tensor] = TensorRange(buffer, 0, texels.nbytes, texture, shape_of(graph.tensors[tensor]))
+            buffer, offset = self._tensors[where.buffer], where.offset_bytes
+            texture = self._texture(buffer, offset, size_bytes, storage)
+            ranges[tensor] = TensorRange(buffer, offset, size_bytes, texture, shape, storage)
         return ranges
 
     def _upload_weights(self) -> list[TensorRange]:
-        """One buffer for the weights of all kernels, and a range of it for each, with a texture where one is read."""
-        alignment = device_of(self.context).offset_alignment_bytes
-        offsets, end = [], 0
-        for kernel in self.compiled.kernels:
-            offsets.append(end)
-            end = aligned(end + kernel.weights_bytes, alignment)
-        packed = np.zeros(end, np.uint8)
-        for kernel, offset in zip(self.compiled.kernels, offsets, strict=True):
-            values = rounded(kernel.weights, kernel.weights_storage)
-            packed[offset : offset + kernel.weights_bytes] = values.reshape(-1).view(np.uint8)
-        buffer, ranges = self._buffer(packed.nbytes, packed), []
-        for kernel, offset in zip(self.compiled.kernels, offsets, strict=True):
-            size_bytes, shape = kernel.weights_bytes, MapShape(1, 1, 1, kernel.weights.size)
-            is_texture = size_bytes and kernel.weights_fetch == "texture"
-            texture = self._texture(buffer, offset, size_bytes, kernel.weights_storage) if is_texture else 0
-            ranges.append(TensorRange(buffer, offset, size_bytes, texture, shape, kernel.weights_storage))
+        """A range for the weights of each kernel, with a texture where one is read, and one for each constant map."""
+        kernels, constants = self.compiled.kernels, self.compiled.constants
+        packed = [rounded(kernel.weights, kernel.weights_storage) for kernel in kernels]
+        alignment, name = device_of(self.context).offset_alignment_bytes, f"weights of {self.compiled.source.name}"
+        spans = self._lease.weights([*packed, *constants.values()], alignment, name)
+        ranges = []
+        for kernel, span in zip(kernels, spans, strict=False):
+            shape, is_texture = MapShape(1, 1, 1, kernel.weights.size), kernel.weights_fetch == "texture"
+            ranges.append(self._viewed(span, shape, kernel.weights_storage, is_texture))
+        for tensor, span in zip(constants, spans[len(kernels) :], strict=True):
+            self._ranges[tensor] = self._viewed(span, shape_of(self.compiled.graph.tensors[tensor]))
         return ranges
+
+    def _viewed(
+        self, span: BufferRange, shape: MapShape, storage: Storage = PHWC4, is_texture: bool = True
+    ) -> TensorRange:
+        """A range, with the texture over it if it is read through one."""
+        buffer, offset, size_bytes = span.buffer, span.offset_bytes, span.size_bytes
+        texture = self._texture(buffer, offset, size_bytes, storage) if size_bytes and is_texture else 0
+        return TensorRange(buffer, offset, size_bytes, texture, shape, storage)
 
     def _label(self) -> None:
         """Labels for OpenGL debuggers: the names in the lines that DEBUG prints."""
         label, tensors = self.context.label, self.compiled.graph.tensors
-        label(opengl.BUFFER, self._arena, f"tensors of {self.compiled.source.name}")
-        label(opengl.BUFFER, self._buffers[-1], f"weights of {self.compiled.source.name}")
+        for number, buffer in enumerate(self._tensors):
+            which = f", {number}" if number else ""
+            label(opengl.BUFFER, buffer, f"tensors of {self.compiled.source.name}{which}")
         for tensor, place in self._ranges.items():
             if place.texture:
                 label(opengl.TEXTURE, place.texture, tensors[tensor].name)
-            if place.buffer != self._arena:
-                label(opengl.BUFFER, place.buffer, tensors[tensor].name)
         for kernel, place in zip(self.compiled.kernels, self._weights, strict=True):
             if place.texture:
                 label(opengl.TEXTURE, place.texture, f"weights of {kernel.name}")
@@ -310,11 +360,12 @@ class Program:
         kernels = self.compiled.kernels
         for number, kernel in enumerate(kernels):
             yield number, len(kernels)
-            if kernel.source not in self._programs:
-                self._programs[kernel.source] = compile_compute(self.context, kernel.source, kernel.name)
             self._steps.append(self._step(number))
-            self._dispatch(self._steps[-1])
-            self._gl.glFinish()
+            if not self._lease.is_ready(kernel.source):
+                self._dispatch(self._steps[-1])
+                self._gl.glFinish()
+        for kernel in kernels:
+            self._lease.has_run(kernel.source)
         yield len(kernels), len(kernels)
 
     def _step(self, number: int) -> _Step:
@@ -335,22 +386,23 @@ class Program:
         storage, uniform = [*outputs, *read("storage"), *kept("storage")], [*kept("uniform"), *read("uniform")]
         kinds = ((opengl.SHADER_STORAGE_BUFFER, storage), (opengl.UNIFORM_BUFFER, uniform))
         return _Step(
-            self._programs[kernel.source], kernel.grid, self.compiled.barriers[number],
+            self._lease.program(kernel.source, kernel.name), kernel.grid, self._barrier(number),
             (first, len(names), (ctypes.c_uint * len(names))(*names)),
             tuple(_blocks(target, places) for target, places in kinds if places),
         )  # fmt: skip
 
+    def _barrier(self, number: int) -> int:
+        """Ahead of a dispatch; what others have done with memory that they share comes before the first one."""
+        others = STORAGE | TEXTURE_FETCH | UNIFORM if self.compiled.plan.shared_buffers and not number else 0
+        return self.compiled.barriers[number] | others
+
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""
-        for program in self._programs.values():
-            self._gl.glDeleteProgram(program)
-        for buffer in self._buffers:
-            self.context.resets.forget(buffer)
+        self._lease.release()
         for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
             if names:
                 delete(len(names), (ctypes.c_uint * len(names))(*names))
             names.clear()
-        self._programs.clear()
 
     def __enter__(self) -> "Program":
         return self

@@ -51,6 +51,11 @@ class Views:
             tensor, offset_bytes = view.parent, offset_bytes + view.offset_bytes
         return tensor, offset_bytes
 
+    def with_replaced(self, in_place: Mapping[int, int]) -> "Views":
+        """The same where outputs of kernels lie in the place of inputs, too; these are no views of a node's."""
+        inside = {output: TensorView(tensor, 0) for output, tensor in in_place.items()}
+        return Views(MappingProxyType({**self.inside, **inside}), self.nodes)
+
 
 NONE = Views(NO_VIEWS, MappingProxyType({}))
 

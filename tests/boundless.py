@@ -7,19 +7,37 @@ not a number, so that the values of other tensors tell.
 
 import ctypes
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.gl_buffers import write_buffer
+from texelflow.gpu_delegate.gl_store import GlLease, GlStore
 from texelflow.gpu_delegate.layout import PHWC4, Storage
+from texelflow.gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.runtime import Program, _Step
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 GUARD_BYTES = 1 << 16  # behind each buffer
 NO_NUMBER = np.uint32(0xFFFFFFFF).view(np.float32)  # nor are its two halves
+
+
+class _GuardedLease(GlLease):
+    """Weights with a guard behind them; tells the length of their buffer."""
+
+    def __init__(self, lengths: dict[int, int], context: Context) -> None:
+        super().__init__(GlStore(), context)
+        self._lengths = lengths
+
+    def _buffer(self, packed: npt.NDArray[np.uint8], label: str) -> int:
+        guarded = np.concatenate([packed, np.full(GUARD_BYTES // 4, NO_NUMBER, np.float32).view(np.uint8)])
+        name = super()._buffer(guarded, label)
+        self._lengths[name] = guarded.nbytes
+        return name
 
 
 class BoundlessProgram(Program):
@@ -29,11 +47,13 @@ class BoundlessProgram(Program):
         self._lengths: dict[int, int] = {}  # of each buffer, in bytes
         super().__init__(context, compiled)
 
-    def _buffer(self, size_bytes: int, data: npt.NDArray[Any] | None) -> int:
+    def _leased(self, weights_cache: WeightsCache | None) -> GlLease:
+        return _GuardedLease(self._lengths, self.context)
+
+    def _buffer(self, size_bytes: int) -> int:
         values = np.full((size_bytes + GUARD_BYTES) // 4, NO_NUMBER, np.float32)
-        if data is not None:
-            values.view(np.uint8)[: data.nbytes] = data.reshape(-1).view(np.uint8)
-        name = super()._buffer(values.nbytes, values)
+        name = super()._buffer(values.nbytes)
+        write_buffer(self.context, BufferRange(name, 0, values.nbytes), values.ctypes.data)
         self._lengths[name] = values.nbytes
         return name
 
@@ -53,9 +73,14 @@ class BoundlessProgram(Program):
 
     def strayed(self) -> bool:
         """Whether something was written behind the last tensor."""
-        guard = np.empty(GUARD_BYTES // 4, np.float32)
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._arena)
-        start = self._lengths[self._arena] - GUARD_BYTES
-        self._gl.read_buffer(opengl.COPY_READ_BUFFER, start, GUARD_BYTES, guard.ctypes.data)
-        return not np.isnan(guard).all()
+        return any(not np.isnan(self._guard(buffer)).all() for buffer in self._tensors)
+
+    def _guard(self, buffer: int) -> Float32Array:
+        """What follows the last tensor of a buffer."""
+        guard = np.empty(GUARD_BYTES // 4, np.float32)
+        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, buffer)
+        self._gl.read_buffer(
+            opengl.COPY_READ_BUFFER, self._lengths[buffer] - GUARD_BYTES, GUARD_BYTES, guard.ctypes.data
+        )
+        return guard

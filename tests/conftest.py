@@ -29,6 +29,7 @@ from texelflow.app.frame.compute import AUTO_CHOICE
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.egl import Api
+from texelflow.gpu_delegate.saving.program_cache import VARIABLE as PROGRAM_CACHE
 from texelflow.gpu_delegate.tuning.switch import VARIABLE
 
 # No example fails because the machine is busy. "quick" is for `make check`; what names a number of examples keeps it.
@@ -57,6 +58,7 @@ def pytest_configure() -> None:
     os.environ[VARIABLE] = "0"  # whatever was tuned on this machine
     os.environ[AUTO_CHOICE] = "hardware"  # whatever was measured on it
     os.environ.setdefault(LLVMPIPE_PASSES, "nopt")
+    os.environ[PROGRAM_CACHE] = "0"  # whatever was compiled on it
     sys.dont_write_bytecode = False
 
 

@@ -14,6 +14,9 @@ MAY_IMPORT_CONTEXT = {
     *("runtime.py", "delegate.py", "program_log.py", "worker.py", "engine.py", "interpreter_child.py"),
     *(
         "gl_buffers.py",
+        "gl_store.py",
+        "weights_cache.py",
+        "context_mark.py",
         "gpu_timer.py",
         "span_clock.py",
         "half_packing.py",

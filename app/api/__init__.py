@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .gpu_delegate.delegate.delegate import GpuDelegate
     from .gpu_delegate.graph import Tensor
     from .gpu_delegate.runtime import TensorRange
+    from .gpu_delegate.weights_cache import WeightsCache
     from .network import Model, Program
     from .segmenter import Segmenter
 
@@ -56,6 +57,7 @@ __all__ = [
     "TexelflowError",
     "UnsupportedError",
     "UsageError",
+    "WeightsCache",
     "__version__",
 ]
 
@@ -67,6 +69,7 @@ _PLACES = {
     "Segmenter": "segmenter",
     "Tensor": "gpu_delegate.graph",
     "TensorRange": "gpu_delegate.runtime",
+    "WeightsCache": "gpu_delegate.weights_cache",
 }
 
 

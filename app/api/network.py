@@ -16,9 +16,9 @@ from .gpu_delegate.context import Context, open_context
 from .gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
 from .gpu_delegate.graph import Graph, Tensor
 from .gpu_delegate.layout import Precision
-from .gpu_delegate.program import compile_graph
 from .gpu_delegate.runtime import TensorRange
 from .gpu_delegate.tuning.store import tuned_device
+from .gpu_delegate.weights_cache import WeightsCache, checked_cache, graph_compiler
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Model", "Program"]
@@ -65,6 +65,7 @@ class Program:
         context: moderngl.Context | None = None,
         *,
         precision: Precision = "fp32",
+        weights_cache: WeightsCache | None = None,
         quiet: bool = False,
     ) -> None:
         """Compile a model; progress is shown on stderr where that is a terminal, unless `quiet`.
@@ -74,6 +75,8 @@ class Program:
         Without one, a context without a window is opened, which the program makes current when it is used.
         precision: "fp16" halves what lies between the steps of the model; with "fp16-arithmetic" the
         GPU computes with halves, too; where it cannot, that is a DeviceError.
+        weights_cache: shares weights and shaders with other instances; those of one thread share the context that is
+        opened for them, too.
 
         Raises UsageError, DeviceError where there is no such OpenGL or it lacks memory, UnsupportedError for a model
         that does not run wholly on the GPU.
@@ -83,15 +86,20 @@ class Program:
         if context is not None and not isinstance(context, moderngl.Context):
             raise UsageError(f"context is a moderngl.Context, not {type(context).__name__}")
         one_of("precision", precision, get_args(Precision))
+        cache = checked_cache(weights_cache)
         self.model, self._thread = model, threading.get_ident()
         with contextlib.ExitStack() as stack, in_words_of_python():
-            self._context = stack.enter_context(Context.from_moderngl(context) if context else open_context())
+            opener = cache.open_context if cache else open_context
+            self._context = stack.enter_context(Context.from_moderngl(context) if context else opener())
             try:
-                compiled = compile_graph(model.graph, tuned_device(self._context, precision), precision=precision)
+                device = tuned_device(self._context, precision)
+                compiled = graph_compiler(self._context.programs, cache)(model.graph, device, precision=precision)
             except UnsupportedError as error:
                 raise UnsupportedError(f"{error}; texelflow.GpuDelegate runs the rest of a model") from None
             with LibraryConsole(quiet).compilation() as progress:
-                self._program = stack.enter_context(runtime.Program(self._context, compiled, progress))
+                self._program = stack.enter_context(
+                    runtime.Program(self._context, compiled, progress, weights_cache=cache)
+                )
             self._opened: contextlib.ExitStack | None = stack.pop_all()
 
     @property

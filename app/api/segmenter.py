@@ -4,9 +4,11 @@ import contextlib
 import os
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from types import TracebackType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import cv2
 import numpy as np
@@ -21,15 +23,20 @@ from .app.models.loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
 from .app.picture.picture import rgba_format, rgba_picture
 from .app.picture.preprocess import Fit, Preprocessing
+from .gpu_delegate.context import open_context
 from .gpu_delegate.errors import UsageError
 from .gpu_delegate.layout import Precision
 from .gpu_delegate.llvm.pool import MOST_POOL_THREADS
+from .gpu_delegate.reading.reader import read_model
+from .gpu_delegate.weights_cache import WeightsCache, checked_cache
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Segmenter"]
 
 Frame = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.float32]
+
+_Result = TypeVar("_Result")
 
 _FRAME = "uint8 (H, W, 3) RGB or (H, W, 4) RGBA"
 _ONE_AS_BITS = 0x3F800000  # of float32
@@ -56,6 +63,7 @@ class Segmenter:
         precision: Precision = "fp32",
         cpu: CpuEngine = "auto",
         threads: int = 0,
+        weights_cache: WeightsCache | None = None,
         quiet: bool = False,
     ) -> None:
         """Load and compile a model.
@@ -74,6 +82,8 @@ class Segmenter:
         "fp16-arithmetic" the GPU computes with halves, too.
         cpu: what runs the model on the CPU: "native" is machine code made for it, by llvmlite, "tflite" TensorFlow
         Lite; "auto" takes the first where it can. threads: of the CPU, 0 for as many as make sense.
+        weights_cache: shares weights and code with other instances, and what OpenGL has to do is done on one thread for
+        all of them.
         quiet: show no progress; without it there is some on stderr where that is a terminal.
 
         Raises UsageError, CatalogueError (not found, not fetched), ModelError, UnsupportedError, DeviceError.
@@ -85,14 +95,16 @@ class Segmenter:
         one_of("fit", fit, get_args(Fit))
         one_of("preprocessing", preprocessing, get_args(Preprocessing))
         one_of("precision", precision, get_args(Precision))
+        self._cache = checked_cache(weights_cache)
         with in_words_of_python():
             options = SpecOptions(input_range, activation, channel)
             console = LibraryConsole(quiet)
             with console.download() as progress:
-                loaded = load_segmentation(path_of(model), options, progress)
+                read = self._cache.read_model if self._cache else read_model
+                loaded = load_segmentation(path_of(model), options, progress, read)
         self._lock, self._is_closed, self._process = threading.Lock(), False, os.getpid()
-        self._thread = ThreadPoolExecutor(1, "texelflow")
-        self._work = _Work(loaded, fit, preprocessing)
+        self._thread = _SharedThread(self._cache) if self._cache else ThreadPoolExecutor(1, "texelflow")
+        self._work = _Work(loaded, fit, preprocessing, self._cache)
         # Of one that is forgotten rather than closed; at the end of the process all goes anyway.
         self._forgotten = weakref.finalize(self, _end, self._thread, self._work, False)
         self._forgotten.atexit = False
@@ -132,6 +144,8 @@ class Segmenter:
         with self._lock:
             if self._is_closed:
                 raise UsageError("this Segmenter is closed; make another one")
+            if self._cache:
+                self._cache.check_run()
             if self.backend == "cpu":  # on the caller's thread: nothing ties it to one, and a change takes time
                 return self._work.mask(frame)
             mask = self._thread.submit(self._work.mask, frame)
@@ -162,7 +176,10 @@ class _Work:
 
     job: FrameJob
 
-    def __init__(self, model: SegmentationModel, fit: Fit, preprocessing: Preprocessing) -> None:
+    def __init__(
+        self, model: SegmentationModel, fit: Fit, preprocessing: Preprocessing, weights_cache: WeightsCache | None
+    ) -> None:
+        self._cache = weights_cache
         self.model, self._fit, self._preprocessing = model, fit, preprocessing
         self._size = model.input_size  # of frames
         self._rgba: Frame | None = None  # where RGB becomes RGBA
@@ -172,14 +189,17 @@ class _Work:
         """Compile for frames of the network's size: others come later, and errors at once."""
         frame = rgba_format(self._size)
         with in_words_of_python(), console.compilation() as progress:
-            compute = self._opened.enter_context(open_compute(choice, self.model, False, console))
+            opener = self._cache.open_context if self._cache else open_context
+            compute = self._opened.enter_context(open_compute(choice, self.model, False, console, opener))
             if compute.context:
                 self.job = frame_job(
                     compute.context, self.model, frame, progress, choice.precision, self._fit,
-                    preprocessing=self._preprocessing,
+                    preprocessing=self._preprocessing, weights_cache=self._cache,
                 )  # fmt: skip
             else:
-                path, instead = chosen_cpu_path(self.model, frame, choice.cpu, self._fit, self._preprocessing)
+                path, instead = chosen_cpu_path(
+                    self.model, frame, choice.cpu, self._fit, self._preprocessing, self._cache
+                )
                 self.job = CpuFrameJob(path, instead)
                 if instead:
                     console.note_once(instead)
@@ -210,7 +230,33 @@ class _Work:
         self._opened.close()
 
 
-def _end(thread: ThreadPoolExecutor, work: _Work, wait: bool) -> None:
+class _SharedThread:
+    """The thread of all Segmenters with the same cache; it ends with the last of them."""
+
+    def __init__(self, weights_cache: WeightsCache) -> None:
+        """Raises UsageError where the cache takes no further instance."""
+        self._stack = contextlib.ExitStack()
+        self._last: Future[Any] | None = None
+
+        def make() -> ThreadPoolExecutor:
+            return ThreadPoolExecutor(1, "texelflow")
+
+        held = weights_cache.held(("segmenters",), make, lambda pool: pool.shutdown(wait=False))
+        self._pool = self._stack.enter_context(held)
+
+    def submit(self, work: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
+        """As an executor's."""
+        self._last = future = self._pool.submit(work, *arguments)
+        return future
+
+    def shutdown(self, wait: bool) -> None:
+        """Leave it to others, once what was submitted last is done if `wait` says so; a second call does nothing."""
+        if wait and self._last:
+            wait_for([self._last])
+        self._stack.close()
+
+
+def _end(thread: ThreadPoolExecutor | _SharedThread, work: _Work, wait: bool) -> None:
     """Have the thread close its work after all else, and end; harmless when repeated."""
     with contextlib.suppress(RuntimeError):  # it has ended
         thread.submit(work.close)

@@ -14,6 +14,7 @@ import numpy as np
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
@@ -47,6 +48,7 @@ class FrameBench:
     runs: int = 100
     backend: str = "gl"
     precision: Precision = "fp32"
+    memory: MemoryOptions = ARENA
     force: bool = False  # masks that are there may be written over
     cpu: CpuChoice | None = None
 
@@ -82,6 +84,7 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
         "gl_version": job.gl_version,
         "backend": options.backend,
         "precision": options.precision,
+        "memory": options.memory.mode,
         "dispatches": job.dispatches,
         "mask_mean": means[last],
         "mask_mean_error": error,
@@ -98,6 +101,8 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
         raise UsageError(f"--backend {options.backend}: gl or cpu is needed here{meant(options.backend, known)}")
     if options.precision != "fp32" and options.backend == "cpu":
         raise UsageError(f"--precision {options.precision} is for the GPU: leave it or --backend cpu out")
+    if options.memory != ARENA and options.backend == "cpu":
+        raise UsageError("--memory and --planner are for the GPU: leave them or --backend cpu out")
     if options.frames is not None and options.size is not None:
         raise UsageError("--size and --frames exclude each other: the frames have their size")
     if not 1 <= options.runs <= MOST_RUNS or not 0 <= options.warmup <= MOST_RUNS:
@@ -123,7 +128,7 @@ def _job(options: FrameBench, model: FrameModel, size: ImageSize, console: Conso
         yield partial(_cpu_job, model, size, options.cpu or CpuChoice())
         return
     with open_context() as context, console.compilation() as progress:
-        yield lambda: frame_job(context, model, rgba_format(size), progress, options.precision)
+        yield lambda: frame_job(context, model, rgba_format(size), progress, options.precision, memory=options.memory)
 
 
 def _cpu_job(model: FrameModel, size: ImageSize, choice: CpuChoice) -> CpuFrameJob:

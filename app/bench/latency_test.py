@@ -4,7 +4,7 @@ import contextlib
 from typing import Any
 
 from texelflow.gpu_delegate.context import DRAWING
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from ..console import Console
 from ..live.sourcing import Waker, open_source
@@ -22,12 +22,14 @@ def measure_latency(settings: Settings, console: Console, plan: FlashPlan = USUA
     """Measure the loop of window and camera: figures, and the exit code, 0, or 130 or 143 if it was interrupted.
 
     The figures are empty if the person ended it. Raises TexelflowError: no camera, no display, a camera that does not
-    see the window.
+    see the window; UsageError for several cameras.
     """
+    if len(settings.cameras) > 1:
+        raise UsageError("--latency-test is of one camera; name one with --camera")
     wake = Waker()
     with contextlib.ExitStack() as stack:
         source = open_source(settings, wake)
-        capture = stack.enter_context(source.capture)
+        capture = stack.enter_context(source.captures[0])
         console.note(
             f"{capture.description}: point it at the window, which flashes for {plan.seconds:.0f} s; q ends it"
         )

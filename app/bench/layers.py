@@ -19,13 +19,13 @@ from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
 
 from ..console import Console
 from ..files import Files, Write, settle
+from ..plots import check_matplotlib
 from ..signals import StopFlag, exit_code, stop_flag
 from .cpu_peak import cpu_facts
 from .cpu_roofs import CpuRoofs, measure_roofs
 from .in_turn import call_in_turn
 from .layer_contenders import Contender, how_to_install, parse_rivals, rival_maker
 from .retinaface_layers import LEAST_SIDE, MOST_SIDE, ConvLayer, layers_of, retinaface, single_layers
-from .time_plot import check_matplotlib
 
 OURS = "native"
 FROM_PLANES = " from planes"  # behind a rival's name, where it packs its input by itself

@@ -20,6 +20,7 @@ from ..console import Console
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import CATALOGUE, model_path, resolve
 from ..models.networks import NETWORKS, write_network
+from ..plots import check_matplotlib
 from ..process_usage import ProcessUsage, process_usage
 from ..signals import EndedBySignal, StopFlag, exit_code, stop_flag
 from ..verbs.peaks import measure_peaks
@@ -27,7 +28,6 @@ from .model_backends import GlRunner, Runner, TfliteRunner, gl_runner, native_ru
 from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
 from .model_options import BenchBackend, ModelBench
 from .run_rule import Runs, repeat_runs
-from .time_plot import check_matplotlib
 
 _Figures = dict[str, Any]
 
@@ -132,7 +132,13 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
 def _of_the_gpu(runner: GlRunner, figures: _Figures, options: ModelBench, stop: StopFlag) -> _Figures:
     """What OpenGL has of the model: bytes, the share of the GPU's peak, and, where asked for, each dispatch."""
     program, macs = runner.program, sum(kernel.macs for kernel in runner.program.compiled.kernels)
-    found: _Figures = {"memory": {**figures["memory"], "gl_bytes": program.buffer_bytes}}
+    found: _Figures = {
+        "memory": {
+            **figures["memory"],
+            "gl_bytes": program.buffer_bytes,
+            "tensor_bytes": program.compiled.plan.total_bytes,
+        }
+    }
     if stop:
         return found
     peaks = measure_peaks(runner.context)

@@ -94,6 +94,8 @@ ALIASES = (
     Alias("gpu_wait_type", "wait_type", _wait_type, f"{', '.join(WAIT_TYPES)}."),
     Alias("max_delegated_partitions", "max_delegated_partitions", _or_default, "Partitions on the GPU at most."),
     Alias("min_nodes_per_partition", "min_nodes_per_partition", _or_default, "Operators of one at least."),
+    Alias("delegate_serialize_dir", "serialization_dir", str, "Where programs are kept, with a token."),
+    Alias("delegate_serialize_token", "model_token", str, "The model's name there."),
     Alias("enable_op_profiling", "per_op", _truth, "--per-op."),
 )  # fmt: skip
 

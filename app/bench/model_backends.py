@@ -164,7 +164,7 @@ def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Consol
         clock.step("context")
         compiled = compile_graph(
             graph, tuned_device(context, options.precision), options.fuse, precision=options.precision,
-            compile_budget_s=options.compile_budget_s,
+            compile_budget_s=options.compile_budget_s, memory=options.memory,
         )  # fmt: skip
         clock.step("planning")
         with console.compilation() as progress:

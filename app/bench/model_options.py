@@ -10,10 +10,11 @@ from typing import Any, Literal, get_args
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.wording import meant
 
-from ..verbs.precision import checked_budget, parse_precision
+from ..verbs.precision import checked_budget, parse_memory, parse_precision
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
 from .run_rule import MOST_RUNS, RunRule
 
@@ -39,6 +40,7 @@ class ModelBench:
     cpu: Literal["native", "tflite"] = "tflite"
     per_op: bool = False
     precision: Precision = "fp32"
+    memory: MemoryOptions = ARENA
     fuse: bool = True
     compile_budget_s: float = 10.0
     delegate: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)  # further options of texelflow.GpuDelegate
@@ -46,7 +48,10 @@ class ModelBench:
     force: bool = False  # the plot may be written over
 
 
-_OF_DELEGATE = ("wait_type", "max_delegated_partitions", "min_nodes_per_partition", "inference_preference")
+_SERIALIZATION = ("serialization_dir", "model_token")  # nothing is serialized without both
+_OF_DELEGATE = (
+    "wait_type", "max_delegated_partitions", "min_nodes_per_partition", "inference_preference", *_SERIALIZATION
+)  # fmt: skip
 _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
     {  # the backends that know an option; the first of them is meant where no other option says which
         **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
@@ -55,11 +60,15 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
         "per_op": ("gl",),
         "unfused": ("gl",),
         "precision": ("gl", "delegate"),
+        "memory": ("gl",),
+        "planner": ("gl",),
         "compile_budget": ("gl", "delegate"),
     }
 )
 
-_NEUTRAL: Mapping[str, Any] = MappingProxyType({"per_op": False, "unfused": False, "precision": "fp32"})
+_NEUTRAL: Mapping[str, Any] = MappingProxyType(
+    {"per_op": False, "unfused": False, "precision": "fp32", "memory": "arena"}
+)
 
 
 def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBench:
@@ -88,6 +97,7 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         cpu=_cpu(given),
         per_op=given.get("per_op", False),
         precision=parse_precision(given.get("precision", "fp32")),
+        memory=parse_memory(given.get("memory", "arena"), given.get("planner", "")),
         fuse=not given.get("unfused", False),
         compile_budget_s=checked_budget(given.get("compile_budget", 10.0)),
         delegate=_delegate(given),
@@ -188,6 +198,8 @@ def _delegate(given: Mapping[str, Any]) -> Mapping[str, Any]:
     options = {name: given[name] for name in _OF_DELEGATE if name in given}
     if "enable_quant" in given:
         options["experimental_flags"] = ("enable_quant",) if given["enable_quant"] else ()
+    if given.keys() >= {*_SERIALIZATION}:
+        options["experimental_flags"] = (*options.get("experimental_flags", ("enable_quant",)), "enable_serialization")
     return MappingProxyType(options)
 
 

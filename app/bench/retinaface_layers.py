@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.graph import Conv2D, DepthwiseConv2D, Graph, Node, T
 from texelflow.gpu_delegate.operators import attributes_of
 from texelflow.gpu_delegate.roofline import Cost
 
-from ..models.networks import Network
+from ..models.drawing import Network
 
 LayerKind = Literal["3x3", "depthwise", "pointwise"]
 FLOAT_BYTES = 4

@@ -10,14 +10,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from texelflow.gpu_delegate.errors import MediaError
-
+from ..plots import BLUE, GREEN, PURPLE, VERMILION, new_figure, save_figure
 from .layer_tables import TITLES, machine_line, present
 from .layers import OURS
-from .time_plot import check_matplotlib
 
-# Told apart by colour-blind people (Okabe and Ito, "Color Universal Design"); ours is filled, the others are rings
-_COLOURS = {OURS: "#0072B2", "xnnpack": "#D55E00", "ncnn": "#009E73", "mnn": "#CC79A7"}
+# Ours is filled, the others are rings
+_COLOURS = {OURS: BLUE, "xnnpack": VERMILION, "ncnn": GREEN, "mnn": PURPLE}
 _MARKERS = {"3x3": "D", "depthwise": "o", "pointwise": "s"}
 _INK = "0.25"
 _PANEL = (5.6, 5.2)  # inches
@@ -27,10 +25,8 @@ _TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # GFLOP/s
 
 def save_roofline(path: Path, figures: Mapping[str, Any]) -> None:
     """A panel for each size that has layers, which one has. Raises UsageError without matplotlib, MediaError."""
-    figure_class, canvas_class = check_matplotlib()
     sizes = {size: found for size, found in figures["sizes"].items() if found["layers"]}
-    figure = figure_class(figsize=(_PANEL[0] * len(sizes), _PANEL[1] + 0.6), layout="constrained")
-    canvas_class(figure)
+    figure = new_figure(_PANEL[0] * len(sizes), _PANEL[1] + 0.6)
     panels = figure.subplots(1, len(sizes), sharex=True, sharey=True, squeeze=False)[0]
     rates = [rate for found in sizes.values() for _, _, _, rate in _points(found)]
     lowest = min(rates) / 1.6
@@ -48,13 +44,7 @@ def save_roofline(path: Path, figures: Mapping[str, Any]) -> None:
     panels[0].set_ylabel("GFLOP/s, by the least time")
     figure.legend(handles=_legend(sizes), loc="outside lower center", ncols=4 * len(sizes), frameon=False)
     figure.suptitle(machine_line(figures).partition("; ")[0], fontsize="medium")
-    from matplotlib import rc_context
-
-    try:
-        with rc_context({"svg.fonttype": "none"}):  # text stays text
-            figure.savefig(path, dpi=120, metadata={"Date": None} if path.suffix == ".svg" else None)
-    except OSError as error:
-        raise MediaError(f"'{path}' cannot be written: {error.strerror}; choose another place") from error
+    save_figure(path, figure)
 
 
 def _points(found: Mapping[str, Any]) -> list[tuple[str, str, float, float]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from ..plots import new_figure, save_figure
 
 _LABEL = 10  # columns in front of the axis
 _FEWEST_COLUMNS = 20
@@ -17,7 +17,6 @@ _MIDDLE, _AROUND, _BEYOND = "*", ":", "^"
 _USUAL = 95  # per cent of the spans
 _ROOM = 1.25  # above the highest
 _SMOOTHED = 200  # parts of the time whose medians are the line of the picture
-NO_MATPLOTLIB = "--plot needs matplotlib: pip install matplotlib"
 
 _Values = npt.NDArray[np.float64]
 
@@ -54,10 +53,8 @@ def text_plot(at_s: Sequence[float], ms: Sequence[float], columns: int, rows: in
 
 def save_plot(path: Path, figures: Mapping[str, Any]) -> None:
     """The series as a PNG file. Raises UsageError without matplotlib, MediaError where it cannot be written."""
-    figure_class, canvas_class = check_matplotlib()
     at_s, ms = (np.asarray(figures["series"][name]) for name in ("at_s", "ms"))
-    figure = figure_class(figsize=(10, 4.5), layout="constrained")
-    canvas_class(figure)
+    figure = new_figure(10, 4.5)
     axes = figure.add_subplot()
     axes.plot(at_s, ms, ",", color="0.7", zorder=1, rasterized=True)
     spans = _spans(at_s, ms, _SMOOTHED)
@@ -71,20 +68,7 @@ def save_plot(path: Path, figures: Mapping[str, Any]) -> None:
     axes.set_title(what, fontsize="medium")
     axes.legend(loc="upper right", framealpha=0.8)
     axes.grid(alpha=0.3)
-    try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        raise MediaError(f"'{path}' cannot be written: {error.strerror}; choose another place") from error
-
-
-def check_matplotlib() -> tuple[Any, Any]:
-    """Its classes of figures and of canvases without a window. Raises UsageError where it is not installed."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError(NO_MATPLOTLIB) from None
-    return Figure, FigureCanvasAgg
+    save_figure(path, figure)
 
 
 def _spans(at_s: _Values, ms: _Values, count: int) -> dict[int, _Span]:

@@ -86,6 +86,11 @@ class Capture:
             return self._ingest.take()
 
     @property
+    def has_new(self) -> bool:
+        """Whether take() would give one."""
+        return self._ingest.has_new
+
+    @property
     def counts(self) -> IngestCounts:
         """Since the beginning."""
         return self._ingest.counts

@@ -105,6 +105,11 @@ class Ingest:
         """When the first picture was taken, of perf_counter; 0 before it has come."""
         return self._timeline.start_ns or 0
 
+    @property
+    def has_new(self) -> bool:
+        """Whether there is a frame that was not taken yet."""
+        return self._mailbox.is_full
+
     def take(self) -> VideoFrame | None:
         """The newest frame, if it was not taken yet."""
         frame = self._mailbox.take()

@@ -20,6 +20,11 @@ class Mailbox(Generic[_Item]):
             self._item = item
             return dropped
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there is an item."""
+        return self._item is not None
+
     def take(self) -> _Item | None:
         """The item, which leaves the slot empty; None if it is."""
         with self._lock:

@@ -17,6 +17,11 @@ _CAMERA = re.compile(r"[0-9]{1,3}|/dev/.+")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: C:/ is a drive
 
 
+def is_camera(camera: str) -> bool:
+    """Whether it names a camera of this machine, which can be opened once."""
+    return _CAMERA.fullmatch(camera) is not None and not os.path.isfile(camera)
+
+
 def opener(camera: str, requested: CaptureRequest) -> Opener:
     """ "0" and "/dev/video0" are cameras, "http://..." and the like streams, "pattern" the test pattern, else a file.
 
@@ -26,7 +31,7 @@ def opener(camera: str, requested: CaptureRequest) -> Opener:
         raise UsageError("no camera is named; give its number, an address, a video file or 'pattern'")
     if camera == PATTERN:
         return partial(open_pattern, requested)
-    if _CAMERA.fullmatch(camera) and not os.path.isfile(camera):
+    if is_camera(camera):
         return partial(open_camera, camera, requested)
     if (address := _ADDRESS.match(camera)) is None:
         return partial(open_clip, camera, requested)

@@ -26,6 +26,11 @@ class CaptureState:
     phase: CapturePhase
     message: str = ""
 
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What is wrong, if anything is."""
+        return () if self.phase == "live" else (self.message,)
+
 
 @dataclass(frozen=True)
 class SourceStatus:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 Backend = Literal["gl", "cpu"]
 CpuEngine = Literal["auto", "native", "tflite"]
@@ -51,6 +52,9 @@ class ComputeBackend:
         return self.context.gl_version if self.context else None
 
 
-def delegate_options(precision: Precision, compile_budget_s: float) -> Mapping[str, Any]:
+def delegate_options(
+    precision: Precision, compile_budget_s: float, weights_cache: WeightsCache | None = None
+) -> Mapping[str, Any]:
     """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
-    return {"is_precision_loss_allowed": precision != "fp32", "compile_budget_s": compile_budget_s}
+    options = {"is_precision_loss_allowed": precision != "fp32", "compile_budget_s": compile_budget_s}
+    return {**options, "weights_cache": weights_cache} if weights_cache else options

@@ -1,12 +1,13 @@
 """A frame's textures and its mask on the device go in; a picture with an effect comes out in a target, as a stage."""
 
 from pathlib import Path
+from typing import Protocol
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 
 from ..media.sources import VideoFrame
-from ..picture.preprocess import Fit
+from ..picture.preprocess import Fit, ImageSize
 from .backdrop import Backdrop
 from .effects import Effect
 from .looks import ChosenLook
@@ -18,8 +19,33 @@ from .segmenter import DrawableOutput
 from .targets import OffscreenTarget
 
 
+class PictureDrawing(Protocol):
+    """What draws the picture of the last frame, as OutputDrawing does it."""
+
+    look: Look
+
+    @property
+    def effects(self) -> tuple[Effect, ...]: ...
+    def draw(self, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None) -> None: ...
+    def release(self) -> None: ...
+
+
+class ChangingBackground(Protocol):
+    """What is behind the person, as Backdrop has it."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def uploaded_bytes(self) -> int: ...
+    def change(self, background: Path | None) -> None: ...
+    def update(self, time_ms: float) -> None: ...
+
+
 class Canvas:
-    """Draws what a segmenter made of the last frame into a target. `look` may be set between any two frames."""
+    """Draws what a segmenter made of the last frame into a target. `look` may be set between any two frames.
+
+    `drawing` is what does it, for other targets, too.
+    """
 
     def __init__(
         self,
@@ -36,12 +62,17 @@ class Canvas:
 
         Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
         """
+        behind = backdrop or Backdrop(context, segmenter.frame.format.upright_size, choice.background)
+        drawing = OutputDrawing(context, segmenter, fit, choice.look, behind, refiner)
+        self._begin(context, target, drawing, behind, None if backdrop else behind)
+
+    def _begin(
+        self, context: Context, target: OffscreenTarget, drawing: PictureDrawing, backdrop: ChangingBackground,
+        own_backdrop: Backdrop | None = None,
+    ) -> None:  # fmt: skip
+        """The drawing, and a backdrop of one's own, are released here."""
         self.target = target
-        self._context = context
-        frame = segmenter.frame
-        self._backdrop = backdrop or Backdrop(context, frame.format.upright_size, choice.background)
-        self._own_backdrop = None if backdrop else self._backdrop
-        self._drawing = OutputDrawing(context, segmenter, fit, choice.look, self._backdrop, refiner)
+        self._context, self.drawing, self._backdrop, self._own_backdrop = context, drawing, backdrop, own_backdrop
         self._drawn: dict[Effect, OffscreenTarget] = {}
         self._wide: OffscreenTarget | None = None
 
@@ -53,16 +84,16 @@ class Canvas:
     @property
     def look(self) -> Look:
         """What the next pictures look like; its effect is one that the network is able to have."""
-        return self._drawing.look
+        return self.drawing.look
 
     @look.setter
     def look(self, look: Look) -> None:
-        self._drawing.look = look
+        self.drawing.look = look
 
     @property
     def effects(self) -> tuple[Effect, ...]:
         """Those that the network is able to have, its usual one first."""
-        return self._drawing.effects
+        return self.drawing.effects
 
     @property
     def message(self) -> str:
@@ -88,7 +119,7 @@ class Canvas:
         """
         if effect not in self._drawn:
             self._drawn[effect] = OffscreenTarget(self._context, self.target.size)
-        self._drawing.draw(self._drawn[effect], effect)
+        self.drawing.draw(self._drawn[effect], effect)
         return self._drawn[effect]
 
     def shown(self) -> OffscreenTarget:
@@ -103,7 +134,7 @@ class Canvas:
         width, height = result.size
         if self._wide is None:
             self._wide = OffscreenTarget(self._context, (2 * width, height))
-        self._drawing.draw(self._wide, "none", result.size)
+        self.drawing.draw(self._wide, "none", result.size)
         gl = self._context.gl
         gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, result.framebuffer)
         gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, self._wide.framebuffer)
@@ -115,10 +146,10 @@ class Canvas:
     def _draw(self, frame: VideoFrame) -> None:
         if self.look.effect == "replace":
             self._backdrop.update(frame.time_ms)
-        self._drawing.draw(self.target)
+        self.drawing.draw(self.target)
 
     def release(self) -> None:
         """Free all but the target, and a backdrop that was passed in."""
-        for part in (self._drawing, *self._drawn.values(), self._wide, self._own_backdrop):
+        for part in (self.drawing, *self._drawn.values(), self._wide, self._own_backdrop):
             if part:
                 part.release()

@@ -6,7 +6,7 @@ such code, it takes a GPU that is none of software.
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context, too_old
@@ -18,22 +18,29 @@ from ..models.loading import FrameModel
 from .backend_times import BackendTimes, backend_times
 from .backends import Backend, ComputeBackend, ComputeChoice
 
+ContextOpener = Callable[[], contextlib.AbstractContextManager[Context]]
 AUTO_CHOICE = "TEXELFLOW_AUTO"  # in the environment: what auto takes; nothing is measured
 AUTO_CHOICES = ("gl", "cpu", "hardware")  # hardware: the GPU, unless it is one of software
 
 
 @contextlib.contextmanager
 def open_compute(
-    choice: ComputeChoice, model: FrameModel, needs_picture: bool, console: Console
+    choice: ComputeChoice,
+    model: FrameModel,
+    needs_picture: bool,
+    console: Console,
+    opener: ContextOpener = open_context,
 ) -> Iterator[ComputeBackend]:
     """Decide by the choice and by what OpenGL is here; `auto` says in one line why it takes the CPU.
+
+    `opener` opens the context to compute in.
 
     Raises UsageError for another choice, DeviceError where OpenGL is needed and missing.
     """
     _check_choice(choice)
     with contextlib.ExitStack() as stack:
-        if choice.backend == "gl" or (choice.backend == "auto" and _is_one_worth_it(choice, model, console)):
-            yield _told(ComputeBackend("gl", stack.enter_context(open_context()), choice.cpu), choice)
+        if choice.backend == "gl" or (choice.backend == "auto" and _is_one_worth_it(choice, model, console, opener)):
+            yield _told(ComputeBackend("gl", stack.enter_context(opener()), choice.cpu), choice)
         else:
             context = stack.enter_context(_open_to_draw()) if needs_picture else None
             yield _told(ComputeBackend("cpu", context, choice.cpu), choice)
@@ -77,11 +84,11 @@ def _check_choice(choice: ComputeChoice) -> None:
         raise UsageError(f"--backend {choice.backend}: gl, cpu or auto is needed")
 
 
-def _is_one_worth_it(choice: ComputeChoice, model: FrameModel, console: Console) -> bool:
+def _is_one_worth_it(choice: ComputeChoice, model: FrameModel, console: Console, opener: ContextOpener) -> bool:
     """Whether this machine has OpenGL worth running networks on; if not, one line says why."""
     by_hand = chosen_by_hand()
     try:
-        with open_context() as context:
+        with opener() as context:
             return _is_worth_it(context, choice, model, console)
     except DeviceError as error:
         if by_hand == "gl":

@@ -8,6 +8,7 @@ from typing import Protocol
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..models.loading import FrameModel
 from ..picture.picture import Picture, PictureFormat
@@ -46,15 +47,18 @@ def open_cpu_path(
     threads: int | None = None,
     preprocessing: Preprocessing = "plain",
     engine: CpuEngine = "tflite",
+    weights_cache: WeightsCache | None = None,
 ) -> AnyCpuPath:
     """What runs a model on the CPU: the engine that is asked for, with auto native code where there can be any.
+
+    Native code and its weights are those of the cache, if there is one.
 
     Raises as the two do: an engine that is asked for is not replaced by the other one.
     """
     if engine == "tflite":
         return CpuPath(model, frame, fit, threads, preprocessing=preprocessing)
     try:
-        return NativePath(model, frame, fit, threads, preprocessing)
+        return NativePath(model, frame, fit, threads, preprocessing, weights_cache)
     except (UnsupportedError, DeviceError) as error:
         if engine == "native":
             raise

@@ -42,6 +42,9 @@ class CameraFigures:
     repeated: int  # came twice
     lost: int = 0  # how often it was gone
     work: str = ""  # for how many frames the network ran, and why not for the others; to be read
+    trouble: str = ""  # what is wrong at the moment; to be read
+    budget_ms: float = 0.0  # between two pictures, as promised; 0 if unknown
+    cameras: "tuple[CameraFigures, ...]" = ()  # where there are several: each of them
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: a new one is made when the numbers change

@@ -11,8 +11,10 @@ from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import CompileProgress
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat
@@ -83,11 +85,13 @@ class GlFrameJob:
         fit: Fit = "stretch",
         compile_budget_s: float = COMPILE_BUDGET_S,
         preprocessing: Preprocessing = "plain",
+        memory: MemoryOptions = ARENA,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
         self._context, self._spec = context, model.spec
         self._path = GlPath(
             context, model, frame, fit, progress, precision,
-            compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+            compile_budget_s=compile_budget_s, preprocessing=preprocessing, memory=memory, weights_cache=weights_cache,
         )  # fmt: skip
         self.begin_anew = self._path.begin_anew
         self._output = self._path.mask
@@ -147,16 +151,20 @@ def frame_job(
     fit: Fit = "stretch",
     compile_budget_s: float = COMPILE_BUDGET_S,
     preprocessing: Preprocessing = "plain",
+    memory: MemoryOptions = ARENA,
+    weights_cache: WeightsCache | None = None,
 ) -> GlFrameJob | GlPictureJob | CpuFrameJob:
     """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
     try:
         if isinstance(model, PictureModel):
             path = GlPath(
                 context, model, frame, fit, progress, precision,
-                compile_budget_s=compile_budget_s, preprocessing=preprocessing,
+                compile_budget_s=compile_budget_s, preprocessing=preprocessing, memory=memory,
+                weights_cache=weights_cache,
             )  # fmt: skip
             return GlPictureJob(context, path, model)
-        return GlFrameJob(context, model, frame, progress, precision, fit, compile_budget_s, preprocessing)
+        options = compile_budget_s, preprocessing, memory, weights_cache
+        return GlFrameJob(context, model, frame, progress, precision, fit, *options)
     except UnsupportedError:
-        delegate = delegate_options(precision, compile_budget_s)
+        delegate = delegate_options(precision, compile_budget_s, weights_cache)
         return CpuFrameJob(CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing))

@@ -2,14 +2,16 @@
 
 import contextlib
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.tuning.store import tuned_device
+from texelflow.gpu_delegate.weights_cache import WeightsCache, graph_compiler
 
 from ..models.loading import FrameModel, PictureModel, preprocessing_for
 from ..picture.picture import Picture, PictureFormat
@@ -40,14 +42,18 @@ class GlPath:
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
         preprocessing: Preprocessing = "plain",
+        memory: MemoryOptions = ARENA,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
         """Compiles the model; `progress` gets (shaders ready, shaders in all). `precision` is its tensors'.
 
-        The last `kept` frames stay on the device; `compile_budget_s` is compile_graph's.
+        The last `kept` frames stay on the device; `compile_budget_s` and `memory` are compile_graph's; paths with one
+        `weights_cache` share what of the network does not depend on frames.
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
-        for done in self._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing):
+        options = precision, kept, compile_budget_s, preprocessing, memory, weights_cache
+        for done in self._made(context, model, frame_format, fit, *options):
             if progress:
                 progress(*done)
 
@@ -62,10 +68,13 @@ class GlPath:
         kept: int = 1,
         compile_budget_s: float = COMPILE_BUDGET_S,
         preprocessing: Preprocessing = "plain",
+        memory: MemoryOptions = ARENA,
+        weights_cache: WeightsCache | None = None,
     ) -> "Generator[tuple[int, int], None, GlPath]":
         """The same shader by shader, as Program.in_steps has it; `kept` is FrameTextures'."""
         path = cls.__new__(cls)
-        yield from path._made(context, model, frame_format, fit, precision, kept, compile_budget_s, preprocessing)
+        options = precision, kept, compile_budget_s, preprocessing, memory, weights_cache
+        yield from path._made(context, model, frame_format, fit, *options)
         return path
 
     def _made(
@@ -78,16 +87,19 @@ class GlPath:
         kept: int,
         compile_budget_s: float,
         preprocessing: Preprocessing,
+        memory: MemoryOptions,
+        weights_cache: WeightsCache | None,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
         self.model, self.fit, self.precision = model, fit, precision
         self._preprocessing = preprocessing_for(model, preprocessing)
-        compiled = compile_graph(  # may refuse, so it comes first
-            model.graph, tuned_device(context, precision), precision=precision, compile_budget_s=compile_budget_s
-        )
+        compiled = graph_compiler(context.programs, weights_cache)(  # may refuse, so it comes first
+            model.graph, tuned_device(context, precision), precision=precision, compile_budget_s=compile_budget_s,
+            memory=replace(memory, keeps_inputs=False),
+        )  # fmt: skip
         with contextlib.ExitStack() as stack:
             self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)
-            self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run)
+            self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run, weights_cache)
             stack.pop_all()
         self._input = self.program.input
 

@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep, frame_table, step_table
 from texelflow.gpu_delegate.llvm.planes import planes_of
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 from texelflow.gpu_delegate.wording import counted
 
 from ..models.loading import FrameModel, PictureModel, preprocessing_for
@@ -55,11 +56,15 @@ class NativePath:
         fit: Fit = "stretch",
         threads: int | None = None,
         preprocessing: Preprocessing = "plain",
+        weights_cache: WeightsCache | None = None,
     ) -> None:
-        """Raises UnsupportedError for a model that has no native code, DeviceError without LLVM or on an old CPU."""
+        """Raises UnsupportedError for a model that has no native code, DeviceError without LLVM or on an old CPU.
+
+        UsageError for what the cache does not take.
+        """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         activation = "none" if isinstance(model, PictureModel) else model.spec.activation
-        self._network = NativeNetwork.load(with_mask(model.graph, activation), threads)
+        self._network = NativeNetwork.load(with_mask(model.graph, activation), threads, weights_cache=weights_cache)
         self._kernels = FrameKernels(native_target())
         self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
         self._input = self._planes(self._network.image.inputs[0])
@@ -124,6 +129,7 @@ class NativePath:
         """The frame job: a picture to the mask (h, w), or to the network's picture (h, w, 4), of its upright size."""
         if self._table is None or self._sampler is None or self._mask is None:
             return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
+        self._network.check_run()
         frame_mask = np.empty(self._mask.frame_size, np.float32)
         self._give(self._sampler, picture)
         self._mask.into(frame_mask)

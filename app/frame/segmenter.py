@@ -15,7 +15,9 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.opengl import BufferRange, BufferSpan
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..console import Console
 from ..media.sources import VideoFrame
@@ -195,25 +197,30 @@ def segmenter_in_steps(
     kept: int = 1,
     compile_budget_s: float = COMPILE_BUDGET_S,
     preprocessing: Preprocessing = "auto",
+    memory: MemoryOptions = ARENA,
+    weights_cache: WeightsCache | None = None,
 ) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
     """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
 
     A model that the GPU cannot run wholly is TensorFlow Lite's, which leaves to the GPU what that can: `note` tells how
     much. precision is that of tensors on the GPU; the CPU keeps float32. `kept` is how many pictures stay in the
-    textures, `compile_budget_s` that of compile_graph.
+    textures, `compile_budget_s` and `memory` those of compile_graph. What has the same `weights_cache` shares weights
+    and code.
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, fit, preprocessing)
+        native, instead = yield from _on_thread(
+            chosen_cpu_path, model, frame, compute.cpu, fit, preprocessing, weights_cache
+        )
         return CpuSegmenter(context, native, frame, kept=kept, instead=instead)
     try:
         path: GlPath = yield from GlPath.in_steps(
-            context, model, frame, fit, precision, kept, compile_budget_s, preprocessing
+            context, model, frame, fit, precision, kept, compile_budget_s, preprocessing, memory, weights_cache
         )
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
-    options = delegate_options(precision, compile_budget_s)
+    options = delegate_options(precision, compile_budget_s, weights_cache)
     parts = yield from _on_thread(CpuPath, model, frame, fit, delegate=options, preprocessing=preprocessing)
     return CpuSegmenter(context, parts, frame, precision, kept)
 
@@ -242,9 +249,12 @@ def make_segmenter(
     precision: Precision = "fp32",
     kept: int = 1,
     preprocessing: Preprocessing = "auto",
+    weights_cache: WeightsCache | None = None,
 ) -> GlPath | CpuSegmenter:
     """The same at once, with progress on the console, and the note."""
-    steps = segmenter_in_steps(compute, model, frame, fit, precision, kept, preprocessing=preprocessing)
+    steps = segmenter_in_steps(
+        compute, model, frame, fit, precision, kept, preprocessing=preprocessing, weights_cache=weights_cache
+    )
     with console.compilation() as progress:
         while True:
             try:

@@ -25,8 +25,10 @@ class OffscreenTarget:
 
     Row 0 is the bottom row, as in all framebuffers.
 
-    It may be larger than the frame, for even sizes.
+    It may be larger than the frame, for even sizes. `overdrawn` counts how often something was drawn over the picture.
     """
+
+    overdrawn = 0
 
     def __init__(self, context: Context, size: ImageSize, kind: SampleKind = "bytes") -> None:
         """Raises DeviceError if the device does not draw pictures of that size."""

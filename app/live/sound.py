@@ -6,6 +6,7 @@ from ..capture.microphone import Microphone
 from ..capture.sound_device import open_microphone
 from ..media.sound_encoder import SoundTrack
 from ..session.clock import NewestWins
+from ..session.grid_clock import GridClock
 from ..settings.settings import Settings
 
 
@@ -13,14 +14,13 @@ from ..settings.settings import Settings
 class LiveSound:
     """What is heard while a source is open, whose capture may be another one after it was closed for a while."""
 
-    clock: NewestWins
+    clock: NewestWins | GridClock
     microphone: Microphone | None = None
 
     def track(self) -> SoundTrack | None:
         """For a recording that begins now; None where there is nothing to hear. The first picture has come."""
-        capture = self.clock.capture
-        history = self.microphone.history if self.microphone else capture.sound
-        return SoundTrack(history, capture.start_ns) if history.expected else None
+        history = self.microphone.history if self.microphone else self.clock.sound
+        return SoundTrack(history, self.clock.start_ns) if history and history.expected else None
 
     def lines(self) -> list[str]:
         """Lines for the user since the last call."""

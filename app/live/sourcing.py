@@ -1,7 +1,9 @@
-"""Settings go in; the source that they name comes out, open, with its first picture."""
+"""Settings go in; the cameras that they name come out, open, with their first pictures."""
 
 import contextlib
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,9 +17,13 @@ from ..capture.source import SourceError
 from ..outputs.file_sinks import Timing, nominal_rate
 from ..outputs.outputs import STEM
 from ..overlay.gui import Gui
+from ..picture.grid import PictureGrid, grid_of
+from ..picture.picture import rgba_format
+from ..picture.tiled_frame import Tile, tiled
 from ..picture.video_frame import VideoFrame
 from ..session.clock import NewestWins
 from ..session.derived import capture_request_of
+from ..session.grid_clock import GridClock
 from ..session.opening import SessionSource
 from ..settings.settings import Settings
 from ..window.loading_screen import LoadingScreen
@@ -41,82 +47,114 @@ class Waker:
 
 @dataclass(frozen=True)
 class OpenSource:
-    """A capture, the first picture that was taken from it, and the microphone, if one is wanted."""
+    """A capture of each camera, the first pictures that were taken from them, and the microphone, if one is wanted."""
 
-    capture: Capture
-    first: VideoFrame
+    captures: tuple[Capture, ...]
+    firsts: tuple[VideoFrame, ...]
     microphone: Microphone | None
 
     def close(self) -> None:
         """Give all of it back; harmless when repeated."""
-        self.capture.close()
+        with ThreadPoolExecutor(len(self.captures)) as closing:  # each may take a while
+            deque(closing.map(Capture.close, self.captures), 0)
         if self.microphone:
             self.microphone.close()
 
     @property
+    def first(self) -> VideoFrame:
+        """What is to be seen before anything is computed."""
+        if len(self.firsts) == 1:
+            return self.firsts[0]
+        return tiled(0, 0, tuple(map(Tile, self.firsts)), self.firsts, self._grid)
+
+    @property
+    def description(self) -> str:
+        """All cameras, for a person."""
+        names = (capture.description for capture in self.captures)
+        return ", ".join(names) if len(self.captures) == 1 else " + ".join(name.partition(", ")[0] for name in names)
+
+    @property
     def title(self) -> str:
         """Of a window that shows it."""
-        return f"{self.capture.description} - texelflow"
+        return f"{self.description} - texelflow"
 
     def for_session(self, clock: NewestWins | None = None) -> SessionSource:
-        """What a session is made of; once for each capture. Cameras' pixels are square."""
-        capture, first = self.capture, self.first
-        timing = Timing(TIME_BASE, nominal_rate(capture.nominal_fps or capture.fps))
-        clock = clock or NewestWins(capture, first)
+        """What a session is made of; once for each source. Cameras' pixels are square."""
+        fastest = max(capture.nominal_fps or capture.fps for capture in self.captures)
+        first, timing = self.first, Timing(TIME_BASE, nominal_rate(fastest))
+        if len(self.captures) == 1:
+            clock = clock or NewestWins(self.captures[0], first)
+            return SessionSource(
+                clock, first.picture.format, timing, self.title, Path(STEM), lambda: first,
+                sound=LiveSound(clock, self.microphone),
+            )  # fmt: skip
+        together = GridClock(self.captures, self.firsts, self._grid)
         return SessionSource(
-            clock, first.picture.format, timing, self.title, Path(STEM), lambda: first,
-            sound=LiveSound(clock, self.microphone),
+            together, rgba_format(self._grid.size), timing, self.title, Path(STEM), lambda: first,
+            sound=LiveSound(together, self.microphone), grid=self._grid,
+            cameras=tuple(frame.picture.format for frame in self.firsts),
         )  # fmt: skip
+
+    @property
+    def _grid(self) -> PictureGrid:
+        return grid_of([frame.size for frame in self.firsts])
 
 
 def open_source(settings: Settings, wake: Waker, clock: TimeSource = perf_counter_ns) -> OpenSource:
     """The source that is wanted, waited for; `clock` is the capture's. Raises SourceError."""
     with contextlib.ExitStack() as stack:
-        capture, microphone = _begun(settings, wake, stack, clock)
-        first = capture.first(_PATIENCE_S)
+        captures, microphone = _begun(settings, wake, stack, clock)
+        end = perf_counter() + _PATIENCE_S
+        firsts = tuple(capture.first(max(0.0, end - perf_counter())) for capture in captures)
         stack.pop_all()
-        return OpenSource(capture, first, microphone)
+        return OpenSource(captures, firsts, microphone)
 
 
 def on_demand(source: OpenSource, settings: Settings, wake: Waker, readers: Callable[[], int | None]) -> OnDemand:
-    """The source's clock, by which its camera is open while `readers` tells of some."""
+    """The clock of a source of one camera, by which that is open while `readers` tells of some."""
 
     def reopen() -> Capture:
-        open_camera = opener(settings.camera, capture_request_of(settings))
+        open_camera = opener(settings.cameras[0], capture_request_of(settings))
         return Capture(open_camera, wake, format=source.first.picture.format)
 
-    return OnDemand(source.capture, source.first, reopen, readers)
+    return OnDemand(source.captures[0], source.first, reopen, readers)
 
 
 def open_source_in_sight(settings: Settings, wake: Waker, window: Window, gui: Gui, last: VideoFrame) -> OpenSource:
     """The same while a window shows the last picture there was, and answers. Raises SourceError, WindowClosedError."""
     with contextlib.ExitStack() as stack:
-        capture, microphone = _begun(settings, wake, stack)
-        aspect = Fraction(*last.picture.format.upright_size)
-        with LoadingScreen(window, gui, lambda: last, aspect) as start:
-            first = start.run(_waited_for(capture), "opening the camera")
+        captures, microphone = _begun(settings, wake, stack)
+        with LoadingScreen(window, gui, lambda: last, Fraction(*last.size)) as start:
+            title = "opening the camera" if len(captures) == 1 else "opening the cameras"
+            firsts = start.run(_waited_for(captures), title)
         stack.pop_all()
-        return OpenSource(capture, first, microphone)
+        return OpenSource(captures, firsts, microphone)
 
 
 def _begun(
     settings: Settings, wake: Waker, stack: contextlib.ExitStack, clock: TimeSource = perf_counter_ns
-) -> tuple[Capture, Microphone | None]:
-    """The source, which is being opened, and the microphone. Raises SourceError: there is no such microphone."""
-    capture = stack.enter_context(Capture(opener(settings.camera, capture_request_of(settings)), wake, clock))
+) -> tuple[tuple[Capture, ...], Microphone | None]:
+    """The cameras, which are being opened, and the microphone. Raises SourceError: there is no such microphone."""
+    request = capture_request_of(settings)
+    openers = [opener(camera, request) for camera in settings.cameras]
+    captures = tuple(stack.enter_context(Capture(open_camera, wake, clock)) for open_camera in openers)
     microphone = microphone_of(settings)
     if microphone:
         stack.callback(microphone.close)
-    return capture, microphone
+    return captures, microphone
 
 
-def _waited_for(capture: Capture) -> Generator[tuple[int, int], None, VideoFrame]:
-    """The first picture, with a pause for each look. Raises SourceError."""
-    end = perf_counter() + _PATIENCE_S
-    while (frame := capture.take()) is None:
-        state = capture.state
-        if state.phase in ("lost", "ended") or perf_counter() > end:
-            raise SourceError(state.message)
+def _waited_for(captures: Sequence[Capture]) -> Generator[tuple[int, int], None, tuple[VideoFrame, ...]]:
+    """The first picture of each, with a pause for each look. Raises SourceError."""
+    end, firsts = perf_counter() + _PATIENCE_S, dict[Capture, VideoFrame]()
+    while True:
+        for capture in captures:
+            if capture not in firsts and (frame := capture.take()):
+                firsts[capture] = frame
+            state = capture.state
+            if capture not in firsts and (state.phase in ("lost", "ended") or perf_counter() > end):
+                raise SourceError(state.message)
+        if len(firsts) == len(captures):
+            return tuple(firsts[capture] for capture in captures)
         sleep(_WAIT_S)
         yield 0, 0
-    return frame

@@ -39,3 +39,4 @@ class Overlay:
             lambda: panel.status(where),
         )
         self._gui.draw(target.framebuffer, target.size, scale, parts)
+        target.overdrawn += 1

@@ -162,9 +162,10 @@ def _camera(summary: FigureSummary, wide: int) -> list[Paragraph]:
     if camera is None:
         return []
     told = "age at swap unknown" if age is None else f"age at swap {age.median_ms:.0f} ms, p95 {age.p95_ms:.0f}"
+    name = "fastest camera" if camera.cameras else "camera"
     counts = [f"used {camera.used}", f"dropped {camera.dropped}", f"repeated {camera.repeated}"]
     return [
-        Paragraph(PLAIN, wrapped([f"camera {camera.frames_per_s:.1f} fps", *counts, *_lost(camera)], wide)),
+        Paragraph(PLAIN, wrapped([f"{name} {camera.frames_per_s:.1f} fps", *counts, *_lost(camera)], wide)),
         Paragraph(PLAIN, wrapped([told, f"{summary.in_flight:.1f} frames in flight"], wide)),
         Paragraph(DIM, wrapped([f"stamps: {plain(camera.stamps)}; sensor, cable and screen come on top"], wide)),
         Paragraph(PLAIN, wrapped([plain(camera.work)], wide) if camera.work else []),

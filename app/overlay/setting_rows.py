@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..settings.settings import Settings, SettingValue, Spec, meaning, value_of
+from ..settings.settings import MOST_CAMERAS, Settings, SettingValue, Spec, meaning, value_of
 
 _LABELS = 0.4  # of the width
 _WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
@@ -60,7 +60,22 @@ def _widget(imgui: Any, spec: Spec, value: Any) -> SettingValue:
         return _chosen(imgui, spec.choices, value)
     if spec.kind in ("int", "float"):
         return _number(imgui, spec, value)
+    if spec.kind == "texts":
+        return _texts(imgui, spec, value)
     return _text(imgui, spec, value)
+
+
+def _texts(imgui: Any, spec: Spec, value: str | tuple[str, ...]) -> SettingValue:
+    """A field for each, and one more to add another; what is emptied is gone."""
+    before = (value,) if isinstance(value, str) else value
+    typed = []
+    for place, text in enumerate((*before, "")[:MOST_CAMERAS]):
+        imgui.push_id(place)
+        imgui.set_next_item_width(_FILL)
+        typed.append(_text(imgui, spec, text, "none" if text else "another"))
+        imgui.pop_id()
+    found = tuple(filter(None, typed))
+    return found[0] if len(found) == 1 else found
 
 
 def _number(imgui: Any, spec: Spec, value: Any) -> SettingValue:
@@ -81,13 +96,13 @@ def _number(imgui: Any, spec: Spec, value: Any) -> SettingValue:
     return round(float(found), 3) if moved else value
 
 
-def _text(imgui: Any, spec: Spec, value: str) -> str:
-    """A field whose text counts once Enter is pressed, and what is proposed."""
+def _text(imgui: Any, spec: Spec, value: str, hint: str = "") -> str:
+    """A field whose text counts once Enter is pressed, and what is proposed; the hint stands in an empty one."""
     proposed = _SIZES if spec.kind == "size" else spec.choices
     room = imgui.calc_item_width()
     if proposed:
         imgui.set_next_item_width(room - imgui.get_frame_height())
-    hint = "none" if spec.default else spec.usual
+    hint = hint or ("none" if spec.default else spec.usual)
     entered, typed = imgui.input_text_with_hint("##value", hint, value, imgui.InputTextFlags_.enter_returns_true)
     text = str(typed) if entered else value
     if value_of(spec, typed) is None:  # while it is being typed

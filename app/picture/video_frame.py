@@ -21,7 +21,7 @@ from av.sidedata.sidedata import Type as SideDataType
 from texelflow.gpu_delegate.errors import MediaError
 
 from .convert import Rgba, ToLike, ToRgba, colour_matrix, is_full_range, matrix_name
-from .picture import Layout, Orientation, Picture, PictureFormat, Plane, Siting, rgba_format, rgba_picture
+from .picture import ImageSize, Layout, Orientation, Picture, PictureFormat, Plane, Siting, rgba_format, rgba_picture
 
 _CHROMA_SHIFTS = {"420": (1, 1), "422": (1, 0), "444": (0, 0)}
 _PACKED: dict[str, Layout] = {"yuyv422": "yuyv", "uyvy422": "uyvy"}
@@ -52,6 +52,16 @@ class VideoFrame:
     def rgba(self) -> Rgba:
         """The upright frame, uint8 (H, W, 4), converted when first asked for. Raises MediaError."""
         return self.convert() if self.convert else self.picture.planes[0]
+
+    @property
+    def size(self) -> ImageSize:
+        """(width, height) of the upright frame."""
+        return self.picture.format.upright_size
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """All that is seen in it: one, but for frames of several cameras (tiled_frame.py)."""
+        return (self.picture,)
 
 
 class FrameMaker:

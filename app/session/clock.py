@@ -14,6 +14,7 @@ from texelflow.gpu_delegate.errors import MediaError, TexelflowError
 from ..capture.capture import Capture
 from ..capture.supervise import CaptureState
 from ..frame.figures import CameraFigures
+from ..media.sound_blocks import SoundHistory
 from ..picture.video_frame import VideoFrame
 
 LIVE = CaptureState("live")
@@ -107,6 +108,21 @@ class NewestWins:
         """By the rate that the source promises, else by that of its pictures."""
         fps = self.capture.nominal_fps or round(self.capture.fps)
         return 1000 / fps if fps else 0.0
+
+    @property
+    def has_new(self) -> bool:
+        """Whether due() would give a frame."""
+        return self._waiting is not None or self.capture.has_new
+
+    @property
+    def start_ns(self) -> int:
+        """When the capture's first picture was taken."""
+        return self.capture.start_ns
+
+    @property
+    def sound(self) -> SoundHistory:
+        """The capture's."""
+        return self.capture.sound
 
     def due(self, now_ns: int) -> Due | None:
         """The newest picture; while looking ahead the one before it."""

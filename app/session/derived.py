@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.memory.options import MemoryOptions
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
@@ -25,8 +26,9 @@ LEAD_FRAMES = 6  # before a range or a seek, that the network sees, so that mask
 
 
 def capture_request_of(settings: Settings) -> CaptureRequest:
-    """Of a source; a recording begins again at its end."""
+    """Of each source; a recording begins again at its end. Of several none is heard."""
     size, hears_source = parse_size(settings.size), settings.sound and not settings.microphone
+    hears_source &= len(settings.cameras) == 1
     assert size, "settings are valid"
     return CaptureRequest(
         size, settings.fps, settings.pixels, settings.camera_api, loop=True, sound=hears_source
@@ -73,6 +75,16 @@ def lead_of(settings: Settings) -> int:
 def compute_of(settings: Settings) -> ComputeChoice:
     """Of where the network runs."""
     return ComputeChoice(settings.backend, CpuChoice(settings.cpu, settings.threads), settings.precision)
+
+
+def asked_memory(settings: Settings) -> MemoryOptions:
+    """Of the network's tensors on the GPU. Raises UsageError for a planner that there is not."""
+    options = MemoryOptions(settings.memory, settings.planner)
+    try:
+        assert options.strategy
+    except UsageError as error:
+        raise UsageError(f"--{error}") from None
+    return options
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:

@@ -23,13 +23,15 @@ class Hud:
     """Everything that is written over the picture. What is to be seen is set before each picture."""
 
     def __init__(
-        self, figures: Figures, facts: Callable[[], Facts], verb: Verb, seek_bar: SeekBar | None = None
-    ) -> None:
+        self, figures: Figures, facts: Callable[[], Facts], verb: Verb, seek_bar: SeekBar | None = None,
+        captions: Callable[[bool], Part | None] = lambda with_rates: None,
+    ) -> None:  # fmt: skip
+        """`captions` are over the pictures of a grid: what is wrong, and rates if figures are to be seen."""
         self.toast, self.hint, self.seek_bar = Toast(), Fading(_HINT_S), seek_bar
         self.help = False
         self.signal = ""  # what is wrong with the camera
         self.status, self.recording = "", ""  # one line, and what is being recorded
-        self._figures, self._facts, self._keys = figures, facts, TABLES[verb]
+        self._figures, self._facts, self._keys, self._captions = figures, facts, TABLES[verb], captions
 
     def changes_s(self, seen_s: float) -> float | None:
         """When it looks different by itself from how it looked at a time, both of perf_counter(); None: it does not."""
@@ -42,6 +44,8 @@ class Hud:
         bar = self.seek_bar if self.seek_bar and self.seek_bar.alpha and not self.help else None
         status = self.status if look and not (bar or self.help) else ""
         parts: list[Part] = [controls] if controls else []  # others make room for it
+        if captions := self._captions(look is not None and not self.help):
+            parts.append(captions)
         if look and not self.help:
             facts = self._facts()
             footer_em = TIMELINE_EM if bar or status or self.recording else 0.0

@@ -11,6 +11,8 @@ from time import perf_counter
 
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import MemoryOptions
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
@@ -23,6 +25,7 @@ from ..frame.refine import Refinement, Refiner
 from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
 from ..frame.targets import OffscreenTarget
 from ..models.loading import FrameModel
+from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Fit, Preprocessing
 from ..picture.video_frame import VideoFrame
@@ -52,7 +55,10 @@ class SharedParts:
     preprocessing: Preprocessing
     precision: Precision
     compile_budget_s: float
+    memory: MemoryOptions
     drawn: Drawn | None
+    cameras: "tuple[SharedParts, ...]" = ()  # of each, where there are several
+    grid: PictureGrid | None = None  # where their pictures are
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,52 @@ class ModelStages:
     stages: tuple[Stage, ...]  # of the segmenter
     compute: ComputeBackend  # where its network runs
 
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of frames and masks, so far."""
+        return self.segmenter.uploaded_bytes
+
+    def gathers(self, place: int) -> bool:
+        """Whether the stage at that place does nothing now but call OpenGL."""
+        return self.stages[place].gathers()
+
+    def run(self, place: int, frame: VideoFrame, fresh: bool) -> None:
+        """Run the stage at that place; the network only if it is to see the frame."""
+        stage = self.stages[place]
+        if fresh or stage.name not in _OF_NETWORK:
+            stage.run(frame)
+
+    def refine(self, fresh: bool, age: int) -> None:
+        """As Refiner.run has it."""
+        if self.refiner:
+            self.refiner.run(fresh, age)
+
+    def catch_up(self) -> None:
+        """As Refiner.catch_up has it."""
+        if self.refiner:
+            self.refiner.catch_up()
+
+    def refit(self) -> None:
+        """As Refiner.refit has it."""
+        if self.refiner:
+            self.refiner.refit()
+
+    def rest(self) -> None:
+        """As Refiner.rest has it."""
+        if self.refiner:
+            self.refiner.rest()
+
+    def begin_anew(self) -> None:
+        """The next frame and its mask have nothing to do with those before."""
+        self.segmenter.begin_anew()
+        if self.refiner:
+            self.refiner.reset()
+
+    def set_refinement(self, refinement: Refinement) -> None:
+        """Of the next masks."""
+        if self.refiner:
+            self.refiner.refinement = refinement
+
     def release(self) -> None:
         """Free everything but the shared parts."""
         for part in (self.canvas, self.refiner, self.segmenter):
@@ -75,17 +127,25 @@ class ModelStages:
 Steps = Generator[tuple[int, int], None, ModelStages]
 
 
-def stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
+def stages_in_steps(
+    shared: SharedParts,
+    model: FrameModel,
+    choice: ChosenLook,
+    refinement: Refinement,
+    weights_cache: WeightsCache | None = None,
+) -> Steps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
-    Raises TexelflowError.
+    What has the same `weights_cache` shares weights and code. Raises TexelflowError.
     """
     compute, fit, drawn = shared.compute, shared.fit, shared.drawn
     kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
         segmenter = yield from segmenter_in_steps(
-            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing
-        )
+            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing,
+            shared.memory,
+            weights_cache,
+        )  # fmt: skip
         made.callback(segmenter.release)
         yield _READY
         refiner = canvas = None
@@ -117,8 +177,7 @@ class SwitchableStages:
         self._uploaded_bytes = 0  # by models that are gone
         self._is_lost = False
         mask = [
-            Stage(stage.name, self._runner(place, stage.name), self._gathering(place))
-            for place, stage in enumerate(first.stages)
+            Stage(stage.name, self._runner(place), self._gathering(place)) for place, stage in enumerate(first.stages)
         ]
         drawing = [Stage("refine", self._refine, gathers_always), Stage("composite", self.composite, gathers_always)]
         self.stages = tuple(mask + drawing if first.canvas else mask)
@@ -128,7 +187,7 @@ class SwitchableStages:
         """Of frames, masks and backgrounds, so far."""
         current = self.current
         backgrounds = current.canvas.uploaded_bytes if current.canvas else 0
-        return self._uploaded_bytes + current.segmenter.uploaded_bytes + backgrounds
+        return self._uploaded_bytes + current.uploaded_bytes + backgrounds
 
     @property
     def canvas(self) -> Canvas:
@@ -162,8 +221,7 @@ class SwitchableStages:
 
     def redraw(self, frame: VideoFrame) -> None:
         """Draw the frame that was drawn last by the look and the refinement as they are now."""
-        if self.current.refiner:
-            self.current.refiner.refit()
+        self.current.refit()
         self.composite(frame)
 
     def prepare(self, frame: VideoFrame, age: int, fresh: bool = True) -> None:
@@ -174,18 +232,14 @@ class SwitchableStages:
 
     def begin_anew(self) -> None:
         """The next frame and its mask have nothing to do with those before."""
-        self.current.segmenter.begin_anew()
-        if self.current.refiner:
-            self.current.refiner.reset()
+        self.current.begin_anew()
 
     def set_look(self, choice: ChosenLook, refinement: Refinement) -> None:
         """Draw like this from now on; stages that were compiled in the meantime were begun with an earlier look."""
-        canvas, refiner = self.current.canvas, self.current.refiner
-        if canvas:
+        if canvas := self.current.canvas:
             canvas.look = choice.look
             canvas.set_background(choice.background)
-        if refiner:
-            refiner.refinement = refinement
+        self.current.set_refinement(refinement)
 
     @property
     def changing(self) -> bool:
@@ -218,7 +272,7 @@ class SwitchableStages:
         except StopIteration as finished:
             self._coming = None
             before, self.current, self.name = self.current, finished.value, name
-            self._uploaded_bytes += before.segmenter.uploaded_bytes
+            self._uploaded_bytes += before.uploaded_bytes
             before.release()
             return self.current
         except TexelflowError:
@@ -231,7 +285,7 @@ class SwitchableStages:
         self.give_up()
         if not self._is_lost:
             self._is_lost = True
-            self._uploaded_bytes += self.current.segmenter.uploaded_bytes
+            self._uploaded_bytes += self.current.uploaded_bytes
             self.current.release()
 
     def restore(self, stages: ModelStages) -> None:
@@ -243,25 +297,22 @@ class SwitchableStages:
         self.lose()
 
     def _refine(self, frame: VideoFrame) -> None:
-        refiner = self.current.refiner
-        if refiner is None:
-            return
         if not self.refines:
-            refiner.rest()
+            self.current.rest()
         elif self.catches_up:
-            refiner.catch_up()
+            self.current.catch_up()
         else:
-            refiner.run(self.fresh, self.age)
+            self.current.refine(self.fresh, self.age)
 
     def _gathering(self, place: int) -> Callable[[], bool]:
         """Whether that stage of the current model gathers."""
-        return lambda: self.current.stages[place].gathers()
+        return lambda: self.current.gathers(place)
 
-    def _runner(self, place: int, name: str) -> Callable[[VideoFrame], None]:
+    def _runner(self, place: int) -> Callable[[VideoFrame], None]:
         """What runs that stage of the network, whichever model is the current one."""
 
         def run(frame: VideoFrame) -> None:
-            if not self.catches_up and (self.fresh or name not in _OF_NETWORK):
-                self.current.stages[place].run(frame)
+            if not self.catches_up:
+                self.current.run(place, frame, self.fresh)
 
         return run

@@ -22,28 +22,32 @@ _LUMA: dict[Layout, int] = {"rgba": 1, "yuyv": 0, "uyvy": 1}  # the channel of t
 
 
 class MotionCheck:
-    """Remembers one picture, and compares others with it. Takes no longer for larger ones."""
+    """Remembers one picture, or one of each camera, and compares others with it. Takes no longer for larger ones."""
 
     def __init__(self) -> None:
-        self._kept: Floats | None = None
-        self._format: PictureFormat | None = None
+        self._kept: tuple[Floats, ...] = ()
+        self._formats: tuple[PictureFormat, ...] = ()
 
-    def similarity_db(self, picture: Picture) -> float | None:
-        """Of the picture to the one that is kept; None if there is none, or one of another format."""
-        if self._kept is None or picture.format != self._format:
+    def similarity_db(self, *pictures: Picture) -> float | None:
+        """Of the picture to the one that is kept, of several the least; None if there is none, or another format."""
+        if not self._kept or tuple(picture.format for picture in pictures) != self._formats:
             return None
-        differences = luma(picture) - self._kept
-        rows, columns = (_means(side) for side in differences.shape)
-        worst = float((rows @ (differences * differences) @ columns.T).max()) / _ALLOWED
-        return 10 * log10(_PEAK**2 / worst) if worst > 0 else inf
+        return min(_similarity_db(luma(picture), kept) for picture, kept in zip(pictures, self._kept, strict=True))
 
-    def keep(self, picture: Picture) -> None:
+    def keep(self, *pictures: Picture) -> None:
         """This is what the network saw last."""
-        self._kept, self._format = luma(picture), picture.format
+        self._kept, self._formats = tuple(map(luma, pictures)), tuple(picture.format for picture in pictures)
 
     def forget(self) -> None:
         """The network has seen nothing yet."""
-        self._kept = None
+        self._kept = ()
+
+
+def _similarity_db(one: Floats, other: Floats) -> float:
+    differences = one - other
+    rows, columns = (_means(side) for side in differences.shape)
+    worst = float((rows @ (differences * differences) @ columns.T).max()) / _ALLOWED
+    return 10 * log10(_PEAK**2 / worst) if worst > 0 else inf
 
 
 def luma(picture: Picture) -> Floats:

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from time import sleep
 
-from texelflow.gpu_delegate.context import DRAWING, REQUIRED, open_context
+from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 from texelflow.gpu_delegate.errors import ContextLostError, DeviceError
 from texelflow.gpu_delegate.native import chosen_device
 
@@ -31,8 +32,9 @@ from ..outputs.screenshots import Screenshots
 from ..overlay.gallery import Gallery
 from ..overlay.gui import Gui
 from ..overlay.overlay import Overlay
+from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
-from ..picture.preprocess import Floats
+from ..picture.preprocess import Floats, ImageSize
 from ..picture.video_frame import VideoFrame
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, Verb
@@ -43,8 +45,18 @@ from ..window.screen import Screen
 from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
-from .derived import chosen_look_of, compute_of, figure_look_of, refinement_of, spec_of, work_of, writing_of
-from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages, stages_in_steps
+from .derived import (
+    asked_memory,
+    chosen_look_of,
+    compute_of,
+    figure_look_of,
+    refinement_of,
+    spec_of,
+    work_of,
+    writing_of,
+)
+from .grid_stages import all_stages_in_steps
+from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages
 from .parts import SessionParts, facts_of
 from .session import Session
 from .view import NoView, View, WindowView
@@ -67,6 +79,8 @@ class SessionSource:
     stem: Path
     peek: Callable[[], VideoFrame | None]
     sound: SoundSource | None = None  # of what is live
+    cameras: tuple[PictureFormat, ...] = ()  # of each, where there are several; `format` is that of all together
+    grid: PictureGrid | None = None  # where their pictures are
     made_by: str | None = None  # tags files that are finished
     pipes_pictures: bool = False  # a pipe gets PNG, not a video
 
@@ -227,24 +241,44 @@ def _renew_patiently(host: SessionHost) -> None:
 def _shared_parts(
     host: SessionHost, source: SessionSource, settings: Settings, stack: contextlib.ExitStack
 ) -> SharedParts:
-    context, size, drawn = host.compute.context, source.format.upright_size, None
-    if context:
-        target = OffscreenTarget(context, size)
-        stack.callback(target.release)
-        backdrop = Backdrop(context, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
-        stack.callback(backdrop.release)
-        drawn = Drawn(target, backdrop)
-    return SharedParts(
-        host.compute, source.format, settings.fit, settings.preprocessing, settings.precision, settings.compile_budget,
-        drawn,
+    """What stays when the model changes; cameras whose pictures have the same size are drawn in the same place."""
+    drawn = partial(_drawn, host.compute.context, source, settings, stack)
+    parts = partial(
+        SharedParts, host.compute, fit=settings.fit, preprocessing=settings.preprocessing, precision=settings.precision,
+        compile_budget_s=settings.compile_budget, memory=asked_memory(settings),
     )  # fmt: skip
+    if not source.grid:
+        return parts(format=source.format, drawn=drawn(source.format.upright_size))
+    places = {size: drawn(size) for size in dict.fromkeys(format.upright_size for format in source.cameras)}
+    cameras = tuple(parts(format=format, drawn=places[format.upright_size]) for format in source.cameras)
+    first, context = cameras[0].drawn, host.compute.context
+    whole = replace(first, target=_target(context, source.grid.size, stack)) if first and context else None
+    return parts(format=source.format, drawn=whole, cameras=cameras, grid=source.grid)
+
+
+def _drawn(
+    context: Context | None, source: SessionSource, settings: Settings, stack: contextlib.ExitStack, size: ImageSize
+) -> Drawn | None:
+    """Where pictures of that size are drawn, if they are."""
+    if context is None:
+        return None
+    target = _target(context, size, stack)
+    backdrop = Backdrop(context, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
+    stack.callback(backdrop.release)
+    return Drawn(target, backdrop)
+
+
+def _target(context: Context, size: ImageSize, stack: contextlib.ExitStack) -> OffscreenTarget:
+    target = OffscreenTarget(context, size)
+    stack.callback(target.release)
+    return target
 
 
 def _compiled_stages(
     host: SessionHost, source: SessionSource, shared: SharedParts, model: FrameModel, settings: Settings
 ) -> ModelStages:
     """Compiled while a window, or a terminal, shows how far that is."""
-    steps = stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))
+    steps = all_stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))
     if host.window and host.gui:
         with LoadingScreen(host.window, host.gui, source.peek, source.aspect) as screen:
             stages = screen.run(steps, f"compiling shaders for {model.name}")

@@ -1,5 +1,6 @@
 """Parts that were opened one by one go in; one object with all parts of a session comes out, and its facts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,11 +8,14 @@ from ..frame.figures import Figures
 from ..frame.pipeline import Pipeline
 from ..outputs.outputs import Outputs
 from ..outputs.screenshots import Screenshots
+from ..overlay.captions import captions
 from ..overlay.gallery import Gallery
 from ..overlay.overlay import Overlay
 from ..overlay.performance import Facts
 from ..settings.settings import Verb
+from ..window.screen import Part
 from .clock import FrameClock
+from .grid_clock import GridClock
 from .model_stages import SharedParts, SwitchableStages
 from .playback import Playback
 from .view import View
@@ -40,6 +44,11 @@ class SessionParts:
         """The clock, where the user controls it."""
         return self.clock if isinstance(self.clock, Playback) else None
 
+    @property
+    def cameras(self) -> GridClock | None:
+        """The clock, where it is that of several cameras."""
+        return self.clock if isinstance(self.clock, GridClock) else None
+
 
 def facts_of(parts: SessionParts) -> Facts:
     """What the overlay tells besides figures."""
@@ -48,3 +57,15 @@ def facts_of(parts: SessionParts) -> Facts:
         compute.renderer(segmenter.on_cpu), compute.backend, Path(parts.stages.name).name, segmenter.precision,
         segmenter.dispatches, parts.clock.budget_ms, parts.pipeline.timer_note,
     )  # fmt: skip
+
+
+def captions_of(parts: SessionParts) -> Callable[[bool], Part | None]:
+    """What is to be written over each camera's picture, where there are several: what is wrong, or, if asked, rates."""
+    cameras, view = parts.cameras, parts.view
+
+    def captions_now(with_rates: bool) -> Part | None:
+        if cameras is None or not (with_rates or cameras.state.troubles):
+            return None
+        return lambda: captions(cameras.camera("").cameras, cameras.grid, view.picture_area, with_rates)
+
+    return captions_now

@@ -24,11 +24,13 @@ from .clock import LIVE, Due, NewestWins
 from .controller import Controller
 from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
 from .drop import DroppedFiles
+from .grid_clock import GridClock
+from .grid_stages import all_stages_in_steps
 from .hud import Hud
-from .model_stages import Steps, stages_in_steps
+from .model_stages import Steps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
-from .parts import SessionParts, facts_of
+from .parts import SessionParts, captions_of, facts_of
 from .recovery import Rebuild, Recovery
 from .seek_bar import SeekBar
 from .workload import busy_ms
@@ -55,7 +57,7 @@ class Session:
         self._stats, self._observe, self._note = stats, observe, note
         self.written: list[str] = []  # a line for each output that has ended
         seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
-        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks)
+        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks, captions_of(parts))
         self._recovery = Recovery(rebuild)
         self._switch = self._new_switch()
         self._asked_models: tuple[object, ...] = ()  # what decides on models, as it was last
@@ -264,11 +266,11 @@ class Session:
         if not self._masked:
             parts.workload.reset()
             return False
-        similarity = self._motion.similarity_db(frame.picture) if parts.workload.compares else None
+        similarity = self._motion.similarity_db(*frame.pictures) if parts.workload.compares else None
         small = parts.stages.name != settings.model
         fresh = parts.workload.decide(frame.index, frame.time_ms, similarity, small) == "fresh"
         if fresh and parts.workload.compares:
-            self._motion.keep(frame.picture)
+            self._motion.keep(*frame.pictures)
         return fresh
 
     def _redraw(self) -> None:
@@ -403,18 +405,20 @@ class Session:
         if state == before:
             return
         self.controller.stale = True
-        self._hud.signal = "" if state.phase == "live" else state.message
+        self._hud.signal = "" if state.phase == "live" or self.parts.cameras else state.message
         if state.phase == "live":
             self.say(state.message)
             if before.phase != "live":
                 self._begin_anew()
-        elif not self.parts.view.seen:
-            self._note(state.message)
+        if not self.parts.view.seen:
+            for line in state.troubles:
+                if line not in before.troubles:
+                    self._note(line)
 
     def _begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
         parts = self.parts
-        if isinstance(parts.clock, NewestWins):
+        if isinstance(parts.clock, NewestWins | GridClock):
             parts.clock.begin_anew()
         self._seen = None
         parts.stages.begin_anew()
@@ -439,4 +443,4 @@ class Session:
 
     def _steps_of(self, model: FrameModel) -> Steps:
         settings = self.controller.settings
-        return stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))
+        return all_stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))

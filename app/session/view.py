@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..frame.pipeline import Stage
+from ..overlay.placement import ScreenArea
 from ..window.keys import Key
 from ..window.screen import Part, Screen
 from ..window.window import Window
@@ -13,7 +14,7 @@ from ..window.window import Window
 
 class View(Protocol):
     """What shows pictures and takes keys. `seen`: whether anybody could see a picture now; `stirred`: whether the mouse
-    was moved over it, or pressed there, when keys were looked for last."""
+    was moved over it, or pressed there, when keys were looked for last; picture_area: where the picture was last."""
 
     @property
     def stages(self) -> Sequence[Stage]: ...
@@ -27,6 +28,8 @@ class View(Protocol):
     def fullscreen(self) -> bool: ...
     @property
     def stirred(self) -> bool: ...
+    @property
+    def picture_area(self) -> ScreenArea: ...
 
     def keys(self, timeout_s: float) -> list[Key]:
         """The keys pressed since the last call, after waiting at most that long for something to happen."""
@@ -85,6 +88,11 @@ class WindowView:
         """As Screen has it."""
         return self._screen.stirred
 
+    @property
+    def picture_area(self) -> ScreenArea:
+        """As Screen has it."""
+        return self._screen.picture_area
+
     def watch_mouse(self) -> None:
         """Notice the mouse wherever it is, from now on."""
         self._screen.watches_mouse = True
@@ -115,6 +123,7 @@ class NoView:
 
     stages: Sequence[Stage] = ()
     seen = closed = damaged = fullscreen = stirred = False
+    picture_area = ScreenArea(0, 0, 0, 0)
 
     def __init__(self) -> None:
         self._woken = threading.Event()

@@ -14,9 +14,11 @@ from .settings import SettingKind, Spec, Verb, meaning, specs
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[SettingKind, str] = {
     "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|COLOUR",
-    "text": "NAME", "class": "N|NAME",
+    "text": "NAME", "texts": "NAME", "class": "N|NAME",
 }  # fmt: skip
-_TYPES: dict[SettingKind, Any] = {"bool": bool | None, "int": int | None, "float": float | None}
+_TYPES: dict[SettingKind, Any] = {
+    "bool": bool | None, "int": int | None, "float": float | None, "texts": list[str] | None,
+}  # fmt: skip
 
 
 def with_settings(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -36,7 +38,7 @@ def with_options(function: Callable[..., Any], options: Sequence[inspect.Paramet
 
     def run(**given: Any) -> Any:
         values = {option.name: given.pop(option.name) for option in options}
-        return function({name: value for name, value in values.items() if value is not None}, **given)
+        return function({name: value for name, value in values.items() if value not in (None, [])}, **given)
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())
     positional = [each for each in own[1:] if each.default is inspect.Parameter.empty]

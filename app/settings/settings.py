@@ -5,7 +5,7 @@ Flags, the file, its dump and the panel are made from what each field says of it
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -31,16 +31,19 @@ from ..picture.size import parse_size
 
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.layout import Precision
+    from texelflow.gpu_delegate.memory.options import MemoryMode
 
     from ..frame.backends import CpuEngine
     from ..picture.preprocess import Fit, Preprocessing
 
-SettingValue = bool | int | float | str
-SettingKind = Literal["bool", "int", "float", "text", "choice", "size", "range", "path", "background", "class"]
+SettingValue = bool | int | float | str | tuple[str, ...]  # several texts, where there may be more than one
+SettingKind = Literal["bool", "int", "float", "text", "texts", "choice", "size", "range", "path", "background", "class"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
 Verb = Literal["live", "replay"]
 OverlayStyle = Literal["compact", "full"]
 Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
+
+MOST_CAMERAS = 9  # side by side; more would be too small to be watched
 
 _NO_VALUE = "none"  # what an empty default is called
 _LONGEST = 4096  # letters of a text
@@ -99,6 +102,7 @@ class Spec:
             "range": "two numbers with a comma, the lower one first, such as 0,1 or -1,1,",
             "background": "an image, a video, or a colour such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
+            "texts": f"text on one line, or a list of up to {MOST_CAMERAS} such,",
         }
         return others.get(self.kind, "text on one line")
 
@@ -143,7 +147,9 @@ _once: Changes = "restart"
 class Settings:
     """All settings of live and replay. Use with_values to make others: it refuses invalid values."""
 
-    camera: str = _camera("0", "A number or device, a stream's address, a recording, which loops, or pattern.")
+    camera: str | tuple[str, ...] = _camera(
+        "0", "Number, device, stream's address, recording or pattern; several: a grid.", "texts"
+    )
     size: str = _camera("640x480", "Resolution to ask a camera for.", "size", label="resolution")
     fps: float = _camera(
         30.0, "Frames per second to ask a camera for.", low=1, high=1000, zero="any", label="frame rate"
@@ -181,6 +187,14 @@ class Settings:
         choices=("fp32", "fp16", "fp16-arithmetic"),
         changes=_once,
     )
+    memory: "MemoryMode" = _model(
+        "arena", "How tensors share memory: places in one buffer, buffers in turns, not at all.",
+        choices=("arena", "objects", "naive"), changes=_once,
+    )  # fmt: skip
+    planner: str = _model(
+        "", "The strategy that plans this memory; else the smallest.", "text", changes=_once, placeholder="NAME",
+        label="memory planner",
+    )  # fmt: skip
     compile_budget: float = _model(
         10.0,
         "Seconds of CPU time to compile shaders in, about; less makes them slower.",
@@ -297,6 +311,11 @@ class Settings:
         True, "A line at start that names the keys for help and for settings.", label="hint at start"
     )
 
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """All sources that are shown, in their order."""
+        return (self.camera,) if isinstance(self.camera, str) else self.camera
+
 
 @lru_cache(maxsize=4)
 def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
@@ -402,7 +421,9 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         if not isinstance(raw, int if spec.kind == "int" else (int, float)):
             return None
         allowed = spec.low <= raw <= spec.high or (raw == 0 and spec.zero)
-        return type(spec.default)(raw) if allowed else None
+        return (int(raw) if spec.kind == "int" else float(raw)) if allowed else None
+    if spec.kind == "texts" and isinstance(raw, (list, tuple)):
+        return _several(spec, raw)
     text = str(raw) if isinstance(raw, int) and abs(raw) < 100 else raw  # camera = 0
     if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
         return None
@@ -415,6 +436,14 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOUR.fullmatch(text))):
         return None
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
+
+
+def _several(spec: Spec, raw: Sequence[object]) -> SettingValue | None:
+    """The texts of a list, none of them empty; one alone is a text."""
+    if not 1 <= len(raw) <= MOST_CAMERAS or any(isinstance(each, (list, tuple)) for each in raw):
+        return None
+    texts = tuple(value_of(spec, each) for each in raw)
+    return texts[0] if len(texts) == 1 else texts if all(texts) else None  # type: ignore[return-value]  # of texts
 
 
 def _is_range(text: str) -> bool:

@@ -1,13 +1,15 @@
 """`texelflow cache`: what the program keeps on disk is listed or removed; fetched models and photographs stay."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from texelflow.gpu_delegate.cache_folder import cache_folder
-from texelflow.gpu_delegate.disk_cache import KINDS, DiskCache
+from texelflow.gpu_delegate.disk_cache import KINDS, CacheEntry, DiskCache
 from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.saving.program_cache import BINARIES
 from texelflow.gpu_delegate.wording import meant, sized
 
 from ..console import Console, counted
@@ -44,7 +46,7 @@ def list_cache(console: Console, as_json: bool) -> int:
         )  # fmt: skip
         return 0
     if entries:
-        rows = [(e.kind, _shortened(e.key), sized(e.size_bytes)) for e in entries]
+        rows = [(kind, what, sized(size_bytes)) for kind, what, size_bytes in _rows(entries)]
         console.table("Kept, the last used first", ("kind", "what", "size"), rows)
     count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     console.say(f"{count}, {sized(total_bytes)} of {sized(cache.most_bytes)}, in {cache.folder}")
@@ -66,6 +68,20 @@ def clear_cache(kind: str | None, console: Console, as_json: bool) -> int:
     if as_json:
         console.json({"removed": removed, "folder": str(cache.folder)})
     return 0
+
+
+def _rows(entries: Sequence[CacheEntry]) -> Iterator[tuple[str, str, int]]:
+    """Kind, words and bytes of each entry, but one row for all programs of a driver, of which a model has dozens."""
+    drivers = {entry: entry.key.rpartition(",")[0] if entry.kind == BINARIES else "" for entry in entries}
+    together = Counter(driver for driver in drivers.values() if driver)
+    told = set[str]()
+    for entry, driver in drivers.items():
+        if not driver:
+            yield entry.kind, _shortened(entry.key), entry.size_bytes
+        elif driver not in told:
+            told.add(driver)
+            size_bytes = sum(other.size_bytes for other, its in drivers.items() if its == driver)
+            yield entry.kind, f"{counted(together[driver], 'program')}: {_shortened(driver)}", size_bytes
 
 
 def _fetched() -> Iterator[_Fetched]:

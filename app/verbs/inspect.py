@@ -4,7 +4,7 @@ Every model is explained: what the GPU cannot take is named with the reason, and
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.families import TUNINGS, device_like
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.roofline import Peaks
@@ -29,11 +30,14 @@ from ..advice.cost import RunRates
 from ..console import Console, counted
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
+from ..plots import check_matplotlib
 from .advice_tables import show_advice
 from .coverage import borders, delegate_line, summary
 from .inspect_native import inspect_native
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
+from .memory_picture import memory_page
+from .memory_plot import save_memory_plot
 from .peaks import measure_peaks
 from .shader_files import write_shaders
 
@@ -47,12 +51,14 @@ class InspectOptions:
     ops: bool = False  # list the supported ops; needs no model
     peaks: bool = True  # measure the machine's peaks
     precision: Precision = "fp32"
+    memory: MemoryOptions = ARENA
     compile_budget_s: float = COMPILE_BUDGET_S
     shaders: Path | None = None  # the folder for the GLSL
     tuning: str | None = None  # one of TUNINGS; that of the machine by default
     force: bool = False  # write over what is in that folder
     advise: bool = False  # say what to change in the model
     cpu: str | None = None  # native: the steps of the CPU's own code instead
+    plot: Path | None = None  # the picture of the memory
 
 
 @dataclass(frozen=True)
@@ -92,27 +98,30 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         raise UsageError("--cpu native goes with none of --advise, --shaders, --tuning and --precision")
     if options.advise and options.unfused:
         raise UsageError("--advise is about kernels of several ops; leave --unfused out")
-    writes = (Write("--shaders", options.shaders, "shaders"),) if options.shaders else ()
-    settle(Files((Read("the model", model_path(model)),), writes), options.force)
+    _check_files(model, options)
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)
     if options.cpu:
-        return inspect_native(graph, not options.unfused, options.json, console)
+        return inspect_native(graph, not options.unfused, options.json, console, options.plot)
     machine = _machine(options)
 
     def compiled(graph: Graph, select: Select = lambda found: {}) -> CompiledPartitions:
         return compile_partitions(
-            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s, select
-        )
+            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s, select,
+            replace(options.memory, keeps_inputs=False),
+        )  # fmt: skip
 
     found, delegated = _with_delegate(lambda select: compiled(graph, select), machine.delegation_rates)
     reports = [inspect_compiled(each, machine.peaks, machine.device, machine.family) for each in found.compiled]
+    if options.plot:
+        _plot(options.plot, found, machine)
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
     advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:
         more: dict[str, Any] = {} if advice is None else {"advice": [asdict(each) for each in advice]}
         more |= {"shaders": [*map(str, files)]} if files else {}
+        more |= {"plot": str(options.plot)} if options.plot else {}
         more["delegated"] = [partition.nodes for partition in delegated.partitions]
         console.json(_as_json(found, reports, machine, options) | more)
         return 0
@@ -124,7 +133,28 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         show_advice(console, graph, advice, machine.peaks is not None)
     if options.shaders:
         console.show("", f"{counted(len(files), 'kernel')} written to {options.shaders}")
+    if options.plot:
+        console.show("", f"plot: {options.plot}")
     return 0
+
+
+def _check_files(model: str, options: InspectOptions) -> None:
+    """Raises UsageError for a file or folder that cannot be written, or where matplotlib is needed and missing."""
+    writes: tuple[Write, ...] = (Write("--shaders", options.shaders, "shaders"),) if options.shaders else ()
+    if options.plot:
+        check_matplotlib()
+        writes += (Write("--plot", options.plot, "drawing"),)
+    settle(Files((Read("the model", model_path(model)),), writes), options.force)
+
+
+def _plot(path: Path, found: CompiledPartitions, machine: _Machine) -> None:
+    """Draw the memory of the largest partition. Raises UsageError where there is none."""
+    if not found.compiled:
+        raise UsageError("--plot draws the memory of what runs on the GPU, and nothing of this model does")
+    largest = found.largest
+    part = f", partition {largest} of {len(found.partitions)}" if len(found.partitions) > 1 else ""
+    where = f"on the GPU, tuned as {machine.family}{part}"
+    save_memory_plot(path, memory_page(found.compiled[largest], machine.device.offset_alignment_bytes, where))
 
 
 def _machine(options: InspectOptions) -> _Machine:
@@ -168,7 +198,7 @@ def _show(
     if found.reasons:
         show_partitions(console, found, reports)
         console.show(delegate_line(found, delegated))
-    largest = max(range(len(reports)), key=lambda number: len(found.partitions[number].nodes))
+    largest = found.largest
     if len(reports) > 1:
         console.show("", f"What follows is about partition {largest}, the largest; --json has all of them.")
     show_report(console, reports[largest], found.compiled[largest])

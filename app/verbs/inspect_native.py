@@ -1,23 +1,33 @@
 """`texelflow inspect MODEL --cpu native`: a model goes in; the functions that this CPU runs for it are printed."""
 
+from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate import memory
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
 from texelflow.gpu_delegate.packing import Float32Array
 
 from ..console import Console
+from .memory_picture import memory_page
+from .memory_plot import save_memory_plot
 
 _COLUMNS = ("#", "step", "function", "row groups", "slice blocks", "MMAC", "weights KiB")
 
 
-def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console) -> int:
-    """Print the steps, or one JSON object; the exit code is 0. Raises UnsupportedError, DeviceError."""
+def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot: Path | None = None) -> int:
+    """Print the steps, or one JSON object, and draw the memory; the exit code is 0.
+
+    Raises UnsupportedError, DeviceError, and as save_memory_plot.
+    """
     program = compile_native(graph, native_target(), fuse)
+    if plot:
+        where = f"on the CPU, {program.target.name}"
+        save_memory_plot(plot, memory_page(program, FLOAT_BYTES * LINE_FLOATS, where))
     if json:
-        console.json(_as_json(program))
+        console.json(_as_json(program) | ({"plot": str(plot)} if plot else {}))
         return 0
     target = program.target
     what = f"{graph.name} on {target.name}: {len(graph.nodes)} operators, {len(program.kernels)} steps"
@@ -27,11 +37,13 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console) -> in
     ]
     console.table(what, _COLUMNS, rows, dense=True)
     functions = len({kernel.symbol for kernel in program.kernels})
-    least, planned = memory.lower_bound_bytes(program.records), program.plan.total_bytes
+    least, planned = lower_bound_bytes(program.records), program.plan.total_bytes
     console.say(
         f"{functions} functions of {len(program.text) >> 10} KiB of text, weights {program.weights.nbytes >> 10} KiB, "
         f"tensors {planned >> 10} KiB, at least {least >> 10} KiB"
     )
+    if plot:
+        console.say(f"plot: {plot}")
     return 0
 
 

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from texelflow.gpu_delegate import memory
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
+from texelflow.gpu_delegate.memory.offsets import naive
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks, cost_of
 from texelflow.gpu_delegate.tile import Tile
@@ -178,9 +179,9 @@ def _memory(compiled: CompiledGraph, alignment_bytes: int) -> Memory:
         len(records),
         sum(record.size_bytes for record in records if record.tensor in outer),
         sum(record.size_bytes for record in records if record.tensor not in outer),
-        memory.naive(records, alignment_bytes).total_bytes,
+        naive(records, alignment_bytes).total_bytes,
         compiled.plan.total_bytes,
-        memory.lower_bound_bytes(records),
+        lower_bound_bytes(records),
         sum(kernel.weights_bytes for kernel in compiled.kernels),
     )
 

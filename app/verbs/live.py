@@ -5,12 +5,13 @@ What that came to comes out.
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 
+from ..capture.opener import is_camera
 from ..console import Console
 from ..files import Files, Read, settle
 from ..frame.moving_background import check_background
@@ -20,7 +21,7 @@ from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_sour
 from ..models.loading import FrameModel, load_frame_model
 from ..picture.video_frame import VideoFrame
 from ..session.abilities import check_abilities
-from ..session.derived import check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
+from ..session.derived import asked_memory, check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
 from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..session.session import Session
 from ..settings.config_watch import ConfigWatch
@@ -37,6 +38,7 @@ def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dic
     """
     wake = Waker()
     check(watch.settings, watch.path)
+    check_cameras(watch.settings, watch.flags)
     if not window:
         _check_without_window(watch.settings)
     with console.download() as progress:  # fetched before anything is opened; each session reads it
@@ -57,7 +59,7 @@ def _open_host(
 ) -> contextlib.AbstractContextManager[SessionHost]:
     if window:
         return open_host_with_window(source.for_session(), model, "live", watch, console)
-    console.note(f"{source.capture.description}: Ctrl-C ends it")
+    console.note(f"{source.description}: Ctrl-C ends it")
     return open_host_without_window(True, model, "live", watch, console)
 
 
@@ -95,7 +97,7 @@ def _run(host: SessionHost, source: OpenSource, wake: Waker) -> int | None:
 
 @contextlib.contextmanager
 def _session(host: SessionHost, source: OpenSource, settings: Settings, wake: Waker) -> Iterator[Session]:
-    """A session; of a virtual camera alone, that nobody watches here, the camera is open while somebody reads it."""
+    """A session; of a virtual camera alone, that nobody watches here, one camera is open while somebody reads it."""
 
     def read_by() -> int | None:
         outputs = session.parts.outputs
@@ -103,7 +105,8 @@ def _session(host: SessionHost, source: OpenSource, settings: Settings, wake: Wa
         return readers(outputs.camera_device) if alone and outputs.camera_device else None
 
     clock = None
-    if host.window is None and settings.virtual_camera and not writes_any(settings):
+    is_one = len(settings.cameras) == 1
+    if host.window is None and settings.virtual_camera and is_one and not writes_any(settings):
         clock = on_demand(source, settings, wake, read_by)
     opened = open_session(host, source.for_session(clock), _model(settings), settings, _checking(host))
     with opened as session, contextlib.ExitStack() as stack:
@@ -127,7 +130,7 @@ def _checking(host: SessionHost) -> Callable[[Settings], None]:
 
 
 def check(settings: Settings, config: Path | None) -> None:
-    """Raise TexelflowError for files that are not there, or cannot be written, before anything is opened.
+    """Raise TexelflowError for what is not there, or cannot be written, before anything is opened.
 
     `config` is the file of these settings.
     """
@@ -136,12 +139,24 @@ def check(settings: Settings, config: Path | None) -> None:
         check_background(background)
     check_videos(settings, strict=False)
     check_files(settings, config)
+    asked_memory(settings)
 
 
 def check_files(settings: Settings, config: Path | None) -> None:
     """Raise UsageError for outputs that are read, too, or cannot be written; those there get the next free number."""
-    reads = (Read("the camera", Path(settings.camera)), *reads_of(settings, config, "live"))
+    cameras = (Read("the camera", Path(camera)) for camera in settings.cameras)
+    reads = (*cameras, *reads_of(settings, config, "live"))
     settle(Files(reads, tuple(write.numbered() for write in writes_of(settings))))
+
+
+def check_cameras(settings: Settings, flags: Mapping[str, object]) -> None:
+    """Raise UsageError for a camera that is named twice, and for options that go with one camera alone."""
+    cameras = settings.cameras
+    twice = next((camera for camera in cameras if is_camera(camera) and cameras.count(camera) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--camera {twice} is there twice, and a camera can be opened once; name another one")
+    if len(cameras) > 1 and flags.get("sound") and not settings.microphone:
+        raise UsageError("--sound goes with one camera: of several no sound is recorded; name a --microphone")
 
 
 def _check_without_window(settings: Settings) -> None:

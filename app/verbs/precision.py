@@ -1,15 +1,17 @@
-"""--precision, --preprocessing, --compile-budget, --cpu, --threads of verbs without settings go in; what is meant by
-them comes out.
+"""--precision, --memory, --planner, --preprocessing, --compile-budget, --cpu, --threads of verbs without settings go
+in; what is meant by them comes out.
 """
 
 from typing import get_args
 
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.memory.options import MemoryOptions
 from texelflow.gpu_delegate.wording import meant
 
 from ..frame.backends import CpuChoice
 from ..picture.preprocess import Preprocessing
+from ..session.derived import asked_memory
 from ..settings.flags import flag_of
 from ..settings.settings import Settings, with_values
 
@@ -26,6 +28,11 @@ def parse_precision(text: str) -> Precision:
 def checked_budget(compile_budget_s: float) -> float:
     """The value itself, if the setting takes it. Raises UsageError."""
     return with_values(Settings(), {"compile_budget": compile_budget_s}, flag_of).compile_budget
+
+
+def parse_memory(mode: str, planner: str) -> MemoryOptions:
+    """What they ask for. Raises UsageError for what there is not."""
+    return asked_memory(with_values(Settings(), {"memory": mode, "planner": planner}, flag_of))
 
 
 def parse_preprocessing(text: str) -> Preprocessing:

@@ -9,6 +9,7 @@ from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
 from ..overlay.inputs import Button, Input, Moved
+from ..overlay.placement import ScreenArea
 from ..picture.preprocess import ImageSize
 from .blit import blit, letterbox
 from .keys import Key
@@ -46,6 +47,15 @@ class Screen:
             Stage("overlay", self._if_seen(self._write), lambda: not self.parts),
             Stage("swap", self._if_seen(window.swap), gathers_always),
         )
+
+    @property
+    def picture_area(self) -> ScreenArea:
+        """Where in the window the picture is, in pixels; what stands beside it on the left is not in it."""
+        x, y, width, high = self._place
+        if self._sizes:
+            width = width * self._sizes[1][0] // self._sizes[0][0]
+        right = x + self._place[2]
+        return ScreenArea(right - width, y, right, y + high)
 
     def keys(self, timeout_s: float = 0) -> list[Key]:
         """The keys pressed since the last call, after waiting for the first event for at most timeout_s.

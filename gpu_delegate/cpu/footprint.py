@@ -26,7 +26,7 @@ from ..graph import (
     constant_location,
 )
 from ..layout import ceil_div
-from ..memory import aligned
+from ..memory.records import aligned
 
 MOST_BYTES = 2 << 30
 MOST_SECONDS = 15.0  # for one run; many times as long as a frame may take on any machine

@@ -24,6 +24,7 @@ from .writer import write_model, written_indices
 __all__ = ["Reference", "load_interpreter_module"]
 
 MOST_THREADS = 4  # more do not help networks of this size
+_OF_THIS_PROCESS = "weights_cache"  # the argument of GpuDelegate that another process cannot have
 SPARED_CPUS = 1  # its threads busy-wait for each other: if one of them gets no CPU, 3 ms become 500
 
 
@@ -41,7 +42,7 @@ class Reference:
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
         `delegate`, arguments of GpuDelegate, has it run on the GPU as far as that can; `delegation` tells how far. A
-        graph that goes to a process of its own has its OpenGL context there.
+        graph that goes to a process of its own has its OpenGL context there, and shares no weights.
         Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
         it or does not survive it, DeviceError where there is no TensorFlow Lite.
         """
@@ -55,7 +56,7 @@ class Reference:
             keep_all_tensors,
             bool(graph.original),
             len(graph.nodes),
-            None if delegate is None else dict(delegate),
+            None if delegate is None else {name: given for name, given in delegate.items() if name != _OF_THIS_PROCESS},
         )
         self._interpreter: AnyInterpreter
         self.process_id: int | None = None  # of the process that runs it, if that is another one

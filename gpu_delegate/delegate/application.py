@@ -5,18 +5,22 @@ import ctypes
 import sys
 
 from ..errors import TexelflowError, UsageError
+from ..memory.options import REWRITTEN
+from ..reading.reader import read_model
+from ..weights_cache import WeightsCache, facts_of_device, in_turns
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
 from .engine import DelegateEngine, LoadedPartition
-from .model_finder import find_model
+from .model_finder import FoundModel, find_model
 from .native_operators import groups_of
 from .native_tensors import number_of, tensor_at
 from .options import GpuDelegateOptions
 from .planning import DelegatedModel, KernelPlan, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of
+from .serialization import serialization_of
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
 from .worker import RELEASED, GlWorker, open_worker
 
@@ -24,9 +28,11 @@ from .worker import RELEASED, GlWorker, open_worker
 class Application:
     """A delegate in one interpreter: see DelegateHandler."""
 
-    def __init__(self, options: GpuDelegateOptions, worker: GlWorker | None) -> None:
+    def __init__(
+        self, options: GpuDelegateOptions, worker: GlWorker | None, weights_cache: WeightsCache | None = None
+    ) -> None:
         """`worker` is one that is open already, for a context of the caller's."""
-        self._options, self._worker = options, worker
+        self._options, self._worker, self._cache = options, worker, weights_cache
         self._engine: DelegateEngine | None = None
         self._place = 0  # of the context that it is applied to
         self._loaded: dict[frozenset[int], LoadedPartition] = {}  # that no kernel has taken yet, by their operators
@@ -174,15 +180,38 @@ class Application:
         """Decide and load everything. Raises what fails."""
         engine = self._engine = self._opened()
         self.renderer = engine.renderer
-        found = find_model(context, self._options.model)
-        model = plan_model(found, self._options, engine.device, rates_of(engine.is_software))
+        read = self._cache.read_model if self._cache else read_model
+        found = find_model(context, self._options.model, read)
+        model = self._plan(found, engine)
         for group in groups_of(context, model.nodes) if model.nodes else ():
             model.kernel_of(group)
         for plan in model.kernels:
             self._loaded[plan.computed] = engine.load(plan.compiled)
         for line in report_lines(model.found):
             self._tell(line)
+        self._tell_of_serialization(engine.serialization_failure)
         return model
+
+    def _plan(self, found: FoundModel, engine: DelegateEngine) -> DelegatedModel:
+        """What runs where, by a plan that others with the same cache have, if there is one."""
+        options = self._options
+
+        def make() -> DelegatedModel:
+            memory = in_turns(REWRITTEN) if self._cache else REWRITTEN
+            rates = rates_of(engine.is_software)
+            return plan_model(found, options, engine.device, rates, memory, engine.kept_graph)
+
+        if self._cache is None:
+            return make()
+        names = ("precision", "budget_s", "max_delegated_partitions", "min_nodes_per_partition")
+        facts = {"use": "in a delegate", **{name: getattr(options, name) for name in names}}
+        return self._cache.shared(found.graph, {**facts, **facts_of_device(engine.device)}, make)
+
+    def _tell_of_serialization(self, failure: str) -> None:
+        if self._options.is_serializing_in_part:
+            failure = 'of serialization_dir, model_token and the flag "enable_serialization" some are missing'
+        if failure:
+            self._tell(f"texelflow: programs are not serialized: {failure}")
 
     def _kernel_for(self, plan: KernelPlan) -> DelegateKernel:
         assert self.model is not None
@@ -212,8 +241,10 @@ class Application:
         if self._engine is not None:
             return self._engine
         options = self._options
-        self._worker = self._worker or open_worker(None)
-        return DelegateEngine(self._worker, options.precision, options.budget_s, options.wait_type)
+        self._worker = self._worker or open_worker(None, self._cache)
+        return DelegateEngine(
+            self._worker, options.precision, options.budget_s, options.wait_type, self._cache, serialization_of(options)
+        )
 
     def _count_others(self, context: TfLiteContext) -> None:
         if self._others is None and self.model is not None:

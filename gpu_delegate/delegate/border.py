@@ -48,8 +48,6 @@ class ProgramBorder:
             tensor: TensorBorder(shaders, program.range_of(tensor), program.compiled.tensor(tensor).name)
             for tensor in dict.fromkeys((*graph.inputs, *graph.outputs))
         }
-        for tensor in graph.inputs:
-            self._tensors[tensor].clear()
         self._way_out = WayOut(self._context)
         self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
         self._bound_inputs: dict[int, Bound] = {}

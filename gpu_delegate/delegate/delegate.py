@@ -11,6 +11,7 @@ import moderngl
 
 from ..device import COMPILE_BUDGET_S
 from ..errors import TexelflowError, UsageError
+from ..weights_cache import WeightsCache, checked_cache
 from .application import Application
 from .bound_tensors import TensorBinding, tensor_number
 from .callbacks import NativeDelegate
@@ -52,7 +53,10 @@ class GpuDelegate:
         experimental_flags: tuple[ExperimentalFlag, ...] = ("enable_quant",),
         wait_type: WaitType = "passive",
         compile_budget_s: float = COMPILE_BUDGET_S,
+        weights_cache: WeightsCache | None = None,
         quiet: bool = False,
+        serialization_dir: str | os.PathLike[str] | None = None,
+        model_token: str | None = None,
     ) -> None:
         """Options have TensorFlow Lite's names; docs/delegate.md says what each does here.
 
@@ -60,6 +64,8 @@ class GpuDelegate:
         context: one of moderngl's, current in this thread, to work in; the interpreter then belongs to this thread.
         strict: whether the interpreter's constructor raises where the delegate cannot be applied; else one line says
         why, and all runs on the CPU.
+        weights_cache: shares weights, shaders and, without `context`, the thread with other instances. It is finalized
+        before the interpreter runs.
         quiet: whether that line is left out, and those that say what stays on the CPU.
 
         Raises UsageError for a wrong option, DeviceError where `context` is below OpenGL 4.3 or ES 3.1.
@@ -67,9 +73,10 @@ class GpuDelegate:
         options = GpuDelegateOptions(
             model, strict, is_precision_loss_allowed, inference_preference, inference_priority1, inference_priority2,
             inference_priority3, max_delegated_partitions, min_nodes_per_partition, experimental_flags, wait_type,
-            compile_budget_s, quiet,
+            compile_budget_s, quiet, serialization_dir, model_token,
         )  # fmt: skip
-        self._application = Application(options, None if context is None else open_worker(context))
+        cache = checked_cache(weights_cache)
+        self._application = Application(options, None if context is None else open_worker(context), cache)
         self._native = NativeDelegate(self._application)
         self._is_given = False
         weakref.finalize(self, _let_go, self._application)

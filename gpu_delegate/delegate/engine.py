@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from ..context import Context
@@ -10,11 +11,16 @@ from ..device import Device
 from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
-from ..program import CompiledGraph, compile_graph
+from ..memory.options import REWRITTEN
+from ..program import CompiledGraph
 from ..runtime import Program
+from ..saving.kept_graph import code_version, kept_graph
+from ..saving.program_cache import ProgramCache
 from ..tuning.store import tuned_device
+from ..weights_cache import WeightsCache, graph_compiler
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
+from .serialization import Serialization, SerializedFile
 from .synchronisation import WaitType
 from .worker import RELEASED, GlWorker
 
@@ -25,10 +31,15 @@ class LoadedPartition:
     """A partition in OpenGL: its program and its border."""
 
     def __init__(
-        self, context: Context, compiled: CompiledGraph, shaders: RepackingPrograms, wait_type: WaitType
+        self,
+        context: Context,
+        compiled: CompiledGraph,
+        shaders: RepackingPrograms,
+        wait_type: WaitType,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
-        """Raises DeviceError."""
-        self.program = Program(context, compiled)
+        """Raises DeviceError, UsageError for what the cache does not take."""
+        self.program = Program(context, compiled, weights_cache=weights_cache)
         try:
             self.border = ProgramBorder(self.program, shaders, wait_type)
         except BaseException:
@@ -54,24 +65,37 @@ class _Opened:
     shaders: RepackingPrograms
     renderer: str
     is_software: bool
+    programs: ProgramCache
+    serialized: SerializedFile | None
 
 
 class DelegateEngine:
     """One context and all that a delegate has in it. Its methods may be called where the worker may be."""
 
     def __init__(
-        self, worker: GlWorker, precision: Precision, compile_budget_s: float, wait_type: WaitType = "passive"
+        self,
+        worker: GlWorker,
+        precision: Precision,
+        compile_budget_s: float,
+        wait_type: WaitType = "passive",
+        weights_cache: WeightsCache | None = None,
+        serialization: Serialization | None = None,
     ) -> None:
         """Takes the worker over. Raises as its calls do."""
         self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
-        self._wait_type = wait_type
+        self._wait_type, self._cache = wait_type, weights_cache
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-        opened = worker.call(
-            lambda gl: _Opened(tuned_device(gl, precision), RepackingPrograms(gl), gl.renderer, gl.is_software)
-        )
+        opened = worker.call(lambda gl: _opened(gl, precision, serialization, weights_cache))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
-        self.is_software = opened.is_software
+        self.is_software, self._serialized = opened.is_software, opened.serialized
+        self._programs = opened.programs
+        self.kept_graph = partial(kept_graph, opened.programs)  # as compile_graph
+
+    @property
+    def serialization_failure(self) -> str:
+        """Why programs could not be written to the caller's directory; empty if they could, or if none is asked for."""
+        return self._serialized.failure if self._serialized else ""
 
     @property
     def buffer_bytes(self) -> int:
@@ -96,13 +120,20 @@ class DelegateEngine:
     def compile(self, part: Graph, share: float) -> CompiledGraph:
         """Plan a partition that may take this share of the time for compilation.
 
-        Raises UnsupportedError, DeviceError.
+        Raises UnsupportedError, DeviceError, UsageError for what the cache does not take.
         """
-        return compile_graph(part, self.device, precision=self.precision, compile_budget_s=self._budget_s * share)
+        compile_ = graph_compiler(self._programs, self._cache)
+        budget_s = self._budget_s * share
+        return compile_(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""
-        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type))
+
+        def loaded_in(context: Context) -> LoadedPartition:
+            context.programs = self._programs  # those with the same WeightsCache have other ones
+            return LoadedPartition(context, compiled, self._shaders, self._wait_type, self._cache)
+
+        loaded = self.call(loaded_in)
         self._loaded.add(loaded)
         return loaded
 
@@ -124,3 +155,18 @@ class DelegateEngine:
         while self._loaded:
             self._loaded.pop().release()
         self._shaders.release()
+
+
+def _opened(
+    context: Context, precision: Precision, serialization: Serialization | None, weights_cache: WeightsCache | None
+) -> _Opened:
+    """What all partitions share; with a serialization, programs are kept there instead of the user's cache."""
+    driver, serialized = context.programs.driver, None
+    if serialization is not None:
+        serialized = SerializedFile(serialization.path(*driver, context.limits, code_version()))
+    programs = context.programs = ProgramCache(context.gl, driver, serialized)
+    device = tuned_device(context, precision)
+    lease = weights_cache.lease(context) if weights_cache else None
+    return _Opened(
+        device, RepackingPrograms(context, lease), context.renderer, context.is_software, programs, serialized
+    )

@@ -18,7 +18,7 @@ from .synchronisation import WaitType
 
 InferencePreference = Literal["fast_single_answer", "sustained_speed", "balanced"]
 InferencePriority = Literal["auto", "max_precision", "min_latency", "min_memory_usage"]
-ExperimentalFlag = Literal["enable_quant", "gl_only"]
+ExperimentalFlag = Literal["enable_quant", "gl_only", "enable_serialization"]
 
 # What fills in for "auto", by what comes first, in the original's order.
 _ORDERS = MappingProxyType(
@@ -30,6 +30,9 @@ _ORDERS = MappingProxyType(
 )
 # How many times the compile budget kernels may take: the more often a model runs, the more it pays.
 _BUDGETS = MappingProxyType({"fast_single_answer": 1, "balanced": 2, "sustained_speed": 4})
+
+_MOST_TOKEN = 100
+_NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')  # of files, on one system or another
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class GpuDelegateOptions:
     wait_type: WaitType = "passive"
     compile_budget_s: float = COMPILE_BUDGET_S
     quiet: bool = False
+    serialization_dir: str | os.PathLike[str] | None = None
+    model_token: str | None = None
 
     def __post_init__(self) -> None:
         if self.model is not None and not isinstance(self.model, str | os.PathLike | bytes):
@@ -62,6 +67,7 @@ class GpuDelegateOptions:
         self._check_priorities()
         self._check_count("max_delegated_partitions", "all that pay")
         self._check_count("min_nodes_per_partition", "as many as pay")
+        self._check_serialization()
         budget = self.compile_budget_s
         if isinstance(budget, bool) or not (isinstance(budget, int | float) and 0 < budget < math.inf):
             raise UsageError(f"compile_budget_s is a number of seconds above 0, not {budget!r}")
@@ -91,6 +97,30 @@ class GpuDelegateOptions:
     def is_quantised_allowed(self) -> bool:
         """Whether quantised models may run on the GPU; none does yet."""
         return "enable_quant" in self.experimental_flags
+
+    @property
+    def is_serializing(self) -> bool:
+        """Whether programs are kept in files of the caller's: only if all three options are given."""
+        flag = "enable_serialization" in self.experimental_flags
+        return flag and self.serialization_dir is not None and self.model_token is not None
+
+    @property
+    def is_serializing_in_part(self) -> bool:
+        """Whether some of the three are given, which has no effect."""
+        flag = "enable_serialization" in self.experimental_flags
+        given = (flag, self.serialization_dir is not None, self.model_token is not None)
+        return any(given) and not all(given)
+
+    def _check_serialization(self) -> None:
+        folder, token = self.serialization_dir, self.model_token
+        if folder is not None and not isinstance(folder, str | os.PathLike):
+            raise UsageError(f"serialization_dir is the path of a directory, not {type(folder).__name__}")
+        if token is None:
+            return
+        if not isinstance(token, str) or not 0 < len(token) <= _MOST_TOKEN or set(token) & _NOT_IN_NAMES:
+            raise UsageError(
+                f"model_token is part of a file's name, 1 to {_MOST_TOKEN} characters without / and \\, not {token!r}"
+            )
 
     def _check_flags(self) -> None:
         flags = self.experimental_flags

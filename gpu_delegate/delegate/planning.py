@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from ..compiled_partitions import CompiledPartitions, compile_partitions
+from ..compiled_partitions import CompiledPartitions, CompileGraph, compile_partitions
 from ..device import Device
 from ..errors import UnsupportedError
 from ..graph import Graph
+from ..memory.options import REWRITTEN, MemoryOptions
 from ..partition import Partition, subgraph
-from ..program import CompiledGraph
+from ..program import CompiledGraph, compile_graph
 from .model_finder import FoundModel
 from .options import GpuDelegateOptions
 from .selection import DelegationRates, selection
@@ -96,12 +97,18 @@ class DelegatedModel:
 
 
 def plan_model(
-    model: FoundModel, options: GpuDelegateOptions, device: Device, rates: DelegationRates
+    model: FoundModel,
+    options: GpuDelegateOptions,
+    device: Device,
+    rates: DelegationRates,
+    memory: MemoryOptions = REWRITTEN,
+    compile_part: CompileGraph = compile_graph,
 ) -> DelegatedModel:
-    """Compile the partitions of a model."""
+    """Compile the partitions of a model; `memory` is compile_graph's."""
     found = compile_partitions(
         model.graph, device, precision=options.precision, compile_budget_s=options.budget_s,
         select=selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
+        memory=memory, compile_part=compile_part,
     )  # fmt: skip
     graph, left = found.graph, found.reasons
     elsewhere = {tensor for number in left for tensor in graph.nodes[number].inputs} | {*graph.outputs}

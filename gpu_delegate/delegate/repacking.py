@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from .. import opengl, program_log
 from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
-from ..context import Context, compile_compute
+from ..context import Context
 from ..errors import DeviceError
+from ..gl_store import GlLease, GlStore
 from ..kernel import Sides
 from ..layout import PHWC4, PLAIN, TEXEL_BYTES, MapShape, Storage, ceil_div
 from ..limits import Limits
@@ -71,8 +72,9 @@ class RepackingPrograms:
     release() deletes them.
     """
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
+    def __init__(self, context: Context, lease: GlLease | None = None) -> None:
+        """`lease` is a part in a store that has such shaders already, perhaps; it is given back with them."""
+        self.context, self._lease = context, lease or GlLease(GlStore(), context)
         self._programs: dict[tuple[object, ...], int] = {}
         self._sampler = 0
 
@@ -86,7 +88,7 @@ class RepackingPrograms:
         key = name, *parameters
         if key not in self._programs:
             source = make(group_threads(self.context.limits), *parameters)
-            self._programs[key] = compile_compute(self.context, source, name)
+            self._programs[key] = self._lease.program(source, name)
         return self._programs[key]
 
     def sampler(self) -> int:
@@ -99,9 +101,8 @@ class RepackingPrograms:
 
     def release(self) -> None:
         """Delete all; a second call does nothing."""
-        for program in self._programs.values():
-            self.context.gl.glDeleteProgram(program)
         self._programs.clear()
+        self._lease.release()
         sampler, self._sampler = self._sampler, 0
         if sampler:
             self.context.gl.delete("Samplers", sampler)

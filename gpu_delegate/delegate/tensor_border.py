@@ -37,15 +37,12 @@ class TensorBorder:
         self._shaders, self._context, self._gl = shaders, shaders.context, shaders.context.gl
         self.place, self._name = place, name
         self._is_array, self._array_bytes = is_array(place.shape, place.storage), array_bytes(place.shape)
+        self._padding_bytes = place.size_bytes - self._array_bytes  # behind an array
         # NumPy packs up to three channels in a third of the CPU time of a shader that runs on the CPU.
         self._is_packed_in_ram = self._context.is_software and place.shape.slices == 1 and not self._is_array
         self._staged: dict[str, _Staging] = {}  # by layout
 
-    # Into the tensor ----------------------------------------------------------------------------------------------
-
-    def clear(self) -> None:
-        """Zeros everywhere: copies of arrays leave padding lanes as they are."""
-        clear_buffer(self._context, self.place)
+    # Into the tensor, padding lanes included: its memory may have been another tensor's since -------------------------
 
     def upload(self, values: Float32Array) -> None:
         """From a contiguous array in RAM."""
@@ -122,11 +119,16 @@ class TensorBorder:
         texels, pixels = np.ctypeslib.as_array(memory).reshape(-1, 4), values.reshape(-1, channels)
         for channel in range(channels):
             texels[:, channel] = pixels[:, channel]
+        texels[:, channels:] = 0
         self._gl.glUnmapBuffer(opengl.COPY_WRITE_BUFFER)
 
     def _pack(self) -> None:
-        """From the array to the tensor, if they are two."""
-        if not self._is_array:
+        """From the array to the tensor, if they are two; else zeros behind it."""
+        if self._is_array:
+            behind = BufferRange(self.place.buffer, self.place.offset_bytes + self._array_bytes, self._padding_bytes)
+            if behind.size_bytes:
+                clear_buffer(self._context, behind)
+        else:
             staging = self._staging("BHWC")
             self._gl.glMemoryBarrier(STORAGE)  # kernels of the run before may still read what is written here
             pack(self._shaders, self.place.shape, staging.span, staging.texture, self.place)

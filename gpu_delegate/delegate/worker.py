@@ -5,10 +5,8 @@ exception, and OpenGL is left alone.
 """
 
 import contextlib
-import ctypes
 import os
 import queue
-import secrets
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -16,12 +14,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import moderngl
 
-from .. import opengl
-from ..context import MOST_LABEL_BYTES, Context, open_context
+from ..context import Context, open_context
+from ..context_mark import ContextMark
 from ..errors import DeviceError, TexelflowError, UsageError
 from ..library import CurrentContext, release_thread
+from ..weights_cache import WeightsCache
 
 _Result = TypeVar("_Result")
+_Opener = Callable[[], contextlib.AbstractContextManager[Context]]
 _END_S = 5.0  # for which the end waits for the thread: a driver may hang, but no program does because of it
 _POLL_S = 1.0  # after which a caller looks whether there is a thread that will ever answer
 RELEASED = "this GpuDelegate has been released; make another one"
@@ -38,19 +38,26 @@ class GlWorker(Protocol):
         has to be freed before, by calls."""
 
 
-def open_worker(context: moderngl.Context | None) -> GlWorker:
-    """A thread with a context of its own, or, for a context of the caller's, this thread. Raises as they do."""
-    return ThreadWorker() if context is None else CallerWorker(context)
+def open_worker(context: moderngl.Context | None, weights_cache: WeightsCache | None = None) -> GlWorker:
+    """A thread with a context of its own, or, for a context of the caller's, this thread. Raises as they do.
+
+    Those with the same cache share the thread.
+    """
+    if context is not None:
+        return CallerWorker(context)
+    return SharedWorker(weights_cache) if weights_cache else ThreadWorker()
 
 
 class ThreadWorker:
     """A thread that opens a context and runs one call after the other. It ends with this object or with Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, opener: _Opener = open_context) -> None:
         """Raises DeviceError where there is no OpenGL."""
         self._jobs: _Jobs = queue.SimpleQueue()
         opening = _Job(lambda context: context)
-        target = threading.Thread(target=_serve, args=(self._jobs, opening), name="texelflow OpenGL", daemon=True)
+        target = threading.Thread(
+            target=_serve, args=(self._jobs, opening, opener), name="texelflow OpenGL", daemon=True
+        )
         self._thread, self._process = target, os.getpid()
         target.start()
         self._finalizer = weakref.finalize(self, _end, self._jobs, target, self._process)
@@ -72,6 +79,27 @@ class ThreadWorker:
         self._finalizer()
 
 
+class SharedWorker:
+    """The thread of all those that have the same cache, one call after the other; it ends with the last of them."""
+
+    def __init__(self, weights_cache: WeightsCache) -> None:
+        """Raises DeviceError where there is no OpenGL, UsageError where the cache takes no further instance."""
+        self._stack = contextlib.ExitStack()
+        held = weights_cache.held(("worker",), lambda: ThreadWorker(weights_cache.open_context), ThreadWorker.release)
+        self._worker: ThreadWorker | None = self._stack.enter_context(held)
+
+    def call(self, work: Callable[[Context], _Result]) -> _Result:
+        """See GlWorker; from any thread of the process that made it."""
+        if self._worker is None:
+            raise UsageError(RELEASED)
+        return self._worker.call(work)
+
+    def release(self) -> None:
+        """See GlWorker. What others have in the context stays; what this one has is freed by calls before."""
+        self._worker = None
+        self._stack.close()
+
+
 class CallerWorker:
     """The thread that makes it, with a context of moderngl's that belongs to the caller."""
 
@@ -86,7 +114,7 @@ class CallerWorker:
         with _made_current(mgl):
             self._current = CurrentContext()
             self._context = Context.from_moderngl(mgl)
-            self._mark = _Mark(self._context)
+            self._mark = ContextMark(self._context)
 
     def call(self, work: Callable[[Context], _Result]) -> _Result:
         """See GlWorker. Makes the context current if another one is, as far as moderngl can, and that one after it."""
@@ -94,7 +122,7 @@ class CallerWorker:
         with contextlib.nullcontext() if self._current.is_current() else _made_current(self._mgl):
             if not self._current.is_current():
                 raise UsageError("the context that was given to GpuDelegate is not current in this thread")
-            if not self._mark.is_there():
+            if not self._mark.is_in(self._context):
                 raise DeviceError("the context that was given to GpuDelegate is gone")
             return work(self._context)
 
@@ -105,7 +133,7 @@ class CallerWorker:
         self._is_released = True
 
     def _free(self, context: Context) -> None:
-        self._mark.delete()
+        self._mark.delete(context)
         context.release()
 
     def _check(self) -> None:
@@ -118,27 +146,6 @@ class CallerWorker:
             )
         if _is_gone(self._mgl):
             raise DeviceError("the context that was given to GpuDelegate has been released")
-
-
-class _Mark:
-    """A buffer with a name that nobody else gives: a handle alone may be that of a newer context."""
-
-    def __init__(self, context: Context) -> None:
-        self._gl, self._token = context.gl, f"texelflow {secrets.token_hex(16)}"
-        self._buffer = self._gl.generate("Buffers")
-        self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._buffer)
-        context.label(opengl.BUFFER, self._buffer, self._token)
-        self._found = ctypes.create_string_buffer(MOST_LABEL_BYTES + 1)
-
-    def is_there(self) -> bool:
-        if not self._gl.khr_debug:
-            return True
-        self._found.value = b""
-        self._gl.glGetObjectLabel(opengl.BUFFER, self._buffer, len(self._found), None, self._found)
-        return self._found.value == self._token.encode()
-
-    def delete(self) -> None:
-        self._gl.delete("Buffers", self._buffer)
 
 
 class _Job(Generic[_Result]):
@@ -192,14 +199,14 @@ class _Job(Generic[_Result]):
 _Jobs = queue.SimpleQueue[_Job[Any] | None]
 
 
-def _serve(jobs: _Jobs, opening: _Job[Context]) -> None:
+def _serve(jobs: _Jobs, opening: _Job[Context], opener: _Opener) -> None:
     """What the thread does; it has no reference to its ThreadWorker."""
-    try:
-        context = open_context()
-    except BaseException as error:
-        opening.fail(error)
-        return
-    with context:
+    with contextlib.ExitStack() as stack:
+        try:
+            context = stack.enter_context(opener())
+        except BaseException as error:
+            opening.fail(error)
+            return
         opening.run(context)
         del opening
         while job := jobs.get():

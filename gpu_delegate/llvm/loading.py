@@ -7,14 +7,17 @@ this package's own files. With it a model starts without passes, planning and LL
 import hashlib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..disk_cache import DiskCache
 from ..errors import DeviceError
 from ..graph import Graph
+from ..graph_digest import graph_digest
 from .compiler import CompiledCode, llvm_version, object_code
 from .image import NativeImage, image_of, parse_image
 from .machine import CpuTarget
+from .planes import in_reserved
 from .program import NativeProgram, compile_native
 from .strips import strip_rounds
 from .work import WorkRound
@@ -26,7 +29,7 @@ _MOST_BYTES = 64 << 20  # of one that is kept, so that none drives out all other
 def load_image(
     graph: Graph, target: CpuTarget, threads: int = 1, cache: DiskCache | None = None
 ) -> tuple[NativeImage, CompiledCode]:
-    """A model ready to run on this machine.
+    """A model ready to run on this machine, which several networks may run at a time.
 
     Raises UnsupportedError for a model with unsupported ops, DeviceError without LLVM or for too much memory.
     """
@@ -36,7 +39,7 @@ def load_image(
     image = None if kept is None else parse_image(kept)
     if image is not None:
         try:
-            return image, load_code(image, target)
+            return with_weights_reserved(image), load_code(image, target)
         except DeviceError:  # whole, but of no use: it is replaced
             pass
     program = compile_native(graph, target)
@@ -45,7 +48,12 @@ def load_image(
     content = image.to_bytes()
     if len(content) <= _MOST_BYTES:
         cache.put(IMAGES, key, content)
-    return image, loaded
+    return with_weights_reserved(image), loaded
+
+
+def with_weights_reserved(image: NativeImage) -> NativeImage:
+    """The same, its weights where kernels can read them."""
+    return replace(image, weights=in_reserved(image.weights))
 
 
 def load_code(image: NativeImage, target: CpuTarget) -> CompiledCode:
@@ -60,20 +68,9 @@ def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
 
 def _key(graph: Graph, target: CpuTarget, threads: int) -> str:
     """All that an image depends on; the name is for people."""
-    parts = (*vars(target).values(), llvm_version(), threads, _digest(graph), *compiling_files())
+    parts = (*vars(target).values(), llvm_version(), threads, graph_digest(graph), *compiling_files())
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     return f"{graph.name[:100]} {target.name} {threads} thread{'s' if threads > 1 else ''} {digest}"
-
-
-def _digest(graph: Graph) -> str:
-    """Of all that a graph says."""
-    digest = hashlib.sha256(repr((graph.inputs, graph.outputs, graph.nodes)).encode())
-    for number, tensor in sorted(graph.tensors.items()):
-        said = (number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.unusable)
-        digest.update(repr(said).encode())
-        if tensor.data is not None:
-            digest.update(tensor.data.tobytes())
-    return digest.hexdigest()
 
 
 def compiling_files() -> list[tuple[str, int, int]]:

@@ -36,6 +36,13 @@ def reserve_floats(count: int) -> Float32Array:
     return whole[start : start + count]
 
 
+def in_reserved(values: Float32Array) -> Float32Array:
+    """A copy that lies so."""
+    floats = reserve_floats(values.size)
+    floats[:] = values
+    return floats
+
+
 def planes_of(data: Float32Array, shape: MapShape, storage: Storage = PHWC4) -> npt.NDArray[np.float32]:
     """The planes of a tensor in memory as an array (planes, rows of the batch, width), which shares its memory."""
     planes = 1 if storage.lanes == 1 else 4 * shape.slices

@@ -16,12 +16,15 @@ from ..errors import UnsupportedError
 from ..graph import Graph, Tensor
 from ..layout import MapShape, Precision, Storage, Storages, shape_of
 from ..lower import lower_with
-from ..memory import MemoryPlan, UsageRecord
+from ..memory.options import MemoryOptions
+from ..memory.plan import MemoryPlan
+from ..memory.records import UsageRecord
 from ..packing import Float32Array
 from ..partial_sums import PartialSum
 from ..passes.convolutions import whole_map_to_vector
 from ..passes.pipeline import PassReport
-from ..program import memory_plan, rewrite_graph, usage_records
+from ..placement import plan_memory, usage_records
+from ..program import rewrite_graph
 from ..rewrite import float_data
 from ..tile import Tile
 from ..vector_work import VectorWork
@@ -96,7 +99,8 @@ def compile_native(
     found = sections(pixels, target.caches.l2_bytes)
     local = frozenset[int]() if keep_all else local_tensors(graph, kernels, lowered.views, found)
     records = tuple(kept_together(records, found))
-    plan = memory_plan(source.name, records, lowered.views, keep_all, FLOAT_BYTES * LINE_FLOATS)
+    planner = MemoryOptions("naive" if keep_all else "arena").strategy.plan
+    plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS)
     read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     maps = [to_planes(float_data(graph.tensors[t]), shape_of(graph.tensors[t])) for t in read]
     weights, offsets = _joined([*(kernel.weights for kernel in kernels), *maps])

@@ -11,9 +11,10 @@ from ..disk_cache import DiskCache
 from ..errors import UsageError
 from ..graph import Graph
 from ..packing import Float32Array, as_type, check_values
+from ..weights_cache import WeightsCache
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
-from .loading import load_image, rounds_of
+from .loading import load_image, rounds_of, with_weights_reserved
 from .planes import FLOAT_BYTES, from_planes, planes_of, reserve_floats, tensor_floats
 from .pool import WorkerPool, default_threads
 from .program import NativeProgram
@@ -25,12 +26,18 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c
 class NativeNetwork:
     """One model as machine code, with memory of its own. Not for use from several threads at once."""
 
-    def __init__(self, image: NativeImage, code: CompiledCode, pool: WorkerPool, owns_pool: bool = False) -> None:
-        self.image, self.pool = image, pool
+    def __init__(
+        self,
+        image: NativeImage,
+        code: CompiledCode,
+        pool: WorkerPool,
+        owns_pool: bool = False,
+        weights_cache: WeightsCache | None = None,
+    ) -> None:
+        """Image and code as load_image gives them."""
+        self.image, self.pool, self._cache = image, pool, weights_cache
         self._code, self._owns_pool = code, owns_pool
         self._arena = reserve_floats(image.arena_floats)
-        self._weights = reserve_floats(image.weights.size)
-        self._weights[:] = image.weights
         inputs, outputs = ([image.tensors[t].own for t in side] for side in (image.inputs, image.outputs))
         self.input_shapes, self.input_dtypes = ([t.shape for t in inputs], [np.dtype(t.dtype) for t in inputs])
         self.output_shapes, self.output_dtypes = ([t.shape for t in outputs], [np.dtype(t.dtype) for t in outputs])
@@ -40,15 +47,27 @@ class NativeNetwork:
 
     @classmethod
     def load(
-        cls, graph: Graph, threads: int | None = None, pool: WorkerPool | None = None, cache: DiskCache | None = None
+        cls,
+        graph: Graph,
+        threads: int | None = None,
+        pool: WorkerPool | None = None,
+        cache: DiskCache | None = None,
+        weights_cache: WeightsCache | None = None,
     ) -> "NativeNetwork":
         """A network for this machine, in a pool that may have others, or by so many threads of its own.
 
-        Raises UnsupportedError for what it cannot compute, DeviceError without LLVM, UsageError for TEXELFLOW_CPU.
+        Weights and machine code are those of `weights_cache`, if there is one. Raises UnsupportedError for what it
+        cannot compute, DeviceError without LLVM, UsageError for TEXELFLOW_CPU and for what `weights_cache` refuses.
         """
         target = native_target()
         used = pool or WorkerPool(target, threads or default_threads())
-        return cls(*load_image(graph, target, used.threads, cache), used, owns_pool=pool is None)
+
+        def make() -> tuple[NativeImage, CompiledCode]:
+            return load_image(graph, target, used.threads, cache)
+
+        facts = {"backend": "the CPU's own code", "processor": target.name, "threads": used.threads}
+        image, code = weights_cache.shared(graph, facts, make) if weights_cache else make()
+        return cls(image, code, used, owns_pool=pool is None, weights_cache=weights_cache)
 
     def run(self, inputs: Sequence[npt.NDArray[Any]] | npt.NDArray[Any] | None = None) -> tuple[npt.NDArray[Any], ...]:
         """Output tensors, as copies, for one input tensor or one per input; without any, for what is in memory.
@@ -61,8 +80,14 @@ class NativeNetwork:
         return tuple(self.read(number) for number in self.image.outputs)
 
     def compute(self) -> None:
-        """All steps, on the inputs that are in memory; one call, without Python's lock."""
+        """All steps, on the inputs that are in memory; one call, without Python's lock. Raises as check_run."""
+        self.check_run()
         self.pool.run(self._table)
+
+    def check_run(self) -> None:
+        """Raise UsageError before the WeightsCache is finalized, if it is in one."""
+        if self._cache:
+            self._cache.check_run()
 
     def write(self, tensor: int, values: npt.NDArray[Any]) -> None:
         """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others."""
@@ -96,12 +121,12 @@ class NativeNetwork:
 
     def _addresses(self, places: Sequence[tuple[bool, int]]) -> npt.NDArray[np.int64]:
         """Where tensors are: among the weights, or in the arena."""
-        starts = {True: self._weights.ctypes.data, False: self._arena.ctypes.data}
+        starts = {True: self.image.weights.ctypes.data, False: self._arena.ctypes.data}
         return np.array([starts[of_weights] + FLOAT_BYTES * place for of_weights, place in places], np.int64)
 
     def _step(self, number: int) -> StepAddresses:
         step = self.image.steps[number]
-        weights = self._weights.ctypes.data + FLOAT_BYTES * step.weights
+        weights = self.image.weights.ctypes.data + FLOAT_BYTES * step.weights
         return StepAddresses(self._code.address(step.symbol), self._pointers[number].ctypes.data, weights, step.local)
 
 
@@ -112,7 +137,8 @@ class CheckedNetwork(NativeNetwork):
         self.compiled = compiled
         pool = pool or WorkerPool(compiled.target, 1)
         rounds = rounds_of(compiled, pool.threads)
-        super().__init__(image_of(compiled, code.object_code, rounds, compiled.plan.offsets), code, pool)
+        image = image_of(compiled, code.object_code, rounds, compiled.plan.offsets)
+        super().__init__(with_weights_reserved(image), code, pool)
 
     def run_part(self, number: int, groups: tuple[int, int], blocks: tuple[int, int]) -> None:
         """Some of a step's row groups and slice blocks: from the first number of each on, up to the second."""

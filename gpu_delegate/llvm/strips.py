@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from ..layout import ceil_div
-from ..memory import UsageRecord
+from ..memory.records import UsageRecord
 from .cutting import StepSize, cut_step, joined_rounds, task_count
 from .work import StepRange, WorkRound, WorkTask
 

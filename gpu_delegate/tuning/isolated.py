@@ -13,7 +13,8 @@ from ..graph import Graph, Tensor
 from ..kernel import Kernel
 from ..layout import shape_of
 from ..lower import Lowered
-from ..memory import UsageRecord, naive
+from ..memory.offsets import naive
+from ..memory.records import UsageRecord
 from ..program import CompiledGraph, constant_texels
 from ..views import NONE
 

@@ -69,7 +69,8 @@ class KernelTimer:
         return self._programs.get(key)
 
     def _compiled(self, alone: CompiledGraph) -> tuple[Program, int]:
-        program = Program(self._context, alone)
+        with self._context.programs.paused():  # of many, few are used again
+            program = Program(self._context, alone)
         try:
             for tensor in alone.graph.inputs:
                 program.write(tensor, sample(alone.graph, tensor))

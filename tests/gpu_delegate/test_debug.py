@@ -241,7 +241,7 @@ class TestFiles:
 
 def test_each_barrier_has_its_reason() -> None:
     """Dispatch 1 reads what 0 wrote; 0 writes again what 1 has read in the run before."""
-    dispatches = [[Access(0, 8, STORAGE, writes=True)], [Access(0, 8, TEXTURE_FETCH), Access(8, 9, STORAGE, True)]]
+    dispatches = [[Access(0, 0, 8, STORAGE, True)], [Access(0, 0, 8, TEXTURE_FETCH), Access(0, 8, 9, STORAGE, True)]]
     bits = find_cyclic_barriers(dispatches)
     assert bits == (STORAGE, TEXTURE_FETCH)
     assert reasons(dispatches, bits) == (
@@ -269,7 +269,7 @@ class TestNames:
                 assert label_of(context, opengl.TEXTURE, place.texture) == graph.tensors[tensor].name
             arena = label_of(context, opengl.BUFFER, program.output.buffer)
             assert arena == f"tensors of {program.compiled.source.name}"
-            names = {label_of(context, opengl.PROGRAM, p) for p in program._programs.values()}
+            names = {label_of(context, opengl.PROGRAM, step.program) for step in program._steps}
             assert names == {kernel.name for kernel in program.compiled.kernels}
 
     @pytest.mark.parametrize(

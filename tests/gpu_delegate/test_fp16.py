@@ -12,9 +12,9 @@ import pytest
 from tests.app.verbs.test_check import compile_instead
 from tests.commands import Command
 from tests.engine import Floats, on_gpu
+from tests.gpu_delegate.memory.test_offsets import collisions
 from tests.gpu_delegate.test_fusion import check_kernels
 from tests.gpu_delegate.test_hazards import check_barriers
-from tests.gpu_delegate.test_memory import collisions
 from tests.gpu_delegate.test_random_networks import check_network, choices
 from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES

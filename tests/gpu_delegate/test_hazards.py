@@ -96,12 +96,12 @@ def test_reuse_orders_writes_after_reads() -> None:
     assert overwrites, "nothing is reused"
 
 
-def read(start: int, end: int, way: int = TEXTURE_FETCH) -> Access:
-    return Access(start, end, way)
+def read(start: int, end: int, way: int = TEXTURE_FETCH, buffer: int = 0) -> Access:
+    return Access(buffer, start, end, way)
 
 
-def write(start: int, end: int) -> Access:
-    return Access(start, end, STORAGE, writes=True)
+def write(start: int, end: int, buffer: int = 0) -> Access:
+    return Access(buffer, start, end, STORAGE, writes=True)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,8 @@ def write(start: int, end: int) -> Access:
         ([[write(0, 16)], [read(0, 16)], [read(0, 16, STORAGE)]], (0, TEXTURE_FETCH, STORAGE)),
         ([[write(0, 16)], [read(0, 16), write(16, 32)], [read(16, 32)]], (0, TEXTURE_FETCH, TEXTURE_FETCH)),
         ([[read(0, 16), write(0, 16)]], (0,)),
+        ([[write(0, 16)], [read(0, 16, buffer=1)]], (0, 0)),
+        ([[write(0, 16, buffer=1)], [write(0, 16)], [read(0, 16, buffer=1)]], (0, 0, TEXTURE_FETCH)),
         ([], ()),
     ],
     ids=lambda value: None,
@@ -128,7 +130,8 @@ def test_known_barriers(dispatches: Dispatches, bits: tuple[int, ...]) -> None:
 
 
 ACCESSES = st.builds(
-    lambda start, size, way, writes: Access(start, start + size, STORAGE if writes else way, writes),
+    lambda buffer, start, size, way, writes: Access(buffer, start, start + size, STORAGE if writes else way, writes),
+    st.integers(0, 2),
     st.integers(0, 40),
     st.integers(1, 20),
     st.sampled_from((TEXTURE_FETCH, STORAGE)),
@@ -160,6 +163,7 @@ def ordered_by_hand(dispatches: Dispatches, bits: Sequence[int]) -> bool:
         for earlier in range(later)
         for access in dispatches[later]
         for other in dispatches[earlier]
+        if access.buffer == other.buffer
         if (access.writes or other.writes) and access.start < other.end and other.start < access.end
     )
 

@@ -1,5 +1,6 @@
 """Whole programs: the selfie models on a real frame, changed networks of their family, memory, fall-backs, release."""
 
+import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,13 @@ from tests.model_builder import CHANGED, SELFIE, Block, selfie_like
 from tests.sketch import Sketch
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Preprocessor
+from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.gl_buffers import write_buffer
+from texelflow.gpu_delegate.memory.options import MemoryOptions
 from texelflow.gpu_delegate.packing import phwc4
 from texelflow.gpu_delegate.program import accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
@@ -198,6 +201,32 @@ def test_running_reads_nothing_back(context: Context, program_of: Compile) -> No
     assert context.readback.calls == before
     program.read(program.compiled.graph.outputs[0])
     assert context.readback.calls == before + 1
+
+
+@pytest.mark.parametrize("memory", [MemoryOptions("arena"), MemoryOptions("naive")], ids=lambda each: each.mode)
+@on_both_apis
+def test_buffers_are_as_large_as_planned(context: Context, memory: MemoryOptions) -> None:
+    def sizes(names: set[int]) -> list[int]:
+        return sorted(buffer_size(context, name) for name in names)
+
+    before = living(context, ["Buffer"])["Buffer"]
+    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE, memory=memory)
+    with Program(context, compiled) as program:
+        made = living(context, ["Buffer"])["Buffer"] - before
+        of_tensors = {program.range_of(tensor).buffer for tensor in compiled.plan.places}
+        assert sizes(of_tensors) == sorted(compiled.plan.buffer_bytes)
+        assert sum(sizes(made)) == program.buffer_bytes
+        weights_bytes = sum(sizes(made - of_tensors))
+        assert program.buffer_bytes == compiled.plan.total_bytes + weights_bytes
+        assert weights_bytes >= sum(kernel.weights_bytes for kernel in compiled.kernels)
+
+
+def buffer_size(context: Context, name: int) -> int:
+    """As OpenGL tells it, in bytes."""
+    size, gl = ctypes.c_int64(), context.gl
+    gl.glBindBuffer(opengl.COPY_READ_BUFFER, name)
+    gl.glGetBufferParameteri64v(opengl.COPY_READ_BUFFER, opengl.BUFFER_SIZE, ctypes.byref(size))
+    return size.value
 
 
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])

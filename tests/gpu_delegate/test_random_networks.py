@@ -15,9 +15,9 @@ import pytest
 
 from tests.boundless import BoundlessProgram
 from tests.engine import DEVICES
+from tests.gpu_delegate.memory.test_offsets import collisions
 from tests.gpu_delegate.test_fusion import check_kernels
 from tests.gpu_delegate.test_hazards import check_barriers
-from tests.gpu_delegate.test_memory import collisions
 from tests.random_networks import random_device, random_network
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.compare import compare, first_divergence
@@ -26,7 +26,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.layout import TEXEL_BYTES, Precision
 from texelflow.gpu_delegate.limits import Limits
-from texelflow.gpu_delegate.memory import naive
+from texelflow.gpu_delegate.memory.offsets import naive
 from texelflow.gpu_delegate.program import CompiledGraph, accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.runtime import Program, device_of

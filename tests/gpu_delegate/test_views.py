@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.gpu_delegate.memory.test_offsets import collisions
 from tests.gpu_delegate.test_hazards import check_barriers
-from tests.gpu_delegate.test_memory import collisions
 from tests.gpu_delegate.test_random_networks import asked_for, check_limits, choices
 from tests.random_moves import random_moves
 from texelflow.gpu_delegate.graph import Shape

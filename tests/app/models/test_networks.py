@@ -5,14 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from texelflow.app.models.networks import NETWORKS, drawn, write_network
+from texelflow.app.models.drawing import Network
+from texelflow.app.models.mobilebert import WORDS, mobilebert
+from texelflow.app.models.networks import ALL_NETWORKS, drawn, write_network
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
-from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.cpu.writer import write_model
+from texelflow.gpu_delegate.reading.reader import load_model, read_model
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", ALL_NETWORKS)
 def test_layers_are_the_published_ones(name: str) -> None:
-    network, (_, said) = drawn(name), NETWORKS[name]
+    network, (_, said) = drawn(name), ALL_NETWORKS[name]
     graph = network.graph(name)
     assert [graph.tensors[tensor].shape for tensor in graph.outputs] == list(said.outputs)
     assert said.operators in (None, len(graph.nodes))
@@ -34,6 +37,29 @@ def test_tensorflow_lite_runs_a_file_and_finds_no_class_certain(tmp_path: Path) 
     found = interpreter.get_tensor(result["index"])
     assert found.sum() == pytest.approx(1, abs=1e-5)
     assert 1e-3 < found.max() < 0.5
+
+
+def test_tensorflow_lite_attends_to_the_words_that_are_there_alone() -> None:
+    net = Network()
+    mobilebert(net, blocks=1)
+    file = write_model(net.graph("mobilebert"))
+    assert not read_model(file, "mobilebert").opaque
+    interpreter = load_interpreter_module().Interpreter(model_content=file)
+    interpreter.allocate_tensors()
+    words, mask, segments = (detail["index"] for detail in interpreter.get_input_details())
+    given, there = np.arange(WORDS, dtype=np.int32)[None], np.ones((1, WORDS), np.int32)
+    there[0, 299:302] = 0  # words see those beside them
+    answers = []
+    for place, word in ((0, 0), (300, 9), (200, 9)):
+        given[0, place] = word
+        for tensor, values in ((words, given), (mask, there), (segments, given % 2)):
+            interpreter.set_tensor(tensor, values)
+        interpreter.invoke()
+        answers.append([interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()])
+    first, hidden, seen = np.array(answers)[:, :, 0, :100]
+    assert np.isfinite(first).all()
+    np.testing.assert_allclose(hidden, first, rtol=1e-5)
+    assert np.abs(seen - first).max() > 1e-4
 
 
 def test_the_reader_finds_in_a_file_what_was_drawn(tmp_path: Path) -> None:

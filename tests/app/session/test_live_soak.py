@@ -160,7 +160,7 @@ def test_live_levels_off(
         source = open_source(watch.settings, wake)
         console, model = Console(quiet=True), load_segmentation("selfie")
         with (
-            source.capture,
+            source.captures[0],
             open_host_with_window(source.for_session(), model, "live", watch, console) as host,
             open_session(host, source.for_session(), model, watch.settings, lambda settings: None) as session,
         ):

@@ -28,6 +28,7 @@ from texelflow.app.session.model_stages import (
 )
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.memory.options import ARENA
 
 SIZE = (160, 120)
 
@@ -44,7 +45,7 @@ def without_collection() -> Iterator[None]:
 def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
     target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
     machine = ComputeBackend(request.param, context)
-    yield SharedParts(machine, rgba_format(SIZE), "stretch", "auto", "fp32", 10.0, Drawn(target, backdrop))
+    yield SharedParts(machine, rgba_format(SIZE), "stretch", "auto", "fp32", 10.0, ARENA, Drawn(target, backdrop))
     backdrop.release()
     target.release()
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -28,7 +27,8 @@ from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
-from texelflow.gpu_delegate.memory import MemoryPlan, UsageRecord
+from texelflow.gpu_delegate.memory.plan import in_one_arena
+from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import SUPPORTED_OPS, read_model
@@ -134,7 +134,7 @@ def test_it_tells_what_the_blueprint_says(compiled: CompiledGraph) -> None:
 
 def test_the_picture_shows_who_lives_where(compiled: CompiledGraph) -> None:
     records = (UsageRecord(0, 256, 0, 1), UsageRecord(1, 256, 1, 3), UsageRecord(2, 512, 2, 3))
-    plan = MemoryPlan(MappingProxyType({0: 0, 1: 768, 2: 0}), 1024)
+    plan = in_one_arena({0: 0, 1: 768, 2: 0}, 1024)
     small = replace(compiled, kernels=compiled.kernels[:4], records=records, plan=plan)
     assert arena_picture(small, columns=4, rows=4) == ["AACC", "··CC", "····", "·BBB"]
     assert arena_picture(small, columns=8, rows=4) == ["AAAACCCC", "····CCCC", "········", "··BBBBBB"]

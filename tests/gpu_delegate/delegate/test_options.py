@@ -97,7 +97,14 @@ def test_what_runs_for_long_may_compile_for_long(word: str, budget_s: float) -> 
         ({"wait_type": None}, "wait_type is one of 'passive', 'active', 'do-not-wait', 'aggressive', not None"),
         ({"experimental_flags": "enable_quant"}, "experimental_flags is a tuple of words, such as"),
         ({"experimental_flags": 1}, "experimental_flags is a tuple of words, such as"),
-        ({"experimental_flags": ["cl_only"]}, "each of experimental_flags is one of 'enable_quant', 'gl_only', not"),
+        (
+            {"experimental_flags": ["cl_only"]},
+            "each of experimental_flags is one of 'enable_quant', 'gl_only', 'enable_serialization', not 'cl_only'",
+        ),
+        ({"serialization_dir": b"cache"}, "serialization_dir is the path of a directory, not bytes"),
+        ({"model_token": ""}, "model_token is part of a file's name, 1 to 100 characters without / and"),
+        ({"model_token": "../a"}, "model_token is part of a file's name, 1 to 100 characters without / and"),
+        ({"model_token": 1}, "model_token is part of a file's name, 1 to 100 characters without / and"),
         ({"max_delegated_partitions": 0}, "max_delegated_partitions is a whole number from 1 on, or None for all that"),
         ({"max_delegated_partitions": True}, "max_delegated_partitions is a whole number from 1 on"),
         ({"min_nodes_per_partition": -1}, "min_nodes_per_partition is a whole number from 1 on, or None for as many"),
@@ -127,7 +134,8 @@ def test_the_table_of_the_document_has_every_option() -> None:
         if line.startswith("| `") and len(cells) == 4:
             rows[cells[0].strip("`")] = cells[1].strip("`")
     fields = {each.name: each.default for each in dataclasses.fields(GpuDelegateOptions)}
-    assert rows == {name: repr(value).replace("'", '"') for name, value in {**fields, "context": None}.items()}
+    every = {**fields, "context": None, "weights_cache": None}
+    assert rows == {name: repr(value).replace("'", '"') for name, value in every.items()}
 
 
 @pytest.mark.parametrize("name", ["metadata", "preferred_gl_object_type", "dynamic_batch_enabled", "inline_parameters"])

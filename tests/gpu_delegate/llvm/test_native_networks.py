@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.gpu_delegate.test_memory import collisions
+from tests.gpu_delegate.memory.test_offsets import collisions
 from tests.gpu_delegate.test_random_networks import asked_for
 from tests.native import native_networks
 from tests.random_moves import random_moves

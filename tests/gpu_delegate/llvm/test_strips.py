@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from texelflow.gpu_delegate.llvm.cutting import StepSize
 from texelflow.gpu_delegate.llvm.strips import PixelSource, StepPixels, kept_together, sections, strip_rounds
-from texelflow.gpu_delegate.memory import UsageRecord
+from texelflow.gpu_delegate.memory.records import UsageRecord
 
 
 def step_of(pixels: int, group_pixels: int, *sources: PixelSource, pixel_bytes: int = 64) -> StepPixels:

@@ -1,0 +1,126 @@
+"""The drawings of several cameras go in; their pictures come out side by side in one target, as a stage.
+
+A picture that is drawn in a target already is not drawn there again: cameras do not give their pictures at once.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.context import Context
+
+from ..picture.grid import CellPlace, PictureGrid
+from ..picture.preprocess import ImageSize
+from .backdrop import Backdrop
+from .canvas import Canvas, PictureDrawing
+from .effects import Effect
+from .render import Look
+from .targets import OffscreenTarget
+
+
+class Backdrops:
+    """The backgrounds of several cameras, one for each size of pictures, changed together."""
+
+    def __init__(self, backdrops: Sequence[Backdrop]) -> None:
+        """Those that differ; they are not released here."""
+        self._all = tuple(backdrops)
+
+    @property
+    def message(self) -> str:
+        """One line for the user, or ''."""
+        return next((each.message for each in self._all if each.message), "")
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of all, so far."""
+        return sum(each.uploaded_bytes for each in self._all)
+
+    def change(self, background: Path | None) -> None:
+        """As Backdrop.change."""
+        for each in self._all:
+            each.change(background)
+
+    def update(self, time_ms: float) -> None:
+        """As Backdrop.update."""
+        for each in self._all:
+            each.update(time_ms)
+
+
+@dataclass(frozen=True)
+class DrawnTile:
+    """One camera's picture. `scratch` is of its size, and may be others' as well; `version` tells what it shows now."""
+
+    drawing: PictureDrawing
+    scratch: OffscreenTarget
+    backdrop: Backdrop
+    version: Callable[[], int]
+
+
+class GridDrawing:
+    """Draws all pictures, each with the same look, at their places; nothing is drawn around them."""
+
+    def __init__(self, context: Context, tiles: Sequence[DrawnTile], grid: PictureGrid) -> None:
+        """Nothing of the tiles is released here."""
+        self._gl, self._tiles, self._grid = context.gl, tuple(tiles), grid
+        self._there: dict[int, list[tuple[object, ...]]] = {}  # by framebuffer: what is drawn at each place
+
+    @property
+    def look(self) -> Look:
+        """What the next pictures look like."""
+        return self._tiles[0].drawing.look
+
+    @look.setter
+    def look(self, look: Look) -> None:
+        for tile in self._tiles:
+            tile.drawing.look = look
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """Those that the network is able to have, its usual one first."""
+        return self._tiles[0].drawing.effects
+
+    def draw(self, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None) -> None:
+        """As OutputDrawing has it; a (width, height) other than the target's is the grid's."""
+        if target.framebuffer not in self._there:
+            self._clear(target)
+            self._there[target.framebuffer] = [()] * len(self._tiles)
+        there = self._there[target.framebuffer]
+        for number, (tile, place) in enumerate(zip(self._tiles, self._grid.places, strict=True)):
+            behind = tile.backdrop.texture, tile.backdrop.uploaded_bytes
+            shown = tile.version(), tile.drawing.look, effect, behind, target.overdrawn
+            if shown != there[number]:
+                tile.drawing.draw(tile.scratch, effect)
+                self._copy(tile.scratch, target, place)
+                there[number] = shown
+
+    def _clear(self, target: OffscreenTarget) -> None:
+        self._gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
+        self._gl.glClearColor(0.0, 0.0, 0.0, 0.0)
+        self._gl.glClear(opengl.COLOR_BUFFER_BIT)
+
+    def _copy(self, picture: OffscreenTarget, target: OffscreenTarget, place: CellPlace) -> None:
+        """To its place, whose rows count from the top of the grid, and OpenGL's from the bottom."""
+        gl, (width, height) = self._gl, picture.size
+        left, bottom = place.left, self._grid.size[1] - place.top - place.height
+        filtered = opengl.NEAREST if place.size == picture.size else opengl.LINEAR
+        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, picture.framebuffer)
+        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
+        gl.glBlitFramebuffer(
+            0, 0, width, height, left, bottom, left + place.width, bottom + place.height,
+            opengl.COLOR_BUFFER_BIT, filtered,
+        )  # fmt: skip
+
+    def release(self) -> None:
+        """Nothing was made here."""
+
+
+class GridCanvas(Canvas):
+    """Draws what the segmenters of several cameras made of their last frames into one target."""
+
+    def __init__(
+        self, context: Context, tiles: Sequence[DrawnTile], target: OffscreenTarget, grid: PictureGrid
+    ) -> None:
+        """The target is of the grid's size."""
+        backdrops = {id(tile.backdrop): tile.backdrop for tile in tiles}
+        self._begin(context, target, GridDrawing(context, tiles, grid), Backdrops([*backdrops.values()]))

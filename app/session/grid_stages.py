@@ -1,0 +1,168 @@
+"""The stages of one model for each of several cameras go in; stages that run all of them for one frame come out.
+
+Each camera has its own tensors, masks and history; what it gives nothing new for is not run again. Where a frame is
+due for a new mask, each camera's next picture gets one, so that none waits for frames that come when others do.
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from texelflow.gpu_delegate.weights_cache import WeightsCache
+
+from ..frame.grid_canvas import DrawnTile, GridCanvas
+from ..frame.looks import ChosenLook
+from ..frame.refine import Refinement
+from ..models.loading import FrameModel
+from ..picture.tiled_frame import Tile, TiledFrame
+from ..picture.video_frame import VideoFrame
+from .model_stages import ModelStages, SharedParts, Steps, stages_in_steps
+
+
+class TileStages:
+    """Those of one camera. `version` is another one whenever its picture may look different."""
+
+    def __init__(self, stages: ModelStages) -> None:
+        self.stages, self.version = stages, 0
+        self._tile: Tile | None = None  # what the device has
+        self._is_new = self._is_fresh = False
+        self._is_owed = False  # whether the next picture gets a mask, whatever is due then
+
+    def run(self, place: int, tile: Tile, fresh: bool) -> None:
+        """Run the stage at that place, if the tile is new; the first one begins with it."""
+        if place == 0:
+            self._begin(tile, fresh)
+        if self._is_new:
+            self.stages.run(place, tile.newest, self._is_fresh)
+
+    def _begin(self, tile: Tile, fresh: bool) -> None:
+        self._is_new, self._tile = tile is not self._tile, tile
+        if self._is_new and tile.cut:
+            self.stages.begin_anew()
+            self._is_owed = True
+        due = fresh or self._is_owed
+        self._is_fresh = self._is_new and due
+        self._is_owed = due and not self._is_fresh
+        self.version += self._is_new
+
+    def refine(self) -> None:
+        """The mask of a tile that is new."""
+        if self._is_new and self._tile:
+            self.stages.refine(self._is_fresh, self._tile.age)
+
+    def rest(self) -> None:
+        """Nobody needs the mask of a tile that is new."""
+        if self._is_new:
+            self.stages.rest()
+
+    def change(self, act: Callable[[ModelStages], None]) -> None:
+        """Do something to the mask of the picture that is there."""
+        act(self.stages)
+        self.version += 1
+
+    def begin_anew(self) -> None:
+        """Whatever comes next is new."""
+        self.stages.begin_anew()
+        self._tile, self._is_owed = None, False
+
+
+@dataclass(frozen=True)
+class GridStages(ModelStages):
+    """Those of all cameras; segmenter, refiner and stages are the first one's, the canvas shows all."""
+
+    tiles: tuple[TileStages, ...] = ()
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of all."""
+        return sum(tile.stages.uploaded_bytes for tile in self.tiles)
+
+    def gathers(self, place: int) -> bool:
+        """Whether all do."""
+        return all(tile.stages.gathers(place) for tile in self.tiles)
+
+    def run(self, place: int, frame: VideoFrame, fresh: bool) -> None:
+        """For each camera that has something new."""
+        assert isinstance(frame, TiledFrame)
+        for stages, tile in zip(self.tiles, frame.tiles, strict=True):
+            stages.run(place, tile, fresh)
+
+    def refine(self, fresh: bool, age: int) -> None:
+        """Each by its own age and freshness."""
+        for tile in self.tiles:
+            tile.refine()
+
+    def catch_up(self) -> None:
+        """For all."""
+        for tile in self.tiles:
+            tile.change(ModelStages.catch_up)
+
+    def refit(self) -> None:
+        """For all."""
+        for tile in self.tiles:
+            tile.change(ModelStages.refit)
+
+    def rest(self) -> None:
+        """For each camera that has something new."""
+        for tile in self.tiles:
+            tile.rest()
+
+    def begin_anew(self) -> None:
+        """For all."""
+        for tile in self.tiles:
+            tile.begin_anew()
+
+    def set_refinement(self, refinement: Refinement) -> None:
+        """For all."""
+        for tile in self.tiles:
+            tile.stages.set_refinement(refinement)
+
+    def release(self) -> None:
+        """Free everything but the shared parts."""
+        if self.canvas:
+            self.canvas.release()
+        for tile in self.tiles:
+            tile.stages.release()
+
+
+def all_stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
+    """stages_in_steps for one camera, or for each of several."""
+    if not shared.cameras:
+        return stages_in_steps(shared, model, choice, refinement)
+    return _grid_in_steps(shared, model, choice, refinement)
+
+
+def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
+    """Weights and code are those of the first camera; each further one takes its own tensors alone."""
+    tiles, cache = list[TileStages](), WeightsCache()
+    with contextlib.ExitStack() as made:
+        for number, camera in enumerate(shared.cameras):
+            steps = stages_in_steps(camera, model, choice, refinement, cache)
+            stages = yield from _counted(steps, number, len(shared.cameras))
+            made.callback(stages.release)
+            tiles.append(TileStages(stages))
+        if cache.has_models:  # TensorFlow Lite may have none
+            cache.finalize_hard()
+        first, canvas = tiles[0].stages, None
+        if shared.compute.context and shared.drawn and shared.grid:
+            drawn = [_drawn_tile(*pair) for pair in zip(shared.cameras, tiles, strict=True)]
+            canvas = GridCanvas(shared.compute.context, drawn, shared.drawn.target, shared.grid)
+        made.pop_all()
+    return GridStages(first.segmenter, first.refiner, canvas, first.stages, first.compute, tuple(tiles))
+
+
+def _counted(steps: Steps, before: int, in_all: int) -> Steps:
+    """The steps of one of several cameras, as parts of all."""
+    while True:
+        try:
+            done, total = next(steps)
+        except StopIteration as finished:
+            stages: ModelStages = finished.value
+            return stages
+        yield before * total + done, in_all * total
+
+
+def _drawn_tile(shared: SharedParts, tile: TileStages) -> DrawnTile:
+    assert shared.drawn, "what is shown in a grid is drawn"
+    assert tile.stages.canvas, "where pictures are drawn there is a canvas"
+    return DrawnTile(tile.stages.canvas.drawing, shared.drawn.target, shared.drawn.backdrop, lambda: tile.version)

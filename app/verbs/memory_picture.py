@@ -1,0 +1,235 @@
+"""A compiled program and the graph that it was read from go in; blocks over time and addresses come out, to be drawn.
+
+Nothing is drawn here: memory_plot.py does that.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.llvm.program import NativeProgram
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
+from texelflow.gpu_delegate.memory.op_graph import op_records
+from texelflow.gpu_delegate.memory.plan import MemoryPlan
+from texelflow.gpu_delegate.memory.records import UsageRecord
+from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy, strategy_of
+from texelflow.gpu_delegate.program import CompiledGraph
+from texelflow.gpu_delegate.wording import counted
+
+COLOURS = 7  # of blocks: neighbours differ
+OUTER = -1  # in place of a colour: an input or output, whose place is the caller's
+
+
+@dataclass(frozen=True)
+class TensorUse:
+    """Tasks that run one after another, and the tensors that they use."""
+
+    title: str
+    task: str  # what a task is called
+    tasks: int
+    records: tuple[UsageRecord, ...]
+    names: Mapping[int, str]
+    outer: frozenset[int]  # inputs and outputs of the model, where their memory is planned, too
+    alignment_bytes: int
+
+    @cached_property
+    def busiest(self) -> int:
+        """The first task at which the most bytes are alive."""
+        alive = np.zeros(self.tasks + 2, np.int64)
+        for record in self.records:
+            alive[record.first_task] += record.size_bytes
+            alive[record.last_task + 1] -= record.size_bytes
+        return int(np.argmax(np.cumsum(alive)[: max(1, self.tasks)]))
+
+
+@dataclass(frozen=True)
+class TensorBlock:
+    """A tensor in the picture: tasks from first to end (not included) across, bytes up."""
+
+    name: str
+    first_task: int
+    end_task: int
+    address_bytes: int
+    size_bytes: int
+    colour: int  # below COLOURS, or OUTER
+
+    @property
+    def tasks(self) -> tuple[int, int]:
+        return self.first_task, self.end_task
+
+    @property
+    def addresses(self) -> tuple[int, int]:
+        return self.address_bytes, self.address_bytes + self.size_bytes
+
+
+@dataclass(frozen=True)
+class MemoryPanel:
+    """A plan as blocks."""
+
+    title: str
+    tasks: int
+    blocks: tuple[TensorBlock, ...]
+    buffer_bytes: tuple[int, ...]  # one after another upward
+    bound_bytes: int  # no plan of its kind takes less
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.buffer_bytes)
+
+    @property
+    def places(self) -> tuple[object, ...]:
+        """What makes it the same plan as another one of the same tensors."""
+        return self.buffer_bytes, tuple(block.address_bytes for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class StrategyRow:
+    """All strategies of a kind on the same records."""
+
+    kind: PlanKind
+    panels: tuple[MemoryPanel, ...]
+
+
+@dataclass(frozen=True)
+class StrategySection:
+    """All strategies on a program or on a graph, each kind a row."""
+
+    use: TensorUse
+    naive_bytes: int
+    rows: tuple[StrategyRow, ...]
+
+
+@dataclass(frozen=True)
+class MemoryPage:
+    """All that is drawn of a model: the plan that is used beside the naive one, and what else there could be."""
+
+    title: str
+    use: TensorUse
+    used: MemoryPanel
+    naive: MemoryPanel
+    sections: tuple[StrategySection, ...]
+
+
+def memory_page(compiled: CompiledGraph | NativeProgram, alignment_bytes: int, where: str) -> MemoryPage:
+    """The page of a program, which runs there."""
+    task = "step" if isinstance(compiled, NativeProgram) else "dispatch"
+    use = use_in_program(compiled, task, alignment_bytes)
+    colours = plan_colours(use, compiled.plan)
+    used = plan_panel(use, compiled.plan, colours)
+    naive = plan_panel(use, _naive_plan(use), colours, title="naive")
+    sections = tuple(_section(each) for each in (use, use_in_graph(compiled.source)) if each.records)
+    used = replace(used, title=", ".join(("In use", *_names_of(used, naive, *sections[:1]), _kept_in(used))))
+    naive = replace(naive, title="Naive: a place for each")
+    return MemoryPage(f"{compiled.source.name}, {where}", use, used, naive, sections)
+
+
+def plan_panel(use: TensorUse, plan: MemoryPlan, colours: Mapping[int, int], title: str = "") -> MemoryPanel:
+    """A plan of the use's tensors as blocks in these colours."""
+    blocks = tuple(
+        TensorBlock(
+            use.names[record.tensor],
+            record.first_task,
+            min(record.last_task + 1, use.tasks),
+            plan.offsets[record.tensor],
+            record.size_bytes,
+            colours[record.tensor],
+        )
+        for record in use.records
+    )
+    return MemoryPanel(title, use.tasks, blocks, plan.buffer_bytes, _bound_bytes(use, plan))
+
+
+def plan_colours(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
+    """A colour for each tensor: of several buffers that of its buffer, in one arena another than its neighbours'."""
+    return _by_neighbour(use, plan) if len(plan.buffer_bytes) == 1 else _by_buffer(use, plan)
+
+
+def _names_of(used: MemoryPanel, naive: MemoryPanel, *sections: StrategySection) -> list[str]:
+    """The first strategy that has made this very plan, if there is one."""
+    others = (panel for section in sections for row in section.rows for panel in row.panels)
+    return [panel.title for panel in (naive, *others) if panel.places == used.places][:1]
+
+
+def _kept_in(panel: MemoryPanel) -> str:
+    return counted(len(panel.buffer_bytes), "object") if len(panel.buffer_bytes) > 1 else "one arena"
+
+
+def use_in_program(compiled: CompiledGraph | NativeProgram, task: str, alignment_bytes: int) -> TensorUse:
+    """The tasks of a program, each called so."""
+    names = {record.tensor: compiled.tensor(record.tensor).name for record in compiled.records}
+    outer = frozenset(compiled.graph.inputs) | frozenset(compiled.graph.outputs)
+    count = len(compiled.kernels)
+    return TensorUse("the compiled program", task, count, compiled.records, names, outer, alignment_bytes)
+
+
+def use_in_graph(graph: Graph) -> TensorUse:
+    """The operators of a graph as read."""
+    records = op_records(graph)
+    names = {record.tensor: graph.tensors[record.tensor].name for record in records}
+    tasks = max((record.last_task + 1 for record in records), default=0)
+    return TensorUse("the graph of operators", "operator", tasks, records, names, frozenset(), 1)
+
+
+def _naive_plan(use: TensorUse) -> MemoryPlan:
+    return strategy_of("offsets", "naive").plan(use.records, use.alignment_bytes)
+
+
+def _bound_bytes(use: TensorUse, plan: MemoryPlan) -> int:
+    """That of plans with as few constraints: of several buffers it is larger."""
+    bound = objects_bound_bytes if len(plan.buffer_bytes) > 1 else lower_bound_bytes
+    return bound(use.records, use.alignment_bytes)
+
+
+def _section(use: TensorUse) -> StrategySection:
+    """Each strategy, but for the naive one, which would leave no room for the others, and for objects end to end."""
+    rows: list[StrategyRow] = []
+    kinds: tuple[PlanKind, ...] = ("objects", "offsets")
+    for kind in kinds:
+        chosen = [each for each in STRATEGIES if each.kind == kind and _is_drawn(each)]
+        panels = tuple(_panels(use, chosen))
+        rows += [StrategyRow(kind, panels)] if panels else []
+    return StrategySection(use, _naive_plan(use).total_bytes, tuple(rows))
+
+
+def _is_drawn(strategy: Strategy) -> bool:
+    return strategy.name != "naive" and not strategy.name.endswith("-end-to-end")
+
+
+def _panels(use: TensorUse, strategies: Iterable[Strategy]) -> Iterator[MemoryPanel]:
+    """Of each strategy that can be had here; in one arena a tensor has the same colour under all of them."""
+    colours: Mapping[int, int] = {}
+    for strategy in strategies:
+        with suppress(DeviceError):  # a planner that needs a library, or has too many records
+            plan = strategy.plan(use.records, use.alignment_bytes)
+            if strategy.kind == "objects" or not colours:
+                colours = plan_colours(use, plan)
+            yield plan_panel(use, plan, colours, strategy.name)
+
+
+def _by_buffer(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
+    """A colour for each shared object; those beside each other differ."""
+    tensors = (record.tensor for record in use.records)
+    return {each: OUTER if each in use.outer else plan.places[each].buffer % COLOURS for each in tensors}
+
+
+def _by_neighbour(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
+    """A colour for each tensor; those that touch in the picture differ, as far as there are colours."""
+    records: Sequence[UsageRecord] = use.records
+    first = np.array([record.first_task for record in records])
+    last = np.array([record.last_task for record in records])
+    start = np.array([plan.offsets[record.tensor] for record in records])
+    end = start + np.array([record.size_bytes for record in records])
+    colours = np.full(len(records), OUTER)
+    for number in np.lexsort((start, first)):
+        if records[number].tensor in use.outer:
+            continue
+        touching = (first <= last[number] + 1) & (last >= first[number] - 1)
+        touching &= (start <= end[number]) & (end >= start[number])
+        near, far = (np.bincount(each[each >= 0], minlength=COLOURS) for each in (colours[touching], colours))
+        colours[number] = int(np.lexsort((far, near))[0])  # fewest neighbours have it, then fewest at all
+    return {record.tensor: int(colour) for record, colour in zip(records, colours, strict=True)}

@@ -1,0 +1,18 @@
+"""A graph goes in; a digest of all that it says comes out: by it compiled models are known from run to run."""
+
+import hashlib
+
+import numpy as np
+
+from .graph import Graph
+
+
+def graph_digest(graph: Graph) -> str:
+    """64 hex digits; the graph's name does not count."""
+    digest = hashlib.sha256(repr((graph.inputs, graph.outputs, graph.nodes)).encode())
+    for number, tensor in sorted(graph.tensors.items()):
+        said = (number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.is_variable)
+        digest.update(repr((*said, tensor.unusable, tensor.is_constant)).encode())
+        if tensor.data is not None:
+            digest.update(np.ascontiguousarray(tensor.data).tobytes())
+    return digest.hexdigest()

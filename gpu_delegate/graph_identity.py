@@ -1,0 +1,35 @@
+"""A graph goes in; what tells it from others comes out: two that are equal compute the same."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from .graph import Graph, Tensor
+
+
+@dataclass(frozen=True)
+class GraphIdentity:
+    """What tells a graph from others: all but its weights, and each weight by its tensor, and not its name.
+
+    `weights` holds SHA-256 digests of the tensors that have data.
+    """
+
+    structure: str
+    weights: Mapping[int, str]
+
+
+def graph_identity(graph: Graph) -> GraphIdentity:
+    """Of a graph as it was read, or as passes leave it."""
+    tensors = sorted(graph.tensors.items())
+    said = (graph.inputs, graph.outputs, graph.nodes, [_described(number, tensor) for number, tensor in tensors])
+    weights = {
+        number: hashlib.sha256(tensor.data.tobytes()).hexdigest()
+        for number, tensor in tensors
+        if tensor.data is not None
+    }
+    return GraphIdentity(hashlib.sha256(repr(said).encode()).hexdigest(), MappingProxyType(weights))
+
+
+def _described(number: int, tensor: Tensor) -> tuple[object, ...]:
+    return number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.is_variable, tensor.unusable

@@ -1,0 +1,65 @@
+"""What a planner has decided goes in; where each tensor lies comes out, in one arena or in several shared objects."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from types import MappingProxyType
+
+from .records import aligned
+
+
+@dataclass(frozen=True)
+class BufferPlace:
+    """A buffer of the plan, and where in it a tensor begins."""
+
+    buffer: int
+    offset_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Where each tensor lies: offsets in one arena are a plan of one buffer, shared objects are a buffer each."""
+
+    places: Mapping[int, BufferPlace]
+    buffer_bytes: tuple[int, ...]
+    shared_buffers: int = 0  # so many of the first ones may be other programs', too, which run before and after it
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all buffers."""
+        return sum(self.buffer_bytes)
+
+    @cached_property
+    def offsets(self) -> Mapping[int, int]:
+        """Where the tensors would begin if the buffers lay end to end in one arena."""
+        starts = (0, *accumulate(self.buffer_bytes))
+        places = self.places.items()
+        return MappingProxyType({tensor: starts[place.buffer] + place.offset_bytes for tensor, place in places})
+
+
+def in_one_arena(offsets: Mapping[int, int], total_bytes: int) -> MemoryPlan:
+    """The plan of tensors at these offsets in one buffer."""
+    return MemoryPlan({tensor: BufferPlace(0, offset) for tensor, offset in offsets.items()}, (total_bytes,))
+
+
+def in_objects(objects: Mapping[int, int], sizes_bytes: Sequence[int]) -> MemoryPlan:
+    """The plan of tensors that each have one of these buffers, at some time, from its beginning on."""
+    return MemoryPlan({tensor: BufferPlace(number, 0) for tensor, number in objects.items()}, tuple(sizes_bytes))
+
+
+def end_to_end(plan: MemoryPlan, alignment_bytes: int) -> MemoryPlan:
+    """The same in one arena, in which the buffers lie one behind the other, each at a multiple of the alignment."""
+    starts, end = [], 0
+    for size in plan.buffer_bytes:
+        starts.append(aligned(end, alignment_bytes))
+        end = starts[-1] + size
+    places = plan.places.items()
+    return in_one_arena({tensor: starts[place.buffer] + place.offset_bytes for tensor, place in places}, end)
+
+
+def side_by_side(shared: MemoryPlan, own: MemoryPlan) -> MemoryPlan:
+    """One plan of two: the buffers of the first, which programs may share, and those of the second behind them."""
+    count = len(shared.buffer_bytes)
+    behind = {tensor: BufferPlace(place.buffer + count, place.offset_bytes) for tensor, place in own.places.items()}
+    return MemoryPlan({**shared.places, **behind}, (*shared.buffer_bytes, *own.buffer_bytes), count)

@@ -1,0 +1,63 @@
+"""Usage records go in; how much is alive at each task, and in which order planners take the tensors, comes out.
+
+Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288), section 3.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .records import UsageRecord
+
+Numbers = NDArray[np.int64]
+
+
+def task_profiles(records: Sequence[UsageRecord]) -> tuple[tuple[int, ...], ...]:
+    """For each task from 0 on the numbers of the records alive then, the largest first."""
+    profiles: list[list[int]] = [[] for _ in range(max((record.last_task + 1 for record in records), default=0))]
+    for number in sorted(range(len(records)), key=lambda k: -records[k].size_bytes):
+        for profile in profiles[records[number].first_task : records[number].last_task + 1]:
+            profile.append(number)
+    return tuple(map(tuple, profiles))
+
+
+def positional_maximums(records: Sequence[UsageRecord]) -> tuple[int, ...]:
+    """The most bytes that the largest tensor of a task has, the most that the second largest has, and so on."""
+    columns = columns_of(records)
+    starts, ends = (columns[:, np.argsort(columns[row], kind="stable")] for row in (0, 1))
+    maximums, alive, ended = np.zeros(len(records), np.int64), np.zeros(0, np.int64), 0  # alive: as -bytes, sorted
+    for number, (first, size) in enumerate(starts[[0, 2]].T.tolist()):
+        while ends[1, ended] < first:
+            alive = np.delete(alive, np.searchsorted(alive, -ends[2, ended]))
+            ended += 1
+        alive = np.insert(alive, np.searchsorted(alive, -size), -size)
+        if number + 1 == len(records) or ends[1, ended] < starts[0, number + 1]:  # later tasks lack one of these
+            most = maximums[: len(alive)]
+            np.maximum(most, -alive, out=most)
+    return tuple(maximums[: np.count_nonzero(maximums)].tolist())
+
+
+def by_size(records: Sequence[UsageRecord]) -> list[UsageRecord]:
+    """The largest first, of equal ones that which comes first."""
+    return sorted(records, key=lambda record: -record.size_bytes)
+
+
+def by_breadth(records: Sequence[UsageRecord]) -> list[UsageRecord]:
+    """Those of the task with most bytes alive first, of equal tasks of the earlier; of a task the largest first."""
+    first, last, sizes = columns_of(records)
+    starts = np.unique(first)  # where tensors begin: other tasks have some of those alive before
+    begun = np.concatenate(([0], np.cumsum(sizes[np.argsort(first, kind="stable")])))
+    ended = np.concatenate(([0], np.cumsum(sizes[np.argsort(last, kind="stable")])))
+    alive = begun[np.searchsorted(np.sort(first), starts, "right")] - ended[np.searchsorted(np.sort(last), starts)]
+    ranks = np.empty(len(starts), np.int64)
+    ranks[np.argsort(-alive, kind="stable")] = np.arange(len(starts))
+    spans = zip(np.searchsorted(starts, first), np.searchsorted(starts, last, "right"), strict=True)
+    taken = np.array([ranks[start:end].min() for start, end in spans], np.int64)
+    return [records[number] for number in np.lexsort((-sizes, taken))]
+
+
+def columns_of(records: Sequence[UsageRecord]) -> Numbers:
+    """First tasks, last tasks and bytes, a row each."""
+    rows = [(record.first_task, record.last_task, record.size_bytes) for record in records]
+    return np.array(rows, np.int64).reshape(-1, 3).T

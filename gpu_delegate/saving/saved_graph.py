@@ -1,0 +1,79 @@
+"""A CompiledGraph goes in, bytes come out; of these, and of the graph that was compiled, the same CompiledGraph.
+
+Packed weights are in the kernels; constants that no kernel reads as tensors are left out, so that tensors that were
+constants have no data. Bytes from a file have a checksum there (disk_cache.py); here all places are held against what
+there is, so that no kernel is given anything beyond its buffers.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ..errors import UnsupportedError
+from ..graph import Graph, Tensor
+from ..kernel import Kernel
+from ..layout import TEXEL_BYTES, shape_of
+from ..memory.plan import BufferPlace
+from ..placement import MAX_ARENA_BYTES
+from ..program import CompiledGraph
+from .typed_values import from_bytes, to_bytes
+
+_NOTHING = Graph("", {}, (), (), ())
+
+
+def save_graph(compiled: CompiledGraph) -> bytes:
+    """All but the graph that it was compiled from. Raises ValueError for attributes that cannot be kept."""
+    graph = replace(compiled.graph, tensors=_without_data(compiled.graph), original=b"")
+    return to_bytes(replace(compiled, source=_NOTHING, graph=graph))
+
+
+def restore_graph(data: bytes, source: Graph) -> CompiledGraph | None:
+    """What save_graph was given, None for anything else. Whatever the bytes are, nothing is raised."""
+    try:
+        compiled = replace(from_bytes(CompiledGraph, data), source=source)
+        return compiled if _is_sound(compiled) else None
+    except (ValueError, KeyError, UnsupportedError):
+        return None
+
+
+def _without_data(graph: Graph) -> Mapping[int, Tensor]:
+    return MappingProxyType({number: replace(tensor, data=None) for number, tensor in graph.tensors.items()})
+
+
+def _is_sound(compiled: CompiledGraph) -> bool:
+    """Whether all that the runtime looks up is there. Raises KeyError where something is missing altogether."""
+    source, graph, plan = compiled.source, compiled.graph, compiled.plan
+    stored = {*plan.places, *compiled.constants}
+    return (
+        (graph.inputs, graph.outputs) == (source.inputs, source.outputs)
+        and len(compiled.barriers) == len(compiled.kernels)
+        and all(size >= 0 for size in plan.buffer_bytes)
+        and plan.total_bytes <= MAX_ARENA_BYTES
+        and all(_fits(compiled, tensor, place) for tensor, place in plan.places.items())
+        and all(tensor in graph.tensors for tensor in compiled.constants)
+        and stored.issuperset((*graph.inputs, *graph.outputs))
+        and all(_is_complete(kernel, stored, plan.places) for kernel in compiled.kernels)
+    )
+
+
+def _fits(compiled: CompiledGraph, tensor: int, place: BufferPlace) -> bool:
+    """Whether a tensor lies within its buffer."""
+    if not 0 <= place.buffer < len(compiled.plan.buffer_bytes) or place.offset_bytes < 0:
+        return False
+    size_bytes = compiled.storages[tensor].size_bytes(shape_of(compiled.graph.tensors[tensor]))
+    return 0 <= size_bytes <= compiled.plan.buffer_bytes[place.buffer] - place.offset_bytes
+
+
+def _is_complete(kernel: Kernel, stored: set[int], written: Mapping[int, BufferPlace]) -> bool:
+    """Whether what a kernel reads and writes is in memory, and its weights are texels."""
+    weights = kernel.weights
+    return (
+        stored.issuperset(kernel.inputs)
+        and written.keys() >= {*kernel.outputs}
+        and len(kernel.fetches) == len(kernel.inputs)
+        and min(*kernel.grid, *kernel.local) > 0
+        and weights.dtype == "float32"
+        and (not weights.size or (weights.ndim == 2 and weights.shape[1] * weights.itemsize == TEXEL_BYTES))
+        and math.prod(weights.shape) * weights.itemsize <= MAX_ARENA_BYTES
+    )

@@ -19,7 +19,7 @@ from .program_binary import ask_for_binary, binary_formats, load_binary, read_bi
 VARIABLE = "TEXELFLOW_PROGRAM_CACHE"  # 0: everything is compiled anew, and nothing is kept
 GRAPHS, BINARIES = "graphs", "binaries"
 
-_MOST_NAME = 200  # characters of a name in a key, where it is for people
+_MOST_NAME = 100  # characters of a name in a key, where it is for people
 
 
 class EntryStore(Protocol):

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .budget import SearchBudget, BudgetSpent
+from .budget import BudgetSpent, SearchBudget
 from .profiles import full_tasks
 
 MOST_SEARCHED = 400  # blocks: a level of Python's stack each

@@ -10,7 +10,7 @@ from math import gcd
 
 from .block_search import MemoryBlock, search_offsets
 from .bounds import lower_bound_bytes
-from .budget import SearchBudget, BudgetSpent
+from .budget import BudgetSpent, SearchBudget
 from .plan import MemoryPlan, in_one_arena
 from .records import UsageRecord, aligned
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.gpu_delegate.memory.test_offsets import collisions
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
-from texelflow.gpu_delegate.memory.budget import SearchBudget, BudgetSpent
+from texelflow.gpu_delegate.memory.budget import BudgetSpent, SearchBudget
 from texelflow.gpu_delegate.memory.exact_objects import least_objects
 from texelflow.gpu_delegate.memory.exact_offsets import offsets_within, shrunk
 from texelflow.gpu_delegate.memory.local_search import local_search

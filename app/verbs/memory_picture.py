@@ -132,7 +132,7 @@ def plan_panel(use: TensorUse, plan: MemoryPlan, colours: Mapping[int, int], tit
     """A plan of the use's tensors as blocks in these colours."""
     blocks = tuple(
         TensorBlock(
-            use.names[record.tensor],
+            use.names[record.tensor] or f"tensor {record.tensor}",
             record.first_task,
             min(record.last_task + 1, use.tasks),
             plan.offsets[record.tensor],

@@ -208,7 +208,7 @@ def _draw_panel(axes: Any, panel: MemoryPanel, highest: int, unit: _Unit, line_p
     line = 0.0 if many else line_points
     axes.add_collection(PolyCollection(blocks, facecolors=fills, edgecolors="white", linewidths=line, rasterized=many))
     axes.set(xlim=(0, max(1, panel.tasks)), ylim=(0, max(1, highest)))
-    step = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(0, max(1, highest) / unit.size_bytes)
+    step = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, max(1, highest) / unit.size_bytes)
     axes.set_yticks([each * unit.size_bytes for each in step if each * unit.size_bytes <= max(1, highest)])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit.size_bytes:g}"))
 

@@ -36,6 +36,11 @@ class MemoryOptions:
         kind = _KINDS[self.mode]
         return strategy_of(kind, self.planner or _DEFAULT)
 
+    @property
+    def replaces(self) -> bool:
+        """Whether kernels may write where they read: under the naive strategy nothing is written over."""
+        return self.in_place and self.strategy.name != NAIVE
+
 
 ARENA = MemoryOptions()
 REWRITTEN = MemoryOptions(keeps_inputs=False)

@@ -51,7 +51,7 @@ def page(compiled: CompiledGraph) -> MemoryPage:
 
 
 def use(records: list[UsageRecord], outer: frozenset[int] = frozenset()) -> TensorUse:
-    names = {record.tensor: f"t{record.tensor}" for record in records}
+    names = {record.tensor: f"t{record.tensor}" if record.tensor else "" for record in records}
     tasks = max(record.last_task for record in records) + 1
     return TensorUse("a program", "task", tasks, tuple(records), MappingProxyType(names), outer, 1)
 
@@ -80,7 +80,7 @@ def test_blocks_are_the_records_and_differ_from_what_they_touch(drawn: list[tupl
     assert [(b.size_bytes, b.first_task, b.end_task - 1) for b in panel.blocks] == [
         (record.size_bytes, record.first_task, record.last_task) for record in records
     ]
-    assert panel.blocks[0].colour == OUTER
+    assert (panel.blocks[0].colour, panel.blocks[0].name) == (OUTER, "tensor 0")
     blocks = panel.blocks[1:]
     assert all(0 <= block.colour < COLOURS for block in blocks)
     for block in blocks:

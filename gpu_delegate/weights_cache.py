@@ -84,6 +84,10 @@ class WeightsCache:
         """Whether an instance has been made that shares something, so that it may be finalized."""
         return self._models.has_any
 
+    def __repr__(self) -> str:
+        models = ", ".join(self._models.names) or "no models"
+        return f"<texelflow.WeightsCache {self._models.state.value}: {models}>"
+
     # For the engine and the program -------------------------------------------------------------------------------
 
     def check_run(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tests.mjpeg_server import MjpegServer
@@ -49,15 +50,21 @@ def test_what_is_wrong_with_the_file_of_settings_and_the_background_is_told(tmp_
         assert session.model == session.controller.settings.model == "selfie"
 
 
+def bright(number: int, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+    """A picture without anything dark."""
+    return np.full((*size[::-1], 3), 180 + number % 50, np.uint8)
+
+
 def test_of_several_cameras_those_that_are_gone_are_told_of(tmp_path: Path) -> None:
     config, lines = tmp_path / "live.toml", list[str]()
     config.touch()
-    with MjpegServer((160, 120), picture=lambda n, size: np.full((*size[::-1], 3), 180 + n % 50, np.uint8)) as server:
-        with opened(config, lines.append, camera=["pattern", server.url], overlay=True) as session:
-            until(lambda: session.parts.outputs.counts["recording"].taken > 0, session.step)
-            server.refuse()
-            until(lambda: any("; trying again" in line for line in lines), session.step)
-            assert session.phase == "live"
+    with ExitStack() as stack:
+        server = stack.enter_context(MjpegServer((160, 120), picture=bright))
+        session = stack.enter_context(opened(config, lines.append, camera=["pattern", server.url], overlay=True))
+        until(lambda: session.parts.outputs.counts["recording"].taken > 0, session.step)
+        server.refuse()
+        until(lambda: any("; trying again" in line for line in lines), session.step)
+        assert session.phase == "live"
     with FileSource(tmp_path / "out.mkv") as recording:
         *_, last = recording
     assert last.size == (324, 120)

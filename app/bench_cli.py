@@ -343,6 +343,45 @@ def bench_gpu_verb(
     return code
 
 
+@bench.command("weights")
+@with_opengl
+def bench_weights_verb(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAMES", help="Models as of `bench model`; selfie and deeplab-v3.")
+    ] = None,
+    instances: Annotated[
+        str, typer.Option(metavar="1..16", help="How many: 1, 2, 4, 8 and 16, or just those of a list with commas.")
+    ] = "1..16",
+    backend: Annotated[
+        str | None, typer.Option(metavar="gl,native", help="Where they run; by default on each of these.")
+    ] = None,
+    runs: Annotated[int, typer.Option(metavar="N", help="Of each instance, in turn.")] = 3,
+    plot: Annotated[Path | None, output_option(metavar="FILE", help="Memory over instances: .svg or .png.")] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Measure what several instances of a model take, without a WeightsCache and with one, soft and hard.
+
+    Each number of them in a process of its own: its peak, the weights in it, how long instances take to be ready and to
+    run. All of OpenGL's are in one context.
+    """
+    from .bench.weights import MEASURED, WeightsBench, bench_weights, parse_backends, parse_instances
+    from .bench.weights_tables import save_weights_plot, show_weights
+    from .console import Console
+
+    console = Console(quiet=json)
+    counts, backends = parse_instances(instances), parse_backends(backend)
+    options = WeightsBench(tuple(names or MEASURED), counts, backends, runs, plot, force)
+    rows, code = bench_weights(options, console)
+    show_weights(rows, console)
+    if plot is not None and any(not row["reason"] for row in rows):
+        save_weights_plot(plot, rows)
+        console.say(f"plot: {plot}")
+    if json:
+        console.json(rows)
+    return code
+
+
 @bench.command("quality")
 @with_opengl
 def bench_quality_verb(

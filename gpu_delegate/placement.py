@@ -1,6 +1,6 @@
 """Kernels and how tensors are stored go in; when each tensor is alive, where it lies and who accesses it come out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from .layout import Fetch, MapShape, Storage, Storages, shape_of
 from .lower import Lowered, TargetKernel
 from .memory.bounds import lower_bound_bytes
 from .memory.options import MemoryOptions
-from .memory.plan import BufferPlace, MemoryPlan
+from .memory.plan import BufferPlace, MemoryPlan, side_by_side
 from .memory.records import UsageRecord
 from .memory.registry import Planner
 from .views import NONE, Views
@@ -80,7 +80,8 @@ def place_tensors(
         for kernel in kernels
     )
     records = tuple(merged_records(records, in_place))
-    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes)
+    apart = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
+    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, apart)
     return PlacedTensors(kernels, records, plan, in_place)
 
 
@@ -136,10 +137,22 @@ def merged_records(records: Sequence[UsageRecord], in_place: Mapping[int, int]) 
 
 
 def plan_memory(
-    name: str, records: Sequence[UsageRecord], views: Views, planner: Planner, alignment_bytes: int
+    name: str,
+    records: Sequence[UsageRecord],
+    views: Views,
+    planner: Planner,
+    alignment_bytes: int,
+    apart: Collection[int] = (),
 ) -> MemoryPlan:
-    """Where all tensors lie, views included. Raises DeviceError where they take too much memory."""
-    plan = planner(records, alignment_bytes)
+    """Where all tensors lie, views included, and those `apart` in buffers without others.
+
+    Raises DeviceError where they take too much memory.
+    """
+    owners = {views.place(tensor)[0] for tensor in apart}
+    own = [record for record in records if record.tensor in owners]
+    plan = planner([record for record in records if record.tensor not in owners], alignment_bytes)
+    if own:
+        plan = side_by_side(plan, planner(own, alignment_bytes))
     if plan.total_bytes > MAX_ARENA_BYTES:
         raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
     return with_views(plan, views)

@@ -1,7 +1,13 @@
 """Compilation: a graph and a device go in, a CompiledGraph (everything decided, no OpenGL yet) comes out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .admission import check_compilable
 from .bounds import check_text, check_weights
@@ -45,6 +51,18 @@ class CompiledGraph:
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
         return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @cached_property
+    def without_weights(self) -> "CompiledGraph":
+        """The same for those who have weights elsewhere: arrays have shapes, and neither values nor memory."""
+        kernels = tuple(replace(kernel, weights=_hollow(kernel.weights)) for kernel in self.kernels)
+        constants = {tensor: _hollow(texels) for tensor, texels in self.constants.items()}
+        tensors = {
+            number: tensor if tensor.data is None else replace(tensor, data=_hollow(tensor.data))
+            for number, tensor in self.graph.tensors.items()
+        }
+        graph = replace(self.graph, tensors=MappingProxyType(tensors))
+        return replace(self, graph=graph, kernels=kernels, constants=constants)
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -90,6 +108,10 @@ def compile_graph(
         lowered.views, placed.in_place, precision, memory,
         {tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
+
+
+def _hollow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.broadcast_to(np.zeros((), values.dtype), values.shape)
 
 
 def rewrite_graph(

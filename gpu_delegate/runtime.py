@@ -19,6 +19,7 @@ from .families import TUNINGS
 from .gl_buffers import device_buffer, read_buffer, write_buffer
 from .gl_store import GlLease, GlStore
 from .half_packing import packs_halves
+from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM
 from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from .opengl import BufferRange
 from .packing import Float32Array, as_type, check_values, from_memory, rounded, to_memory
@@ -192,7 +193,7 @@ class Program:
             return step
         if not self._beside:
             most_bytes = max(self.range_of(output).size_bytes for output in self.compiled.in_place)
-            self._beside.append(self._buffer(most_bytes, None))
+            self._beside.append(self._buffer(most_bytes))
         (target, first, count, buffers, offsets, sizes), *others = step.blocks  # outputs come first
         buffers, offsets, sizes = type(buffers)(*buffers), type(offsets)(*offsets), type(sizes)(*sizes)
         for k in replacing:  # one at most
@@ -238,8 +239,8 @@ class Program:
 
     @property
     def buffer_bytes(self) -> int:
-        """Of all GL buffers: its tensors, and weights and constants, which it may share with others."""
-        return self.tensor_bytes + self._lease.weights_bytes
+        """Of all GL buffers: its own tensors, and weights, constants and memory that it may share with others."""
+        return self.tensor_bytes + self._lease.buffer_bytes
 
     # Building -----------------------------------------------------------------------------------------------------
 
@@ -264,7 +265,7 @@ class Program:
         self._calls = CallCache(context.calls)
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
-            self._tensors = [self._buffer(size_bytes) for size_bytes in compiled.plan.buffer_bytes]
+            self._tensors = self._reserve()
             self._ranges = self._allocate()
             self._weights = self._upload_weights()
             self._label()
@@ -273,6 +274,8 @@ class Program:
             yield from self._compile()
             context.check_errors("compiling the model")
             context.programs.write()
+            if weights_cache:  # which has what further instances need
+                self.compiled = compiled.without_weights
         except BaseException:
             self.release()
             raise
@@ -282,6 +285,12 @@ class Program:
         if weights_cache is None:
             return GlLease(GlStore(), self.context)
         return weights_cache.lease(self.context, self.compiled)
+
+    def _reserve(self) -> list[int]:
+        """The buffers of the plan: those that others use, too, and its own."""
+        sizes, count = self.compiled.plan.buffer_bytes, self.compiled.plan.shared_buffers
+        stored = [max(size_bytes, TEXEL_BYTES) for size_bytes in sizes[:count]]
+        return [*self._lease.arenas(stored), *(self._buffer(size_bytes) for size_bytes in sizes[count:])]
 
     def _buffer(self, size_bytes: int) -> int:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
@@ -377,10 +386,15 @@ class Program:
         storage, uniform = [*outputs, *read("storage"), *kept("storage")], [*kept("uniform"), *read("uniform")]
         kinds = ((opengl.SHADER_STORAGE_BUFFER, storage), (opengl.UNIFORM_BUFFER, uniform))
         return _Step(
-            self._lease.program(kernel.source, kernel.name), kernel.grid, self.compiled.barriers[number],
+            self._lease.program(kernel.source, kernel.name), kernel.grid, self._barrier(number),
             (first, len(names), (ctypes.c_uint * len(names))(*names)),
             tuple(_blocks(target, places) for target, places in kinds if places),
         )  # fmt: skip
+
+    def _barrier(self, number: int) -> int:
+        """Ahead of a dispatch; what others have done with memory that they share comes before the first one."""
+        others = STORAGE | TEXTURE_FETCH | UNIFORM if self.compiled.plan.shared_buffers and not number else 0
+        return self.compiled.barriers[number] | others
 
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""

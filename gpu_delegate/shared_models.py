@@ -3,6 +3,7 @@
 Once the cache is finalized, any other model is an error that says what differs.
 """
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from .errors import DeviceError, TexelflowError, UnsupportedError, UsageError
 from .graph import Graph
 from .graph_identity import GraphIdentity, graph_identity
+from .reading.reader import read_model
 
 _Made = TypeVar("_Made")
 _NOT_FINALIZED = "call finalize_soft() or finalize_hard() of the WeightsCache before the first inference"
@@ -60,6 +62,7 @@ class SharedModels:
         self.lock = threading.RLock()  # of all that the cache holds: whatever is shared is made once
         self._process = os.getpid()
         self._entries: list[_Entry] = []
+        self._graphs: dict[tuple[bytes, str], Graph] = {}  # as read, by their files' digests and names
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,6 +91,16 @@ class SharedModels:
                 made = error
             self._entries.append(_Entry(wanted, facts, made))
             return _given(made)
+
+    def read(self, data: bytes, name: str) -> Graph:
+        """As read_model, which is done once for the same bytes."""
+        key = hashlib.sha256(data).digest(), name
+        with self.lock:
+            known = self._graphs.get(key)
+            found = read_model(data, name) if known is None else known
+            if self.state is CacheState.OPEN:
+                self._graphs[key] = found
+            return found
 
     def check_has(self, source: Graph, made: object) -> None:
         """Take what somebody else has made of a model, while it is open. Raises UsageError as get()."""
@@ -118,6 +131,7 @@ class SharedModels:
             self.state = state
             if state is CacheState.HARD:
                 self._entries.clear()
+                self._graphs.clear()
 
     def _difference(self, wanted: _Model, facts: Mapping[str, object]) -> str:
         """What an instance has that no model here has."""

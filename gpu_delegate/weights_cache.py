@@ -15,6 +15,7 @@ from .device import Device
 from .errors import DeviceError, UsageError
 from .gl_store import GlLease, GlStore
 from .graph import Graph
+from .memory.options import ARENA, MemoryOptions
 from .program import CompiledGraph
 from .saving.kept_graph import kept_graph
 from .saving.program_cache import ProgramCache
@@ -73,6 +74,12 @@ class WeightsCache:
             return sum(store.weights_bytes for store in self._stores)
 
     @property
+    def arena_bytes(self) -> int:
+        """Of the memory in OpenGL that instances on one thread use in turns, for what lies between their layers."""
+        with self._lock:
+            return sum(store.arena_bytes for store in self._stores)
+
+    @property
     def has_models(self) -> bool:
         """Whether an instance has been made that shares something, so that it may be finalized."""
         return self._models.has_any
@@ -83,12 +90,18 @@ class WeightsCache:
         """Raise UsageError before it is finalized."""
         self._models.check_run()
 
-    def compile(self, compiler: CompileGraph, source: Graph, device: Device, **options: Any) -> CompiledGraph:
-        """As the compiler, with its options; made once for equal graphs. Raises UsageError once it is finalized.
+    def read_model(self, data: bytes, name: str = "model") -> Graph:
+        """As the reader's, done once for the same bytes. Raises ModelError."""
+        return self._models.read(data, name)
 
-        What was tuned meanwhile does not make another model of it: the first plan stays.
+    def compile(self, compiler: CompileGraph, source: Graph, device: Device, **options: Any) -> CompiledGraph:
+        """As the compiler, with its options, for programs that take turns; made once for equal graphs.
+
+        What was tuned meanwhile does not make another model of it: the first plan stays. Raises UsageError for another
+        model once it is finalized.
         """
-        facts = {"precision": "fp32", **options, **facts_of_device(device)}
+        options = {"precision": "fp32", **options, "memory": in_turns(options.get("memory", ARENA))}
+        facts = {**options, **facts_of_device(device)}
         return self.shared(source, facts, lambda: compiler(source, device, **options))
 
     def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
@@ -171,6 +184,11 @@ def checked_cache(weights_cache: object) -> WeightsCache | None:
     if weights_cache is None or isinstance(weights_cache, WeightsCache):
         return weights_cache
     raise UsageError(f"weights_cache is a WeightsCache, not {type(weights_cache).__name__}")
+
+
+def in_turns(memory: MemoryOptions) -> MemoryOptions:
+    """The same for programs that may use memory in turns; where nothing shares memory, programs do not either."""
+    return memory if memory.mode == "naive" else replace(memory, shares=True)
 
 
 def facts_of_device(device: Device) -> Mapping[str, object]:

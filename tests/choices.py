@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from texelflow.app.settings.settings import Settings, Spec, specs, value_of
+from texelflow.app.settings.settings import MOST_CAMERAS, Settings, Spec, specs, value_of
 
 _LETTERS = st.characters(codec="utf-8", categories=("L", "M", "N", "P", "S"))
 _TEXTS = st.text(st.one_of(_LETTERS, st.sampled_from("\"'#\\ [=]")), max_size=20)
@@ -25,8 +25,11 @@ def values_of(spec: Spec) -> st.SearchStrategy[Any]:
         numbers: st.SearchStrategy[Any] = (
             st.integers(int(spec.low), int(spec.high)) if spec.kind == "int" else st.floats(spec.low, spec.high)
         )
-        return st.one_of(numbers, st.just(type(spec.default)(0))) if spec.zero else numbers
-    return _TEXTS.filter(lambda text: not text.startswith("~/"))  # which stands for another text
+        return st.one_of(numbers, st.just(0 if spec.kind == "int" else 0.0)) if spec.zero else numbers
+    texts = _TEXTS.filter(lambda text: not text.startswith("~/"))  # which stands for another text
+    if spec.kind == "texts":
+        return st.one_of(texts, st.lists(texts.filter(bool), min_size=2, max_size=MOST_CAMERAS).map(tuple))
+    return texts
 
 
 def valid_values_of(spec: Spec) -> st.SearchStrategy[Any]:

@@ -27,6 +27,7 @@ from .gpu_delegate.context import open_context
 from .gpu_delegate.errors import UsageError
 from .gpu_delegate.layout import Precision
 from .gpu_delegate.llvm.pool import MOST_POOL_THREADS
+from .gpu_delegate.reading.reader import read_model
 from .gpu_delegate.weights_cache import WeightsCache, checked_cache
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
@@ -99,7 +100,8 @@ class Segmenter:
             options = SpecOptions(input_range, activation, channel)
             console = LibraryConsole(quiet)
             with console.download() as progress:
-                loaded = load_segmentation(path_of(model), options, progress)
+                read = self._cache.read_model if self._cache else read_model
+                loaded = load_segmentation(path_of(model), options, progress, read)
         self._lock, self._is_closed, self._process = threading.Lock(), False, os.getpid()
         self._thread = _SharedThread(self._cache) if self._cache else ThreadPoolExecutor(1, "texelflow")
         self._work = _Work(loaded, fit, preprocessing, self._cache)

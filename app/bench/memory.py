@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
+from texelflow.gpu_delegate.memory.options import ARENA
 from texelflow.gpu_delegate.memory.plan import MemoryPlan
 from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy
@@ -24,15 +25,14 @@ from ..plots import check_matplotlib
 from ..signals import StopFlag, exit_code, stop_flag
 from .memory_records import PLANNED, GraphRecords, fused, load_network, synthetic, unfused
 
-Row = dict[str, Any]
+MemoryRow = dict[str, Any]
 
 # TensorFlow Lite takes the smaller of these (GREEDY_BEST in its memory_management.cc).
 TFLITE_DEFAULT = ("greedy-by-size-improved", "greedy-by-breadth")
-DEFAULT = ("offsets", "best")  # what programs are planned with unless they are asked for another
 _GREEDY = "greedy"  # what such strategies are called: they are timed on many records
 _RUNS, _RUNS_MS = 3, 50.0  # the most runs of a planner, and how long they may take together: the shortest counts
 _BOUNDS: Mapping[PlanKind, Callable[[Sequence[UsageRecord], int], int]] = MappingProxyType(
-    {"offsets": lambda records, alignment_bytes: lower_bound_bytes(records)}
+    {"offsets": lower_bound_bytes, "objects": objects_bound_bytes}
 )
 
 
@@ -45,7 +45,7 @@ class MemoryBench:
     force: bool = False
 
 
-def bench_memory(options: MemoryBench, console: Console) -> tuple[list[Row], int]:
+def bench_memory(options: MemoryBench, console: Console) -> tuple[list[MemoryRow], int]:
     """A row for each graph and strategy, and the exit code: a signal's, or 0. Raises TexelflowError."""
     if options.plot is not None:
         check_matplotlib()
@@ -55,7 +55,7 @@ def bench_memory(options: MemoryBench, console: Console) -> tuple[list[Row], int
     ]
     if not options.names:
         sources.append(("synthetic records", lambda: [synthetic()]))
-    rows: list[Row] = []
+    rows: list[MemoryRow] = []
     with stop_flag() as stop, console.steps("planning") as report:
         for number, (name, graphs) in enumerate(sources):
             report(number, len(sources), name)
@@ -74,14 +74,14 @@ def _graphs(name: str, console: Console) -> Iterator[GraphRecords]:
     yield found
 
 
-def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[Row]:
+def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryRow]:
     """What each strategy makes of a graph, as long as nothing has ended it."""
     wanted = [one for one in STRATEGIES if found.graph != "synthetic" or _GREEDY in one.name]
     bounds = {
         kind: sum(bound(records, found.alignment_bytes) for records in found.programs)
         for kind, bound in _BOUNDS.items()
     }
-    rows: list[Row] = []
+    rows: list[MemoryRow] = []
     for strategy in wanted:
         if stop:
             return []
@@ -99,7 +99,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[Row]:
             "objects": sum(len(plan.buffer_bytes) for plan in plans),
             "lower_bound_bytes": bounds[strategy.kind],
             "ms": round(ms, 3),
-            "default": found.graph != "synthetic" and (strategy.kind, strategy.name) == DEFAULT,
+            "default": found.graph != "synthetic" and strategy == ARENA.strategy,
             "tensors": found.tensors,
             "programs": len(found.programs),
             "cpu_path_bytes": found.cpu_path_bytes,
@@ -109,7 +109,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[Row]:
     return [{**row, "proven": row["bytes"] == least.get(row["kind"]), "tflite_default": row is tflite} for row in rows]
 
 
-def _is_tflites(row: Row) -> bool:
+def _is_tflites(row: MemoryRow) -> bool:
     return row["graph"] != "synthetic" and row["kind"] == "objects" and row["strategy"] in TFLITE_DEFAULT
 
 

@@ -1,10 +1,10 @@
 """The name of a network goes in; the usage records that its memory is planned from come out, before and after fusion.
 
 Before: those of its operators (op_records). After: those of the compiled program, in PHWC4, inputs and outputs too,
-since they lie in the same memory. A network that the GPU runs in part has several programs, each with its own memory.
+since they lie in the same memory; inputs are written before each run. A network that the GPU runs in part has several
+programs, each with memory of its own.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,11 +17,12 @@ from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.program import compile_native
 from texelflow.gpu_delegate.memory.op_graph import op_records
+from texelflow.gpu_delegate.memory.options import REWRITTEN
 from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
 
-from ..models.catalogue import CATALOGUE, resolve
+from ..models.catalogue import CATALOGUE, Progress, resolve
 from ..models.networks import ALL_NETWORKS, drawn
 
 GraphKind = Literal["ops", "fused", "synthetic"]
@@ -33,8 +34,6 @@ PLANNED = (
 SYNTHETIC = 10_000  # records
 _LONGEST = 30  # tasks that a synthetic tensor is alive for, but for one in a hundred
 _ROUNDING = 64  # bytes that synthetic sizes are multiples of
-
-Progress = Callable[[int, int], None]  # bytes fetched, bytes in all
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,9 @@ def unfused(name: str, graph: Graph) -> GraphRecords:
 def fused(name: str, graph: Graph) -> GraphRecords:
     """Tensors between dispatches, as planned for a software renderer."""
     try:
-        compiled, note = [compile_graph(graph, SOFTWARE)], ""
+        compiled, note = [compile_graph(graph, SOFTWARE, memory=REWRITTEN)], ""
     except (UnsupportedError, DeviceError) as error:
-        found = compile_partitions(graph, SOFTWARE)
+        found = compile_partitions(graph, SOFTWARE, memory=REWRITTEN)
         compiled, left = list(found.compiled), len(found.reasons)
         note = f"{name}: {len(compiled)} programs, {left} of {len(graph.nodes)} operators stay on the CPU: {error}"
     programs = tuple(program.records for program in compiled)

@@ -30,7 +30,7 @@ def show_memory(rows: _Rows, markdown: bool, console: Console) -> None:
         else:
             for part in _narrow(cells, console.columns):
                 console.table(title, part[0], part[1:], dense=True)
-    for line in summary_lines(rows):
+    for line in memory_lines(rows):
         console.say(line)
 
 
@@ -38,7 +38,7 @@ def _tables(rows: _Rows) -> Iterator[tuple[str, _Cells]]:
     """Titles and cells, of what there is."""
     for graph, said in _GRAPHS.items():
         if own := [row for row in rows if row["graph"] == graph]:
-            yield f"MiB {said}", summary_cells(own)
+            yield f"MiB {said}; * is proven to be the least", summary_cells(own)
         for kind, of in _KINDS.items():
             if planned := [row for row in own if row["kind"] == kind]:
                 yield f"MiB {said}: {of}{_MARKS[kind]}", strategy_cells(planned)
@@ -61,8 +61,9 @@ def _narrow(cells: _Cells, columns: int) -> Iterator[_Cells]:
 
 def summary_cells(rows: _Rows) -> _Cells:
     """A row for each network: nothing shared, TensorFlow Lite's default, ours, and the CPU path's arena."""
-    head = ("network", "tensors", "naive", "TFLite", "ours", "proven", "naive / ours", "under TFLite", "under earlier")
-    return [(*head, "CPU path"), *(_summary(network, own) for network, own in by_network(rows).items())]
+    ours = "ours", "above bound", "naive / ours", "under TFLite", "under earlier"
+    head = ("network", "tensors", "naive", "TFLite", *ours, "CPU path")
+    return [head, *(_summary(network, own) for network, own in by_network(rows).items())]
 
 
 def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
@@ -74,7 +75,7 @@ def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
         _mib(naive),
         _mib(tflite),
         _mib(ours),
-        _NONE if ours is None else "yes" if ours["proven"] else "no",
+        _NONE if ours is None else f"{_above(ours):.1%}{_star(ours)}",
         _NONE if ours is None else f"{_ratio(naive, ours):.1f}",
         _saving(ours, tflite),
         _saving(ours, earlier_row(rows)),
@@ -98,7 +99,7 @@ def _planned(row: _Row | None) -> str:
     if row is None:
         return _NONE
     objects = f" ({row['objects']})" if row["kind"] == "objects" else ""
-    return f"{row['bytes'] / MIB:.3f}{'*' if row['proven'] else ''}{objects}"
+    return f"{row['bytes'] / MIB:.3f}{_star(row)}{objects}"
 
 
 def time_cells(rows: _Rows) -> _Cells:
@@ -111,7 +112,7 @@ def time_cells(rows: _Rows) -> _Cells:
     return cells
 
 
-def summary_lines(rows: _Rows) -> Iterator[str]:
+def memory_lines(rows: _Rows) -> Iterator[str]:
     """Whether the default is never larger than TensorFlow Lite's and always proven, and what it saves at most."""
     graphs = [list(own) for _, own in groupby(rows, key=lambda row: (row["network"], row["graph"]))]
     found = [(one, own) for own in graphs if (one := default_row(own)) is not None]
@@ -171,6 +172,15 @@ def _mib(row: _Row | None) -> str:
 def _ratio(row: _Row | None, to: _Row | None) -> float:
     """How many times as large; 1 where there is nothing to compare."""
     return row["bytes"] / to["bytes"] if row and to and to["bytes"] and row["bytes"] else 1.0
+
+
+def _above(row: _Row) -> float:
+    """How far from the bound, of which it is a part."""
+    return row["bytes"] / row["lower_bound_bytes"] - 1 if row["lower_bound_bytes"] else 0.0
+
+
+def _star(row: _Row) -> str:
+    return "*" if row["proven"] else ""
 
 
 def _saving(row: _Row | None, of: _Row | None) -> str:

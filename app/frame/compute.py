@@ -18,14 +18,18 @@ from ..models.loading import FrameModel
 from .backend_times import BackendTimes, backend_times
 from .backends import Backend, ComputeBackend, ComputeChoice
 
-Opener = Callable[[], contextlib.AbstractContextManager[Context]]
+ContextOpener = Callable[[], contextlib.AbstractContextManager[Context]]
 AUTO_CHOICE = "TEXELFLOW_AUTO"  # in the environment: what auto takes; nothing is measured
 AUTO_CHOICES = ("gl", "cpu", "hardware")  # hardware: the GPU, unless it is one of software
 
 
 @contextlib.contextmanager
 def open_compute(
-    choice: ComputeChoice, model: FrameModel, needs_picture: bool, console: Console, opener: Opener = open_context
+    choice: ComputeChoice,
+    model: FrameModel,
+    needs_picture: bool,
+    console: Console,
+    opener: ContextOpener = open_context,
 ) -> Iterator[ComputeBackend]:
     """Decide by the choice and by what OpenGL is here; `auto` says in one line why it takes the CPU.
 
@@ -80,7 +84,7 @@ def _check_choice(choice: ComputeChoice) -> None:
         raise UsageError(f"--backend {choice.backend}: gl, cpu or auto is needed")
 
 
-def _is_one_worth_it(choice: ComputeChoice, model: FrameModel, console: Console, opener: Opener) -> bool:
+def _is_one_worth_it(choice: ComputeChoice, model: FrameModel, console: Console, opener: ContextOpener) -> bool:
     """Whether this machine has OpenGL worth running networks on; if not, one line says why."""
     by_hand = chosen_by_hand()
     try:

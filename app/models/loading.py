@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, printable_name, read_model
+from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, ReadModel, printable_name, read_model
 from texelflow.gpu_delegate.wording import counted
 
 from ..picture.preprocess import ImageSize, Preprocessing
@@ -55,11 +55,14 @@ def preprocessing_for(model: FrameModel, wanted: Preprocessing) -> Preprocessing
 
 
 def load_segmentation(
-    name_or_path: str, options: SpecOptions | None = None, progress: Progress | None = None
+    name_or_path: str,
+    options: SpecOptions | None = None,
+    progress: Progress | None = None,
+    read: ReadModel = read_model,
 ) -> SegmentationModel:
     """As load_frame_model, for those who need masks: UsageError also for a network that puts out a picture."""
     segmenting = replace(options or SpecOptions(), assumed_task="segmentation")
-    model = load_frame_model(name_or_path, segmenting, progress)
+    model = load_frame_model(name_or_path, segmenting, progress, read)
     if isinstance(model, PictureModel):
         raise UsageError(
             f"{model.name}: its output is a picture, not a mask; live, replay and check show it, "
@@ -69,17 +72,20 @@ def load_segmentation(
 
 
 def load_frame_model(
-    name_or_path: str, options: SpecOptions | None = None, progress: Progress | None = None
+    name_or_path: str,
+    options: SpecOptions | None = None,
+    progress: Progress | None = None,
+    read: ReadModel = read_model,
 ) -> FrameModel:
     """The model behind a name of the catalogue (fetched if need be) or a path.
 
-    `progress` gets (bytes, bytes in all) of a download.
+    `progress` gets (bytes, bytes in all) of a download; `read` makes the graph of a file's bytes.
     Raises CatalogueError, ModelError, UnsupportedError, UsageError, also for the catalogue's models of other tasks.
     """
     check_segments(CATALOGUE.get(name_or_path))  # before anything is fetched
     shown, data, entry = _read(name_or_path, progress)
     check_segments(entry)
-    graph = read_model(data, shown)
+    graph = read(data, shown)
     try:
         return _interpret(shown, data, graph, options or SpecOptions(), entry)
     except (UnsupportedError, UsageError) as error:

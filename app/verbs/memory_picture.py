@@ -13,11 +13,11 @@ import numpy as np
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.program import NativeProgram
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.memory.op_graph import op_records
 from texelflow.gpu_delegate.memory.plan import MemoryPlan
 from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy
+from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy, strategy_of
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.wording import counted
 
@@ -176,12 +176,13 @@ def use_in_graph(graph: Graph) -> TensorUse:
 
 
 def _naive_plan(use: TensorUse) -> MemoryPlan:
-    (naive,) = (each for each in STRATEGIES if (each.kind, each.name) == ("offsets", "naive"))
-    return naive.plan(use.records, use.alignment_bytes)
+    return strategy_of("offsets", "naive").plan(use.records, use.alignment_bytes)
 
 
 def _bound_bytes(use: TensorUse, plan: MemoryPlan) -> int:
-    return lower_bound_bytes(use.records)
+    """That of plans with as few constraints: of several buffers it is larger."""
+    bound = objects_bound_bytes if len(plan.buffer_bytes) > 1 else lower_bound_bytes
+    return bound(use.records, use.alignment_bytes)
 
 
 def _section(use: TensorUse) -> StrategySection:

@@ -5,7 +5,9 @@ import ctypes
 import sys
 
 from ..errors import TexelflowError, UsageError
-from ..weights_cache import WeightsCache, facts_of_device
+from ..memory.options import REWRITTEN
+from ..reading.reader import read_model
+from ..weights_cache import WeightsCache, facts_of_device, in_turns
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
@@ -178,7 +180,8 @@ class Application:
         """Decide and load everything. Raises what fails."""
         engine = self._engine = self._opened()
         self.renderer = engine.renderer
-        found = find_model(context, self._options.model)
+        read = self._cache.read_model if self._cache else read_model
+        found = find_model(context, self._options.model, read)
         model = self._plan(found, engine)
         for group in groups_of(context, model.nodes) if model.nodes else ():
             model.kernel_of(group)
@@ -194,7 +197,9 @@ class Application:
         options = self._options
 
         def make() -> DelegatedModel:
-            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.kept_graph)
+            memory = in_turns(REWRITTEN) if self._cache else REWRITTEN
+            rates = rates_of(engine.is_software)
+            return plan_model(found, options, engine.device, rates, memory, engine.kept_graph)
 
         if self._cache is None:
             return make()

@@ -128,7 +128,12 @@ class DelegateEngine:
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""
-        loaded = self.call(lambda gl: LoadedPartition(gl, compiled, self._shaders, self._wait_type, self._cache))
+
+        def loaded_in(context: Context) -> LoadedPartition:
+            context.programs = self._programs  # those with the same WeightsCache have other ones
+            return LoadedPartition(context, compiled, self._shaders, self._wait_type, self._cache)
+
+        loaded = self.call(loaded_in)
         self._loaded.add(loaded)
         return loaded
 
@@ -156,13 +161,12 @@ def _opened(
     context: Context, precision: Precision, serialization: Serialization | None, weights_cache: WeightsCache | None
 ) -> _Opened:
     """What all partitions share; with a serialization, programs are kept there instead of the user's cache."""
-    serialized = None
+    driver, serialized = context.programs.driver, None
     if serialization is not None:
-        driver = context.programs.driver
         serialized = SerializedFile(serialization.path(*driver, context.limits, code_version()))
-        context.programs = ProgramCache(context.gl, driver, serialized)
+    programs = context.programs = ProgramCache(context.gl, driver, serialized)
     device = tuned_device(context, precision)
     lease = weights_cache.lease(context) if weights_cache else None
     return _Opened(
-        device, RepackingPrograms(context, lease), context.renderer, context.is_software, context.programs, serialized
+        device, RepackingPrograms(context, lease), context.renderer, context.is_software, programs, serialized
     )

@@ -16,7 +16,7 @@ import tflite
 from ..errors import ModelError
 from ..graph import Graph
 from ..reading.model_file import ModelFile, names_of
-from ..reading.reader import CUSTOM, MAX_FILE_BYTES, model_file_bytes, printable_name, read_model
+from ..reading.reader import CUSTOM, MAX_FILE_BYTES, ReadModel, model_file_bytes, printable_name, read_model
 from .native_operators import execution_plan, operator_at
 from .structs import TYPES, TfLiteContext, TfLiteTensor, integers_at
 
@@ -37,7 +37,9 @@ class FoundModel:
     graph: Graph
 
 
-def find_model(context: TfLiteContext, given: str | os.PathLike[str] | bytes | None = None) -> FoundModel:
+def find_model(
+    context: TfLiteContext, given: str | os.PathLike[str] | bytes | None = None, read: ReadModel = read_model
+) -> FoundModel:
     """The context's model: `given`, a path or bytes, or the file that its constants lie in. Before nodes are replaced.
 
     Raises ModelError where there is none, where it is damaged, or where it is not what the context runs.
@@ -48,7 +50,7 @@ def find_model(context: TfLiteContext, given: str | os.PathLike[str] | bytes | N
         data, name = given, "model"
     else:
         data, name = model_file_bytes(given), Path(given).stem
-    graph = read_model(data, name)
+    graph = read(data, name)
     if any(operator_at(context, index)[1].builtin_code == _DELEGATE for index in execution_plan(context)):
         raise ModelError("another delegate has replaced operators before; put GpuDelegate in front of it")
     difference = difference_from(context, ModelFile(data))

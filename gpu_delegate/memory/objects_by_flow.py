@@ -14,7 +14,7 @@ from .profiles import columns_of
 from .records import UsageRecord
 
 MOST_TENSORS = 3000  # of which the costs take 72 MB, and the solver some seconds
-NO_SCIPY = "min-cost-flow needs scipy, which is not installed: pip install 'texelflow[plots]'"
+NO_SCIPY = "min-cost-flow needs scipy, which is not installed: pip install scipy"
 
 
 def min_cost_flow(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:

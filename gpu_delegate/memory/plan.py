@@ -23,6 +23,7 @@ class MemoryPlan:
 
     places: Mapping[int, BufferPlace]
     buffer_bytes: tuple[int, ...]
+    shared_buffers: int = 0  # so many of the first ones may be other programs', too, which run before and after it
 
     @property
     def total_bytes(self) -> int:
@@ -55,3 +56,10 @@ def end_to_end(plan: MemoryPlan, alignment_bytes: int) -> MemoryPlan:
         end = starts[-1] + size
     places = plan.places.items()
     return in_one_arena({tensor: starts[place.buffer] + place.offset_bytes for tensor, place in places}, end)
+
+
+def side_by_side(shared: MemoryPlan, own: MemoryPlan) -> MemoryPlan:
+    """One plan of two: the buffers of the first, which programs may share, and those of the second behind them."""
+    count = len(shared.buffer_bytes)
+    behind = {tensor: BufferPlace(place.buffer + count, place.offset_bytes) for tensor, place in own.places.items()}
+    return MemoryPlan({**shared.places, **behind}, (*shared.buffer_bytes, *own.buffer_bytes), count)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import UsageError
+from ..wording import meant
 from .objects_by_flow import min_cost_flow
 from .objects_by_size import greedy_by_breadth_objects, greedy_by_size_improved, greedy_by_size_objects
 from .objects_in_order import equality, greedy_in_order, naive_objects
@@ -65,5 +66,5 @@ def strategy_of(kind: PlanKind, name: str) -> Strategy:
     """The strategy of a kind with this name. Raises UsageError, which lists them, for other names."""
     found = {strategy.name: strategy for strategy in STRATEGIES if strategy.kind == kind}
     if name not in found:
-        raise UsageError(f"no planner of {kind} is called {name}; there are: {', '.join(found)}")
+        raise UsageError(f"planner {name}: one of {', '.join(found)} is needed for {kind}{meant(name, found)}")
     return found[name]

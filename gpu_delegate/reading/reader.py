@@ -8,7 +8,7 @@ import contextlib
 import math
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -76,6 +76,9 @@ def read_model(data: bytes, name: str = "model") -> Graph:
         raise ModelError(f"{shown}: {error}; the file is damaged or was written incorrectly, get it again") from error
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelError(f"{shown}: the file is damaged or cut off, get it again") from error
+
+
+ReadModel = Callable[[bytes, str], Graph]  # as read_model
 
 
 class GraphReader:

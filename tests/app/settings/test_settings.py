@@ -84,8 +84,12 @@ class TestValues:
             ("channel", 65537, "channel 65537: a class' name, its number from 0 to 65536, or -1 is needed"),
             ("channel", 2.0, "channel 2: a class' name"),
             ("channel", True, "channel true: a class' name"),
-            ("camera", [0], "camera (a list): text on one line is needed"),
-            ("camera", 0.0, "camera 0: text on one line is needed"),
+            ("camera", [[0]], "camera (a list): text on one line, or a list of up to 9 such, is needed"),
+            ("camera", [], "camera (a list): text on one line, "),
+            ("camera", ["pattern", ""], "camera (a list): text on one line, "),
+            ("camera", ["pattern"] * 10, "camera (a list): text on one line, "),
+            ("camera", 0.0, "camera 0: text on one line, or a list of up to 9 such, is needed"),
+            ("model", ["selfie"], "model (a list): text on one line is needed"),
             ("record", "a\nb", r"record 'a\nb': text on one line is needed"),
             ("record", "x" * 5000, "record xxx"),
             ("record", "\udcff", "record '"),
@@ -117,6 +121,9 @@ class TestValues:
         if said:
             assert said.isprintable()
             assert len(said) < 300
+            return
+        if isinstance(raw, list):
+            assert spec.kind == "texts"
             return
         assert type(value) is type(spec.default)
         assert value == raw or str(raw) == value or str(raw).startswith("~/")
@@ -155,6 +162,12 @@ class TestValues:
         expected = Settings(model="/home/ada/m.tflite", out="/home/ada/a.mp4", masks="a~/b", cutouts="~ada")
         assert with_values(Settings(), values) == expected
 
+    def test_several_cameras(self) -> None:
+        for raw, camera in ((["0", 1], ("0", "1")), (("a.mp4", "~/b"), ("a.mp4", f"{Path.home()}/b")), ([2], "2")):
+            assert with_values(Settings(), {"camera": raw}) == Settings(camera)
+        assert Settings(("0", "1")).cameras == ("0", "1")
+        assert Settings("0").cameras == ("0",)
+
     def test_numbers_of_cameras_may_be_written_as_such_and_sizes_be_read(self) -> None:
         assert with_values(Settings(), {"camera": 2, "fps": 0, "gamma": 2}) == Settings("2", fps=0.0, gamma=2.0)
         assert parse_size(Settings().size) == (640, 480)
@@ -183,18 +196,19 @@ class TestFlags:
         return result, lambda: heard[0]
 
     def test_those_that_are_given_and_no_others(self) -> None:
-        given = ["--light-wrap", "0.25", "--no-edges", "-m", "x.tflite", "--mirror", "--every", "3", "--camera", "1"]
+        given = ["--light-wrap", "0.25", "--no-edges", "-m", "x.tflite", "--mirror", "--every", "3"]
+        given += ["--camera", "1", "--camera", "a.mp4"]
         result, heard = self.run("here", "--json", *given)
         assert result.exit_code == 0, result.output
         values: dict[str, Any] = {
-            "camera": "1",
+            "camera": ["1", "a.mp4"],
             "model": "x.tflite",
             "light_wrap": 0.25,
             "mirror": True,
             "edges": False,
             "every": 3,
         }
-        assert heard() == ("here", True, values, Settings(**values))
+        assert heard() == ("here", True, values, Settings(**values | {"camera": ("1", "a.mp4")}))
 
     def test_none(self) -> None:
         assert self.run("here")[1]() == ("here", False, {}, Settings())

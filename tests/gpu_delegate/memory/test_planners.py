@@ -140,5 +140,5 @@ def test_min_cost_flow_says_in_one_line_what_it_lacks(monkeypatch: pytest.Monkey
 def test_names_of_strategies_are_unique_among_those_of_a_kind() -> None:
     names = [(strategy.kind, strategy.name) for strategy in STRATEGIES]
     assert len(names) == len(set(names))
-    with pytest.raises(UsageError, match="no planner of objects is called strip-packing; there are: naive, equality, "):
+    with pytest.raises(UsageError, match="planner strip-packing: one of naive, equality, "):
         strategy_of("objects", "strip-packing")

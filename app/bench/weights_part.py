@@ -1,0 +1,164 @@
+"""A model's file, a backend, a way to share weights and a number of instances go in; what they take comes out, as JSON.
+
+Runs as a process of its own (measuring_process.py): the peak of its memory is that of these instances alone.
+"""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES
+from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import model_file_bytes, read_model
+from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.tuning.store import tuned_device
+from texelflow.gpu_delegate.weights_cache import WeightsCache
+
+from ..process_usage import process_usage
+
+_THREADS = 1  # of the CPU's code: instances share the machine
+
+
+class SharingInstances(Protocol):
+    """Instances of models on one backend, with or without a cache."""
+
+    def add(self, graph: Graph) -> Callable[[], object]:
+        """Make one: what runs it to the end. Raises UnsupportedError, DeviceError."""
+
+    @property
+    def weights_bytes(self) -> int: ...
+    @property
+    def tensor_bytes(self) -> int:
+        """Of what is between the steps, inputs and outputs, of all of them."""
+
+
+class _OnGl:
+    """Programs in one context. Raises DeviceError."""
+
+    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+        self._cache, self._stack = cache, stack
+        self._context = stack.enter_context(open_context())
+        self._device, self._programs = tuned_device(self._context), list[Program]()
+
+    def add(self, graph: Graph) -> Callable[[], object]:
+        """See SharingInstances."""
+        compiled = (
+            self._cache.compile(compile_graph, graph, self._device)
+            if self._cache
+            else compile_graph(graph, self._device)
+        )
+        program = Program(self._context, compiled, weights_cache=self._cache)
+        self._programs.append(self._stack.enter_context(program))
+
+        def run() -> None:
+            program.run()
+            self._context.gl.glFinish()
+
+        return run
+
+    @property
+    def weights_bytes(self) -> int:
+        """In buffers: others are in the shaders."""
+        if self._cache:
+            return self._cache.weights_bytes
+        return sum(program.buffer_bytes - program.tensor_bytes for program in self._programs)
+
+    @property
+    def tensor_bytes(self) -> int:
+        """See SharingInstances."""
+        own = sum(program.tensor_bytes for program in self._programs)
+        return own + (self._cache.arena_bytes if self._cache else 0)
+
+
+class _OnCpu:
+    """Networks in machine code of our own. Raises DeviceError."""
+
+    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+        self._cache, self._stack = cache, stack
+        self._networks = list[NativeNetwork]()
+
+    def add(self, graph: Graph) -> Callable[[], object]:
+        """See SharingInstances."""
+        network = NativeNetwork.load(graph, _THREADS, weights_cache=self._cache)
+        self._networks.append(self._stack.enter_context(contextlib.closing(network)))
+        return network.compute
+
+    @property
+    def weights_bytes(self) -> int:
+        """See SharingInstances."""
+        pieces = {each.image.weights.ctypes.data: each.image.weights.nbytes for each in self._networks}
+        return sum(pieces.values())
+
+    @property
+    def tensor_bytes(self) -> int:
+        """See SharingInstances."""
+        return sum(FLOAT_BYTES * each.image.arena_floats for each in self._networks)
+
+
+BACKENDS: Mapping[str, Callable[[WeightsCache | None, contextlib.ExitStack], SharingInstances]] = MappingProxyType(
+    {"gl": _OnGl, "native": _OnCpu}
+)
+CACHES = ("none", "soft", "hard")
+
+
+def measure(path: Path, backend: str, cache_kind: str, count: int, runs: int) -> dict[str, Any]:
+    """Make so many instances, finalize the cache and run them in turn: the figures of all of it.
+
+    With a soft cache the first instance is made before it is finalized and the others after it, with a hard one all are
+    made before. Raises ModelError, UnsupportedError, DeviceError.
+    """
+    cache = None if cache_kind == "none" else WeightsCache()
+    data, read = model_file_bytes(path), cache.read_model if cache else read_model
+    with contextlib.ExitStack() as stack:
+        instances = BACKENDS[backend](cache, stack)
+        before = process_usage()
+        made, init_ms = list[Callable[[], object]](), list[float]()
+        for number in range(count):
+            start = perf_counter()
+            made.append(instances.add(read(data, path.stem)))
+            init_ms.append((perf_counter() - start) * 1e3)
+            if cache and cache_kind == "soft" and not number:
+                cache.finalize_soft()
+        if cache and cache_kind == "hard":
+            cache.finalize_hard()
+        times_ms = [_timed_ms(run) for _ in range(runs + 1) for run in made][count:]  # the first ones warm up
+        after = process_usage()
+        weights_bytes, tensor_bytes = instances.weights_bytes, instances.tensor_bytes
+    return {
+        "weights_bytes": weights_bytes,
+        "tensor_bytes": tensor_bytes,
+        "before_bytes": before.resident_bytes,
+        "resident_bytes": after.resident_bytes,
+        "peak_bytes": after.peak_bytes,
+        "init_ms": round(init_ms[0], 2),
+        "second_init_ms": round(init_ms[1], 2) if count > 1 else None,
+        "further_init_ms": round(median(init_ms[1:]), 2) if count > 1 else None,
+        "ms": round(median(times_ms), 3),
+    }
+
+
+def _timed_ms(run: Callable[[], object]) -> float:
+    start = perf_counter()
+    run()
+    return (perf_counter() - start) * 1e3
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Path, backend, cache, instances, runs: the exit code."""
+    path, backend, cache_kind, count, runs = arguments
+    try:
+        print(json.dumps(measure(Path(path), backend, cache_kind, int(count), int(runs))))
+    except TexelflowError as error:
+        print(f"texelflow: {error}", file=sys.stderr)
+        return 2
+    return 0

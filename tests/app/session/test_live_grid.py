@@ -1,0 +1,117 @@
+"""Several cameras in one real window: each with its own mask and troubles, shared weights, one picture of all."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.live_stage import SIZE, Picture, Script, Stage, Theatre
+from tests.mjpeg_server import MjpegServer
+from tests.running import times_of
+from texelflow.app.capture.pattern import read_time_code, time_code_of
+from texelflow.app.frame.gl_path import GlPath
+from texelflow.app.picture.tiled_frame import TiledFrame
+from texelflow.app.session.grid_clock import GridClock
+from texelflow.app.session.grid_stages import GridStages
+
+
+def clock_of(stage: Stage) -> GridClock:
+    assert isinstance(stage.parts.clock, GridClock)
+    return stage.parts.clock
+
+
+def tiles_of(stage: Stage, picture: Picture | None = None) -> list[Picture]:
+    """The pictures of all cameras, cut out of the grid."""
+    whole = stage.drawn() if picture is None else picture
+    places = clock_of(stage).grid.places
+    return [whole[at.top : at.top + at.height, at.left : at.left + at.width, :3] for at in places]
+
+
+def newest_of(stage: Stage, number: int) -> int:
+    """The number of the frame of a camera that is shown."""
+    drawn = stage.session._drawn
+    assert isinstance(drawn, TiledFrame)
+    return drawn.tiles[number].newest.index
+
+
+@pytest.fixture
+def server() -> Iterator[MjpegServer]:
+    with MjpegServer(SIZE) as server:
+        yield server
+
+
+def test_each_has_its_own_mask_and_further_ones_take_no_weights(theatre: Theatre, still: Path) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(6)
+        person, pattern, again = tiles_of(stage)
+        assert 0.2 < person.mean() / 255 < 0.8
+        assert (person == again).all()
+        assert pattern.max() < 128, "nobody is in the pattern"
+        current = stage.parts.stages.current
+        assert isinstance(current, GridStages)
+        paths = [tile.stages.segmenter for tile in current.tiles]
+        programs = [path.program for path in paths if isinstance(path, GlPath)]
+        assert len(programs) == 3
+        weights_bytes = programs[0].buffer_bytes - programs[0].tensor_bytes
+        assert programs[0]._lease._store.weights_bytes == weights_bytes > 0
+
+    theatre.run(script, camera=[str(still), "pattern", str(still)], backend="gl", effect="mask", fps=30.0)
+
+
+def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(theatre: Theatre, server: MjpegServer) -> None:
+    def script(stage: Stage) -> Script:
+        yield from stage.frames(3)
+        assert stage.window.size == (2 * SIZE[0] + 4, SIZE[1])
+        assert read_time_code(tiles_of(stage)[1]) == time_code_of(newest_of(stage, 1))
+        server.refuse()
+        yield from stage.until(lambda: bool(stage.parts.clock.state.troubles), "a trouble")
+        yield from stage.frames(2)  # one of its pictures may have waited
+        before, shown = tiles_of(stage)[0], newest_of(stage, 1)
+        yield from stage.until(lambda: newest_of(stage, 1) > shown + 5, "pictures of the other")
+        after, moving = tiles_of(stage)
+        assert (after == before).all(), "its last picture stays"
+        assert read_time_code(moving) == time_code_of(newest_of(stage, 1))
+        assert (stage.session.phase, stage.hud.signal) == ("live", "")
+        on_screen = tiles_of(stage, stage.on_screen())
+        assert (on_screen[0] != after).mean() > 0.05, "what is wrong stands in its picture"
+        gone = newest_of(stage, 0)
+        server.come_back()
+        yield from stage.until(lambda: newest_of(stage, 0) > gone, "its return")
+        assert stage.parts.clock.state.troubles == ()
+        yield from settings_are_of_all(stage)
+
+    cameras = [server.url, "pattern"]
+    records = theatre.run(script, camera=cameras, effect="none", out="out.mp4", masks="masks")
+    times = times_of(theatre.folder / "out.mp4")
+    assert len(times) >= len(records) - 3
+    assert all(one < other for one, other in pairwise(times))
+    mask = cv2.imread(str(next((theatre.folder / "masks").iterdir())), cv2.IMREAD_UNCHANGED)
+    assert mask is not None
+    assert mask.shape == (SIZE[1], 2 * SIZE[0] + 4)
+    assert len([*theatre.folder.glob("texelflow-*.png")]) == 1
+
+
+def settings_are_of_all(stage: Stage) -> Script:
+    """Keys and settings change what all cameras show."""
+    yield from stage.pressed("m", lambda: stage.settings.mirror)
+    assert read_time_code(tiles_of(stage)[1][:, ::-1]) == time_code_of(newest_of(stage, 1))
+    yield from stage.pressed("m", lambda: not stage.settings.mirror)
+    yield from stage.pressed("v", lambda: stage.canvas.shown().size == (2 * (2 * SIZE[0] + 4), SIZE[1]))
+    yield from stage.pressed("v", lambda: not stage.settings.side_by_side)
+    stage.press("s", "o")
+    yield from stage.until(lambda: "written: texelflow-" in stage.words, "a screenshot")
+    plain, shown = tiles_of(stage)[1], tiles_of(stage, stage.on_screen())[1]
+    assert (plain[-20:] != shown[-20:]).any(), "its rate"
+    yield from stage.pressed("d", lambda: clock_of(stage).looks_ahead)
+    yield from stage.frames(2)
+    code = read_time_code(tiles_of(stage)[1])
+    assert code is not None
+    assert code < newest_of(stage, 1), "the one before"
+    stage.session.controller.change(effect="replace", background="#0000ff", model="selfie-landscape")
+    blue = np.array([0, 0, 255])
+    yield from stage.until(lambda: all(abs(tile - blue).mean() < 30 for tile in tiles_of(stage)), "the colour of all")
+    yield from stage.until(lambda: stage.session.model == "selfie-landscape", "another model")
+    yield from stage.frames(2)

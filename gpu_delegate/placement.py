@@ -15,7 +15,8 @@ from .layout import Fetch, MapShape, Storage, Storages, shape_of
 from .lower import Lowered, TargetKernel
 from .memory.bounds import lower_bound_bytes
 from .memory.options import MemoryOptions
-from .memory.plan import BufferPlace, MemoryPlan, Planner, side_by_side
+from .memory.own_tensors import with_own
+from .memory.plan import BufferPlace, MemoryPlan, Planner
 from .memory.records import UsageRecord
 from .views import NONE, Views
 
@@ -78,8 +79,8 @@ def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_
         for kernel in kernels
     )
     records = tuple(merged_records(records, in_place))
-    apart = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
-    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, apart)
+    kept = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
+    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, kept)
     barriers = find_cyclic_barriers(tensor_accesses(lowered.graph, kernels, lowered.storages, plan))
     return PlacedTensors(kernels, barriers, records, plan, in_place)
 
@@ -141,17 +142,14 @@ def plan_memory(
     views: Views,
     planner: Planner,
     alignment_bytes: int,
-    apart: Collection[int] = (),
+    kept: Collection[int] = (),
 ) -> MemoryPlan:
-    """Where all tensors lie, views included, and those `apart` in buffers without others.
+    """Where all tensors lie, views included; with tensors that are `kept`, other programs may share the rest.
 
     Raises DeviceError where they take too much memory.
     """
-    owners = {views.place(tensor)[0] for tensor in apart}
-    own = [record for record in records if record.tensor in owners]
-    plan = planner([record for record in records if record.tensor not in owners], alignment_bytes)
-    if own:
-        plan = side_by_side(plan, planner(own, alignment_bytes))
+    own = {views.place(tensor)[0] for tensor in kept}
+    plan = with_own(records, own, planner, alignment_bytes) if own else planner(records, alignment_bytes)
     if plan.total_bytes > MAX_ARENA_BYTES:
         raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
     return with_views(plan, views)

@@ -31,6 +31,7 @@ def all_plans() -> dict[str, MemoryOptions]:
     for strategy in STRATEGIES:
         mode: MemoryMode = "objects" if strategy.kind == "objects" else "arena"
         found[f"{mode} {strategy.name}"] = MemoryOptions(mode, strategy.name, keeps_inputs=False)
+    found["another order"] = MemoryOptions(keeps_inputs=False, reorders=True)
     return found
 
 

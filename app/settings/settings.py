@@ -196,7 +196,7 @@ class Settings:
         label="memory planner",
     )  # fmt: skip
     reorder: bool = _model(
-        False, "Run kernels that do not depend on each other in the order that takes the least memory.", changes=_once,
+        False, "Run independent kernels in the order that takes the least memory.", changes=_once,
         label="memory order",
     )  # fmt: skip
     compile_budget: float = _model(

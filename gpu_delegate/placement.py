@@ -18,6 +18,7 @@ from .memory.options import MemoryOptions
 from .memory.own_tensors import with_own
 from .memory.plan import BufferPlace, MemoryPlan, Planner
 from .memory.records import UsageRecord
+from .ordering import least_order
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31
@@ -55,6 +56,11 @@ def usage_records(
     )
 
 
+def outer_lifetime(memory: MemoryOptions) -> OuterLifetime:
+    """Which of the inputs and outputs have memory of their own all the time."""
+    return "inputs" if memory.keeps_inputs else "none"
+
+
 @dataclass(frozen=True)
 class PlacedTensors:
     """Kernels as they read and write their tensors where these lie."""
@@ -68,9 +74,20 @@ class PlacedTensors:
 
 def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
     """The memory of a program. Raises DeviceError where its tensors take too much."""
+    placed = _placed_as_ordered(name, lowered, memory, alignment_bytes)
+    if not memory.reorders:
+        return placed
+    views = lowered.views.with_replaced(placed.in_place)
+    order = least_order(
+        lowered.graph, lowered.kernels, lowered.storages, views, placed.records, memory.keeps_inputs
+    ).tasks
+    other = replace(lowered, kernels=tuple(lowered.kernels[number] for number in order))
+    return min(placed, _placed_as_ordered(name, other, memory, alignment_bytes), key=lambda each: each.plan.total_bytes)
+
+
+def _placed_as_ordered(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
     kernels, views, in_place, planner = lowered.kernels, lowered.views, NOTHING_IN_PLACE, memory.strategy.plan
-    always: OuterLifetime = "inputs" if memory.keeps_inputs else "none"
-    records = usage_records(lowered.graph, kernels, lowered.storages, views, always=always)
+    records = usage_records(lowered.graph, kernels, lowered.storages, views, always=outer_lifetime(memory))
     if memory.replaces:
         in_place = choose_in_place(kernels, records, views, planner, alignment_bytes)
     pairs = {output: (output, tensor) for output, tensor in in_place.items()}

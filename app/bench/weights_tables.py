@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..console import Console
+from ..console import Console, counted
 from ..plots import BLUE, ORANGE, VERMILION, new_figure, save_figure
 from .weights import Row
 from .weights_part import CACHES
@@ -14,6 +14,7 @@ from .weights_part import CACHES
 _MIB = 1 << 20
 _STYLES = {"none": (VERMILION, "o", "-"), "soft": (BLUE, "s", "-"), "hard": (ORANGE, "x", ":")}
 _TITLES = {"none": "no cache", "soft": "finalize_soft()", "hard": "finalize_hard()"}
+_SIZES = ("weights_bytes", "tensor_bytes", "peak_bytes")
 _TIMES = ("init_ms", "second_init_ms", "ms")
 _PANELS = {"peak_bytes": "peak of the process (MiB)", "weights_bytes": "weights (MiB)"}
 
@@ -65,17 +66,20 @@ def show_weights(rows: Sequence[Row], console: Console) -> None:
                "second ms", "run ms")  # fmt: skip
     good = [row for row in rows if not row["reason"]]
     console.table("Instances of a model", columns, [_cells(row) for row in good], dense=True)
-    for row in rows:
-        if row["reason"]:
-            name = f"{row['model']}, {row['backend']}, {row['instances']} instances, cache {row['cache']}"
-            console.warn(f"{name}: {row['reason']}")
+    for model, backend, reason in dict.fromkeys((row["model"], row["backend"], row["reason"]) for row in rows):
+        failed = [row for row in rows if (row["model"], row["backend"], row["reason"]) == (model, backend, reason)]
+        if reason:
+            console.warn(f"{model}, {backend}, {counted(len(failed), 'row')} not measured: {reason}")
     heads = ("model", "backend", "weights with a cache", "peak, twice as many with", "peak, hard over soft",
              "second, open", "second, after soft")  # fmt: skip
     console.table("What sharing saves", heads, [_found(found) for found in sharing_findings(rows)])
 
 
 def _cells(row: Row) -> tuple[Any, ...]:
-    sizes = (f"{row[name] / _MIB:.2f}" for name in ("weights_bytes", "tensor_bytes", "peak_bytes"))
+    sizes = (
+        "-" if row[name] is None else f"{row[name] / _MIB:.2f}"
+        for name in ("weights_bytes", "tensor_bytes", "peak_bytes")
+    )
     times = ("-" if row[name] is None else f"{row[name]:.1f}" for name in _TIMES)
     return row["model"], row["backend"], row["instances"], row["cache"], *sizes, *times
 

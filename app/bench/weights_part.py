@@ -141,7 +141,7 @@ BACKENDS: Mapping[str, Callable[[WeightsCache | None, contextlib.ExitStack], Sha
 CACHES = ("none", "soft", "hard")
 
 
-def measure(path: Path, backend: str, cache_kind: str, count: int, runs: int) -> dict[str, Any]:
+def measure_instances(path: Path, backend: str, cache_kind: str, count: int, runs: int) -> dict[str, Any]:
     """Make so many instances, finalize the cache and run them in turn: the figures of all of it.
 
     With a soft cache the first instance is made before it is finalized and the others after it, with a hard one all are
@@ -188,7 +188,7 @@ def main(arguments: Sequence[str]) -> int:
     """Path, backend, cache, instances, runs: the exit code."""
     path, backend, cache_kind, count, runs = arguments
     try:
-        print(json.dumps(measure(Path(path), backend, cache_kind, int(count), int(runs))))
+        print(json.dumps(measure_instances(Path(path), backend, cache_kind, int(count), int(runs))))
     except TexelflowError as error:
         print(f"texelflow: {error}", file=sys.stderr)
         return 2

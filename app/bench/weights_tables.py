@@ -8,7 +8,7 @@ from typing import Any
 
 from ..console import Console, counted
 from ..plots import BLUE, ORANGE, VERMILION, new_figure, save_figure
-from .weights import Row
+from .weights import SharingRow
 from .weights_part import CACHES
 
 _MIB = 1 << 20
@@ -33,7 +33,7 @@ class SharingFindings:
     second_soft: float | None  # and after finalize_soft()
 
 
-def sharing_findings(rows: Sequence[Row]) -> Iterator[SharingFindings]:
+def sharing_findings(rows: Sequence[SharingRow]) -> Iterator[SharingFindings]:
     """For each model and backend of the rows, in their order."""
     good = [row for row in rows if not row["reason"]]
     for model, backend in dict.fromkeys((row["model"], row["backend"]) for row in good):
@@ -55,12 +55,12 @@ def sharing_findings(rows: Sequence[Row]) -> Iterator[SharingFindings]:
         )
 
 
-def _second(rows: Mapping[int, Row]) -> float | None:
+def _second(rows: Mapping[int, SharingRow]) -> float | None:
     parts = [row["second_init_ms"] / row["init_ms"] for row in rows.values() if row["second_init_ms"] is not None]
     return median(parts) if parts else None
 
 
-def show_weights(rows: Sequence[Row], console: Console) -> None:
+def show_weights(rows: Sequence[SharingRow], console: Console) -> None:
     """A table of what was measured, what failed, and a table of what sharing has saved."""
     columns = ("model", "backend", "count", "cache", "weights MiB", "tensors MiB", "peak MiB", "first ms",
                "second ms", "run ms")  # fmt: skip
@@ -75,7 +75,7 @@ def show_weights(rows: Sequence[Row], console: Console) -> None:
     console.table("What sharing saves", heads, [_found(found) for found in sharing_findings(rows)])
 
 
-def _cells(row: Row) -> tuple[Any, ...]:
+def _cells(row: SharingRow) -> tuple[Any, ...]:
     sizes = (
         "-" if row[name] is None else f"{row[name] / _MIB:.2f}"
         for name in ("weights_bytes", "tensor_bytes", "peak_bytes")
@@ -95,7 +95,7 @@ def _found(found: SharingFindings) -> tuple[str, ...]:
     return found.model, found.backend, constant, twice, *("-" if part is None else f"{part:.1%}" for part in parts)
 
 
-def save_weights_plot(path: Path, rows: Sequence[Row]) -> None:
+def save_weights_plot(path: Path, rows: Sequence[SharingRow]) -> None:
     """Peak memory and weights over instances, a column for each model and backend. Raises UsageError, MediaError."""
     good = [row for row in rows if not row["reason"]]
     pairs = list(dict.fromkeys((row["model"], row["backend"]) for row in good))
@@ -114,7 +114,7 @@ def save_weights_plot(path: Path, rows: Sequence[Row]) -> None:
     save_figure(path, figure, 100)
 
 
-def _draw_lines(panel: Any, rows: Sequence[Row], name: str) -> None:
+def _draw_lines(panel: Any, rows: Sequence[SharingRow], name: str) -> None:
     for cache, (colour, marker, line) in _STYLES.items():
         points = sorted((row["instances"], row[name] / _MIB) for row in rows if row["cache"] == cache)
         panel.plot(*zip(*points, strict=True), marker + line, color=colour, label=_TITLES[cache], markersize=5)

@@ -71,4 +71,5 @@ def side_by_side(shared: MemoryPlan, own: MemoryPlan) -> MemoryPlan:
     """One plan of two: the buffers of the first, which programs may share, and those of the second behind them."""
     count = len(shared.buffer_bytes)
     behind = {tensor: BufferPlace(place.buffer + count, place.offset_bytes) for tensor, place in own.places.items()}
-    return MemoryPlan({**shared.places, **behind}, (*shared.buffer_bytes, *own.buffer_bytes), count)
+    buffer_bytes, least_bytes = (*shared.buffer_bytes, *own.buffer_bytes), shared.least_bytes + own.least_bytes
+    return MemoryPlan({**shared.places, **behind}, buffer_bytes, count, least_bytes)

@@ -7,6 +7,8 @@
 #              minutes; MODELS=DIR for the .tflite files of a folder, too; figures in build/models.json
 # make delegate: the same models through TensorFlow Lite's interpreter with the delegate, and random networks of which
 #              the GPU lacks some ops, NETWORKS=500, and 100 lifetimes; figures in build/delegate.json
+# make memory: the same models under every plan of memory, with nothing left in it before each run: the same bytes;
+#              figures in build/memory.json
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
 #              TEXELFLOW_GPU_COMPILERS=DIR for Mesa's drivers over fake devices, without it AMD's alone
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
@@ -25,7 +27,7 @@ BUDGET := 600
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz models delegate gpu-compilers check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz models delegate memory gpu-compilers check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -89,6 +91,10 @@ delegate: setup
 	TEXELFLOW_NETWORKS=0:$(NETWORKS) $(BIN)/pytest -q tests/gpu_delegate/delegate/test_random_partial.py
 	LIFETIMES=100 $(BIN)/pytest -q -s tests/gpu_delegate/delegate/test_lifetimes.py -k left_behind
 	$(BIN)/python -m tests.models --delegate --json build/delegate.json $(if $(MODELS),--folder "$(MODELS)")
+
+memory: setup
+	@mkdir -p build
+	$(BIN)/python -m tests.models --memory --json build/memory.json $(if $(MODELS),--folder "$(MODELS)")
 
 gpu-compilers: setup
 	@.ci/setup tests

@@ -69,17 +69,19 @@ def _reads_own_pixel(body: Body, node: Node, tensor: int) -> bool:
 def _is_read_first(body: Body, tile: Tile, output: int, tensor: int) -> bool:
     """Whether all that a thread reads of a texel it has read before it stores the output there.
 
-    A loop that stores slice by slice reads a slice of an elementwise op's input once for all that it does in a turn,
-    for the store at the latest.
+    A loop that stores slice by slice reads a slice of an elementwise op's input once for all that it does in a turn:
+    ahead of the store, or for it.
     """
-    roots = [(number, root) for number, phase in enumerate(body.phases) for root in phase.roots]
-    stored = next(number for number, root in roots if root == Store(output))
-    readers = [(number, root) for number, root in roots if tensor in _streamed(body, root)]
-    sums = any(isinstance(root, Accumulate) for _, root in readers)  # of all slices
-    last = max((number for number, _ in readers), default=len(body.phases))
-    alike = all(is_elementwise(node) for node in body.nodes if tensor in node.inputs)
-    ends_there = last == stored and alike and tensor in _streamed(body, Store(output))
-    return (last < stored or ends_there) and not (sums and tile.z_slices)
+    phases = enumerate(body.phases)
+    roots = [((number, turn), root) for number, phase in phases for turn, root in enumerate(phase.roots)]
+    readers = [(at, root) for at, root in roots if tensor in _streamed(body, root)]
+    stored = next(at for at, root in roots if root == Store(output))
+    last = max((at for at, _ in readers), default=(len(body.phases), 0))
+    if tile.z_slices and any(isinstance(root, Accumulate) for _, root in readers):
+        return False  # a sum is of all slices
+    if last[0] == stored[0] and not all(is_elementwise(node) for node in body.nodes if tensor in node.inputs):
+        return False
+    return last < stored or (last[0] == stored[0] and tensor in _streamed(body, Store(output)))
 
 
 def _streamed(body: Body, root: Root) -> set[int]:

@@ -8,16 +8,15 @@ from typing import Literal
 
 from .errors import DeviceError
 from .graph import Graph
-from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access
+from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, find_cyclic_barriers
 from .in_place import NOTHING_IN_PLACE
 from .kernel import Kernel, with_replaced
 from .layout import Fetch, MapShape, Storage, Storages, shape_of
 from .lower import Lowered, TargetKernel
 from .memory.bounds import lower_bound_bytes
 from .memory.options import MemoryOptions
-from .memory.plan import BufferPlace, MemoryPlan, side_by_side
+from .memory.plan import BufferPlace, MemoryPlan, Planner, side_by_side
 from .memory.records import UsageRecord
-from .memory.registry import Planner
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31
@@ -60,19 +59,18 @@ class PlacedTensors:
     """Kernels as they read and write their tensors where these lie."""
 
     kernels: tuple[Kernel, ...]
+    barriers: tuple[int, ...]  # before each of them
     records: tuple[UsageRecord, ...]
     plan: MemoryPlan
     in_place: Mapping[int, int]  # by output: the input of its kernel that it replaces
 
 
-def place_tensors(
-    name: str, lowered: Lowered, memory: MemoryOptions, planner: Planner, alignment_bytes: int
-) -> PlacedTensors:
+def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
     """The memory of a program. Raises DeviceError where its tensors take too much."""
-    kernels, views, in_place = lowered.kernels, lowered.views, NOTHING_IN_PLACE
+    kernels, views, in_place, planner = lowered.kernels, lowered.views, NOTHING_IN_PLACE, memory.strategy.plan
     always: OuterLifetime = "inputs" if memory.keeps_inputs else "none"
     records = usage_records(lowered.graph, kernels, lowered.storages, views, always=always)
-    if memory.in_place and memory.mode != "naive":
+    if memory.replaces:
         in_place = choose_in_place(kernels, records, views, planner, alignment_bytes)
     pairs = {output: (output, tensor) for output, tensor in in_place.items()}
     kernels = tuple(
@@ -82,7 +80,8 @@ def place_tensors(
     records = tuple(merged_records(records, in_place))
     apart = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
     plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, apart)
-    return PlacedTensors(kernels, records, plan, in_place)
+    barriers = find_cyclic_barriers(tensor_accesses(lowered.graph, kernels, lowered.storages, plan))
+    return PlacedTensors(kernels, barriers, records, plan, in_place)
 
 
 def choose_in_place(

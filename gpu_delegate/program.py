@@ -14,11 +14,11 @@ from .bounds import check_text, check_weights
 from .device import COMPILE_BUDGET_S, Device
 from .errors import DeviceError
 from .graph import Graph, Tensor
-from .hazards import Access, find_cyclic_barriers
+from .hazards import Access
 from .kernel import Kernel
 from .layout import Precision, Storages, shape_of
 from .limits import Limits
-from .lower import lower
+from .lower import LoweredGraph, lower
 from .memory.options import ARENA, MemoryOptions
 from .memory.plan import MemoryPlan
 from .memory.records import UsageRecord
@@ -57,17 +57,22 @@ class CompiledGraph:
         """The same for those who have weights elsewhere: arrays have shapes, and neither values nor memory."""
         kernels = tuple(replace(kernel, weights=_hollow(kernel.weights)) for kernel in self.kernels)
         constants = {tensor: _hollow(texels) for tensor, texels in self.constants.items()}
-        tensors = {
-            number: tensor if tensor.data is None else replace(tensor, data=_hollow(tensor.data))
-            for number, tensor in self.graph.tensors.items()
-        }
-        graph = replace(self.graph, tensors=MappingProxyType(tensors))
-        return replace(self, graph=graph, kernels=kernels, constants=constants)
+        source, graph = _without_data(self.source), _without_data(self.graph)
+        return replace(self, source=source, graph=graph, kernels=kernels, constants=constants)
 
     @property
     def stored(self) -> tuple[int, ...]:
         """Tensors that the program writes to memory, in order."""
         return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
+
+
+def _without_data(graph: Graph) -> Graph:
+    """The same graph with hollow constants."""
+    tensors = {
+        number: tensor if tensor.data is None else replace(tensor, data=_hollow(tensor.data))
+        for number, tensor in graph.tensors.items()
+    }
+    return replace(graph, tensors=MappingProxyType(tensors), original=b"")
 
 
 def compile_graph(
@@ -89,7 +94,7 @@ def compile_graph(
     the limits, UsageError for an unknown planner.
     """
     memory = MemoryOptions("naive") if keep_all else memory
-    planner = memory.strategy.plan
+    assert memory.strategy, "asked for first: an unknown name is an error before anything is done"
     if precision != "fp16-arithmetic":
         device = device.with_limits(half_arithmetic="")
     elif not device.limits.half_arithmetic:
@@ -97,16 +102,29 @@ def compile_graph(
     device = device.fitted()
     graph, reports = rewrite_graph(source, fuse)
     lowered = lower(graph, device, fuse, precision, compile_budget_s, memory.uses_views)
-    graph, storages = lowered.graph, lowered.storages
-    placed = place_tensors(source.name, lowered, memory, planner, device.offset_alignment_bytes)
+    graph = lowered.graph
+    placed = place_tensors(source.name, lowered, memory, device.offset_alignment_bytes)
     _check_sizes(graph, placed.records, device.limits)
     _check_grids(placed.kernels, device.limits)
-    barriers = find_cyclic_barriers(tensor_accesses(graph, placed.kernels, storages, placed.plan))
     constants = dict.fromkeys(t for kernel in placed.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
-        source, graph, reports, lowered.declined, placed.kernels, barriers, placed.records, placed.plan, storages,
-        lowered.views, placed.in_place, precision, memory,
+        source, graph, reports, lowered.declined, placed.kernels, placed.barriers, placed.records, placed.plan,
+        lowered.storages, lowered.views, placed.in_place, precision, memory,
         {tensor: constant_texels(graph, tensor) for tensor in constants},
+    )  # fmt: skip
+
+
+def planned_anew(compiled: CompiledGraph, memory: MemoryOptions, alignment_bytes: int) -> CompiledGraph:
+    """The same with its memory as others ask for it; `compiled` has nothing in place. Views are as they were made.
+
+    Raises as compile_graph.
+    """
+    assert not compiled.in_place, "kernels are as they were made"
+    lowered = LoweredGraph(compiled.graph, compiled.kernels, compiled.declined, compiled.storages, compiled.views)
+    placed = place_tensors(compiled.source.name, lowered, memory, alignment_bytes)
+    return replace(
+        compiled, kernels=placed.kernels, barriers=placed.barriers, records=placed.records, plan=placed.plan,
+        in_place=placed.in_place, memory=memory,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@
     python -m tests.models selfie mobilenet-v1             # these alone
     python -m tests.models --folder DIR --json models.json # files of another folder, too; all figures
     python -m tests.models --delegate                      # through TensorFlow Lite's interpreter with the delegate
+    python -m tests.models --memory                        # under every plan of memory: the same bytes, or which differ
 
 Every model runs in a process of its own, which may take 4 GiB and 15 minutes.
 """
@@ -21,6 +22,7 @@ from typing import Any
 from tests.fuzz.children import in_child
 from tests.models.delegated import DELEGATE_COLUMNS, MOST_ERROR, delegate_row, is_delegated_right, measure_delegated
 from tests.models.measure import ROUND_S, Target, measure
+from tests.models.planned import PLANNED_COLUMNS, is_planned_right, measure_planned, planned_rows
 from texelflow.app.bench.model_table import markdown_lines
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.networks import NETWORKS, write_network
@@ -111,11 +113,14 @@ class Way:
     measure: Measure
     is_right: Callable[[Target, Mapping[str, Any]], bool]
     columns: Sequence[str]
-    row: Callable[[Mapping[str, Any]], tuple[object, ...]]
+    rows: Callable[[Mapping[str, Any]], Sequence[tuple[object, ...]]]
 
 
-AS_A_PROGRAM = Way(measure, is_right, COLUMNS, row)
-THROUGH_THE_DELEGATE = Way(measure_delegated, is_delegated_right, DELEGATE_COLUMNS, delegate_row)
+AS_A_PROGRAM = Way(measure, is_right, COLUMNS, lambda figures: [row(figures)])
+THROUGH_THE_DELEGATE = Way(
+    measure_delegated, is_delegated_right, DELEGATE_COLUMNS, lambda figures: [delegate_row(figures)]
+)
+UNDER_ALL_PLANS = Way(measure_planned, is_planned_right, PLANNED_COLUMNS, planned_rows)
 
 
 def main() -> int:
@@ -124,15 +129,18 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join([*CATALOGUE, *NETWORKS])}")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="further .tflite files")
     parser.add_argument("--delegate", action="store_true", help="through the interpreter with the delegate")
+    parser.add_argument("--memory", action="store_true", help="whether every plan of memory gives the same bytes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
     options = parser.parse_args()
-    way = THROUGH_THE_DELEGATE if options.delegate else AS_A_PROGRAM
+    way = THROUGH_THE_DELEGATE if options.delegate else UNDER_ALL_PLANS if options.memory else AS_A_PROGRAM
     chosen, found, wrong = list(targets(options.names, options.folder)), [], 0
     for number, target in enumerate(chosen, 1):
         print(f"{number}/{len(chosen)} {target.name}", file=sys.stderr, flush=True)
         found.append(measured(target, way.measure))
         wrong += not way.is_right(target, found[-1])
-    print("\n".join(markdown_lines([way.columns, *(tuple(map(str, way.row(one))) for one in found)])))
+    print(
+        "\n".join(markdown_lines([way.columns, *(tuple(map(str, cells)) for one in found for cells in way.rows(one))]))
+    )
     for figures in found:
         if figures["reason"]:
             left = ", ".join(f"{op} {count}" for op, count in figures.get("left", {}).items())

@@ -21,7 +21,7 @@ from pathlib import Path
 from .cache_folder import cache_folder
 
 MOST_BYTES = 256 << 20
-KINDS = ("runtimes", "tuning", "objects", "networks", "backends", "plans", "binaries")  # at present; each is a folder
+KINDS = ("runtimes", "tuning", "objects", "networks", "backends", "graphs", "binaries")  # at present; each is a folder
 
 _FOLDER = "entries"
 _LOCK = "lock"

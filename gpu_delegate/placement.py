@@ -15,9 +15,8 @@ from .layout import Fetch, MapShape, Storage, Storages, shape_of
 from .lower import Lowered, TargetKernel
 from .memory.bounds import lower_bound_bytes
 from .memory.options import MemoryOptions
-from .memory.plan import BufferPlace, MemoryPlan, side_by_side
+from .memory.plan import BufferPlace, MemoryPlan, Planner, side_by_side
 from .memory.records import UsageRecord
-from .memory.registry import Planner
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31

@@ -57,17 +57,22 @@ class CompiledGraph:
         """The same for those who have weights elsewhere: arrays have shapes, and neither values nor memory."""
         kernels = tuple(replace(kernel, weights=_hollow(kernel.weights)) for kernel in self.kernels)
         constants = {tensor: _hollow(texels) for tensor, texels in self.constants.items()}
-        tensors = {
-            number: tensor if tensor.data is None else replace(tensor, data=_hollow(tensor.data))
-            for number, tensor in self.graph.tensors.items()
-        }
-        graph = replace(self.graph, tensors=MappingProxyType(tensors))
-        return replace(self, graph=graph, kernels=kernels, constants=constants)
+        source, graph = _without_data(self.source), _without_data(self.graph)
+        return replace(self, source=source, graph=graph, kernels=kernels, constants=constants)
 
     @property
     def stored(self) -> tuple[int, ...]:
         """Tensors that the program writes to memory, in order."""
         return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
+
+
+def _without_data(graph: Graph) -> Graph:
+    """The same graph with hollow constants."""
+    tensors = {
+        number: tensor if tensor.data is None else replace(tensor, data=_hollow(tensor.data))
+        for number, tensor in graph.tensors.items()
+    }
+    return replace(graph, tensors=MappingProxyType(tensors), original=b"")
 
 
 def compile_graph(

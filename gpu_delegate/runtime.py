@@ -345,9 +345,10 @@ class Program:
     def _label(self) -> None:
         """Labels for OpenGL debuggers: the names in the lines that DEBUG prints."""
         label, tensors = self.context.label, self.compiled.graph.tensors
+        shared = self.compiled.plan.shared_buffers
         for number, buffer in enumerate(self._tensors):
-            which = f", {number}" if number else ""
-            label(opengl.BUFFER, buffer, f"tensors of {self.compiled.source.name}{which}")
+            whose, which = "programs in turn" if number < shared else self.compiled.source.name, number - shared
+            label(opengl.BUFFER, buffer, f"tensors of {whose}{f', {which}' if which > 0 else ''}")
         for tensor, place in self._ranges.items():
             if place.texture:
                 label(opengl.TEXTURE, place.texture, tensors[tensor].name)

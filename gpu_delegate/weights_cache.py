@@ -33,6 +33,7 @@ class _Held:
     value: Any = None
     users: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)  # of the making
+    finalize: Callable[[Any, CacheState], object] | None = None  # with the cache
 
 
 class WeightsCache:
@@ -58,14 +59,22 @@ class WeightsCache:
 
         Raises UsageError after finalize_hard(), and if no instance has been made.
         """
-        self._models.finalize(CacheState.SOFT)
+        self._finalize(CacheState.SOFT)
 
     def finalize_hard(self) -> None:
         """From now on inferences may be made, and no instances; what only further instances would need is freed.
 
         Raises UsageError if no instance has been made.
         """
-        self._models.finalize(CacheState.HARD)
+        self._finalize(CacheState.HARD)
+
+    def _finalize(self, state: CacheState) -> None:
+        self._models.finalize(state)
+        with self._lock:
+            held = [each for each in self._held if each.finalize and each.value is not None]
+        for each in held:
+            assert each.finalize
+            each.finalize(each.value, state)
 
     @property
     def weights_bytes(self) -> int:
@@ -84,7 +93,16 @@ class WeightsCache:
         """Whether an instance has been made that shares something, so that it may be finalized."""
         return self._models.has_any
 
+    def __repr__(self) -> str:
+        models = ", ".join(self._models.names) or "no models"
+        return f"<texelflow.WeightsCache {self._models.state.value}: {models}>"
+
     # For the engine and the program -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> CacheState:
+        """What it still takes."""
+        return self._models.state
 
     def check_run(self) -> None:
         """Raise UsageError before it is finalized."""
@@ -127,13 +145,22 @@ class WeightsCache:
         return found
 
     @contextlib.contextmanager
-    def held(self, key: tuple[Any, ...], make: Callable[[], _Made], end: Callable[[_Made], object]) -> Iterator[_Made]:
-        """What is made for the first of several with-blocks, on any threads, and ended behind the last."""
+    def held(
+        self,
+        key: tuple[Any, ...],
+        make: Callable[[], _Made],
+        end: Callable[[_Made], object],
+        finalize: Callable[[_Made, CacheState], object] | None = None,
+    ) -> Iterator[_Made]:
+        """What is made for the first of several with-blocks, on any threads, and ended behind the last.
+
+        `finalize` is called for it when the cache is finalized.
+        """
         with self._lock:
             self._models.check_open()
             held = next((each for each in self._held if each.key == key), None)
             if held is None:
-                held = _Held(key)
+                held = _Held(key, finalize=finalize)
                 self._held.append(held)
             held.users += 1
         try:

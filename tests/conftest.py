@@ -4,6 +4,7 @@ Only tests that ask for `context` need OpenGL; only tests that ask for a model n
 """
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,9 @@ hypothesis.settings.register_profile("full", deadline=None)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("full")
 
+# Thousands of kernels run once each, on a few pixels: where Mesa's cache is empty, a third of their time is llvmpipe's
+# optimiser. `make models` runs networks as the driver compiles them by default.
+LLVMPIPE_PASSES = "GALLIVM_PERF"
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702
 
@@ -53,8 +57,15 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ[VARIABLE] = "0"  # whatever was tuned on this machine
     os.environ[AUTO_CHOICE] = "hardware"  # whatever was measured on it
+    os.environ.setdefault(LLVMPIPE_PASSES, "nopt")
     os.environ[PROGRAM_CACHE] = "0"  # whatever was compiled on it
     sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules live to the end: collections of garbage need not visit them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -33,12 +33,12 @@ class Start:
 
     loaded: int  # of the driver's programs
     compiled: int
-    loaded_plans: int
+    loaded_graphs: int
     output: npt.NDArray[Any]
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        return self.loaded, self.compiled, self.loaded_plans
+        return self.loaded, self.compiled, self.loaded_graphs
 
 
 def start(
@@ -56,4 +56,4 @@ def start(
             output = program.read(source.outputs[0])
     finally:
         context.programs = before
-    return Start(programs.loaded, programs.compiled, programs.loaded_plans, output)
+    return Start(programs.loaded, programs.compiled, programs.loaded_graphs, output)

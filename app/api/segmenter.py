@@ -26,6 +26,7 @@ from .app.picture.preprocess import Fit, Preprocessing
 from .gpu_delegate.context import open_context
 from .gpu_delegate.errors import UsageError
 from .gpu_delegate.layout import Precision
+from .gpu_delegate.library import release_thread
 from .gpu_delegate.llvm.pool import MOST_POOL_THREADS
 from .gpu_delegate.reading.reader import read_model
 from .gpu_delegate.weights_cache import WeightsCache, checked_cache
@@ -241,7 +242,11 @@ class _SharedThread:
         def make() -> ThreadPoolExecutor:
             return ThreadPoolExecutor(1, "texelflow")
 
-        held = weights_cache.held(("segmenters",), make, lambda pool: pool.shutdown(wait=False))
+        def end(pool: ThreadPoolExecutor) -> None:
+            pool.submit(release_thread)
+            pool.shutdown(wait=False)
+
+        held = weights_cache.held(("segmenters",), make, end)
         self._pool = self._stack.enter_context(held)
 
     def submit(self, work: Callable[..., _Result], *arguments: Any) -> Future[_Result]:

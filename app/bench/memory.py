@@ -82,6 +82,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryR
         for kind, bound in _BOUNDS.items()
     }
     rows: list[MemoryRow] = []
+    least = dict(bounds)  # what is proven
     for strategy in wanted:
         if stop:
             return []
@@ -90,6 +91,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryR
         except DeviceError as error:  # what it needs is not installed, or there is too much
             console.note_once(str(error))
             continue
+        least[strategy.kind] = max(least[strategy.kind], sum(plan.least_bytes for plan in plans))
         rows.append({
             "network": found.network,
             "graph": found.graph,
@@ -104,9 +106,8 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryR
             "programs": len(found.programs),
             "cpu_path_bytes": found.cpu_path_bytes,
         })  # fmt: skip
-    least = {row["kind"]: row["lower_bound_bytes"] for row in rows if row["bytes"] == row["lower_bound_bytes"]}
     tflite = min((row for row in rows if _is_tflites(row)), key=lambda row: int(row["bytes"]), default=None)
-    return [{**row, "proven": row["bytes"] == least.get(row["kind"]), "tflite_default": row is tflite} for row in rows]
+    return [{**row, "proven": row["bytes"] <= least[row["kind"]], "tflite_default": row is tflite} for row in rows]
 
 
 def _is_tflites(row: MemoryRow) -> bool:

@@ -129,6 +129,7 @@ def measure(path: Path, backend: str, cache_kind: str, count: int, runs: int) ->
             init_ms.append((perf_counter() - start) * 1e3)
             if cache and cache_kind == "soft" and not number:
                 cache.finalize_soft()
+        del data  # what needs the file's bytes keeps them
         if cache and cache_kind == "hard":
             cache.finalize_hard()
         times_ms = [_timed_ms(run) for _ in range(runs + 1) for run in made][count:]  # the first ones warm up

@@ -18,10 +18,11 @@ def chosen_cpu_path(
     preprocessing: Preprocessing = "plain",
     weights_cache: WeightsCache | None = None,
 ) -> tuple[AnyCpuPath, str]:
-    """The path, and a line that says why it is not the one that was asked for, or "". Raises TexelflowError."""
+    """The path, and a line that says what it is not that was asked for, or "". Raises TexelflowError."""
     threads = choice.threads or None
     try:
-        return open_cpu_path(model, frame, fit, threads, preprocessing, choice.engine, weights_cache), ""
+        path = open_cpu_path(model, frame, fit, threads, preprocessing, choice.engine, weights_cache)
+        return path, path.unshared
     except (UnsupportedError, DeviceError) as error:
         if choice.engine != "native":
             raise

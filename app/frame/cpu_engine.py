@@ -28,6 +28,8 @@ class AnyCpuPath(Protocol):
     @property
     def renderer(self) -> str: ...
     @property
+    def unshared(self) -> str: ...
+    @property
     def scores(self) -> Floats:
         """The network's last output (1, H, W, C), until the next run; the same array whenever it is asked for."""
 
@@ -51,16 +53,16 @@ def open_cpu_path(
 ) -> AnyCpuPath:
     """What runs a model on the CPU: the engine that is asked for, with auto native code where there can be any.
 
-    Native code and its weights are those of the cache, if there is one.
+    Code and packed weights are those of the cache, if there is one.
 
     Raises as the two do: an engine that is asked for is not replaced by the other one.
     """
     if engine == "tflite":
-        return CpuPath(model, frame, fit, threads, preprocessing=preprocessing)
+        return CpuPath(model, frame, fit, threads, preprocessing=preprocessing, weights_cache=weights_cache)
     try:
         return NativePath(model, frame, fit, threads, preprocessing, weights_cache)
     except (UnsupportedError, DeviceError) as error:
         if engine == "native":
             raise
         debug.tell(debug.RUN, f"debug: no native code for {model.name}: {error}")
-    return CpuPath(model, frame, fit, threads, preprocessing=preprocessing)
+    return CpuPath(model, frame, fit, threads, preprocessing=preprocessing, weights_cache=weights_cache)

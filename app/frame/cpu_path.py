@@ -18,6 +18,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
 from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.quantization import dequantized, quantized
+from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..models.loading import FrameModel, preprocessing_for
 from ..models.spec import ModelSpec, PictureSpec
@@ -39,21 +40,30 @@ class CpuPath:
         delegate: Mapping[str, Any] | None = None,
         preprocessing: Preprocessing = "plain",
         as_read: bool = False,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
-        """`delegate` is Reference's. With `as_read`, or a delegate, no pass changes the model, as what judges others
-        needs it. Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed.
+        """`delegate` and `weights_cache` are Reference's. With `as_read`, or a delegate, no pass changes the model, as
+        what judges others needs it.
+
+        Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed, UsageError for
+        what the cache does not take.
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         self.scores: Floats = np.zeros(0, np.float32)  # the network's last output (1, H, W, C)
         self.take(frame)
         graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
         with contextlib.nullcontext() if is_apart(graph) else _silence():
-            self._reference = Reference(graph, threads, delegate=delegate)
+            self._reference = Reference(graph, threads, delegate=delegate, weights_cache=weights_cache)
 
     @property
     def delegation(self) -> Delegation | None:
         """What runs on the GPU; None where nothing was meant to."""
         return self._reference.delegation
+
+    @property
+    def unshared(self) -> str:
+        """Why it shares no packed weights although it was given a cache, in one line; else ""."""
+        return self._reference.unshared
 
     @property
     def renderer(self) -> str:

@@ -48,8 +48,8 @@ class Backdrops:
 
 
 @dataclass(frozen=True)
-class DrawnTile:
-    """One camera's picture. `scratch` is of its size, and may be others' as well; `version` tells what it shows now."""
+class DrawnCamera:
+    """One camera's picture. `scratch` is of its size, and may be others' as well; `version` is that of the picture."""
 
     drawing: PictureDrawing
     scratch: OffscreenTarget
@@ -60,39 +60,38 @@ class DrawnTile:
 class GridDrawing:
     """Draws all pictures, each with the same look, at their places; nothing is drawn around them."""
 
-    def __init__(self, context: Context, tiles: Sequence[DrawnTile], grid: PictureGrid) -> None:
-        """Nothing of the tiles is released here."""
-        self._gl, self._tiles, self._grid = context.gl, tuple(tiles), grid
+    def __init__(self, context: Context, cameras: Sequence[DrawnCamera], grid: PictureGrid) -> None:
+        """Nothing of the cameras is released here."""
+        self._gl, self._cameras, self._grid = context.gl, tuple(cameras), grid
         self._there: dict[int, list[tuple[object, ...]]] = {}  # by framebuffer: what is drawn at each place
 
     @property
     def look(self) -> Look:
         """What the next pictures look like."""
-        return self._tiles[0].drawing.look
+        return self._cameras[0].drawing.look
 
     @look.setter
     def look(self, look: Look) -> None:
-        for tile in self._tiles:
-            tile.drawing.look = look
+        for camera in self._cameras:
+            camera.drawing.look = look
 
     @property
     def effects(self) -> tuple[Effect, ...]:
         """Those that the network is able to have, its usual one first."""
-        return self._tiles[0].drawing.effects
+        return self._cameras[0].drawing.effects
 
     def draw(self, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None) -> None:
         """As OutputDrawing has it; a (width, height) other than the target's is the grid's."""
         if target.framebuffer not in self._there:
             self._clear(target)
-            self._there[target.framebuffer] = [()] * len(self._tiles)
+            self._there[target.framebuffer] = [()] * len(self._cameras)
         there = self._there[target.framebuffer]
-        for number, (tile, place) in enumerate(zip(self._tiles, self._grid.places, strict=True)):
-            behind = tile.backdrop.texture, tile.backdrop.uploaded_bytes
-            shown = tile.version(), tile.drawing.look, effect, behind, target.overdrawn
-            if shown != there[number]:
-                tile.drawing.draw(tile.scratch, effect)
-                self._copy(tile.scratch, target, place)
-                there[number] = shown
+        for number, (camera, place) in enumerate(zip(self._cameras, self._grid.places, strict=True)):
+            wanted = camera.version(), camera.drawing.look, effect, camera.backdrop.uploaded_bytes, target.overdrawn
+            if wanted != there[number]:
+                camera.drawing.draw(camera.scratch, effect)
+                self._copy(camera.scratch, target, place)
+                there[number] = wanted
 
     def _clear(self, target: OffscreenTarget) -> None:
         self._gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
@@ -119,8 +118,8 @@ class GridCanvas(Canvas):
     """Draws what the segmenters of several cameras made of their last frames into one target."""
 
     def __init__(
-        self, context: Context, tiles: Sequence[DrawnTile], target: OffscreenTarget, grid: PictureGrid
+        self, context: Context, cameras: Sequence[DrawnCamera], target: OffscreenTarget, grid: PictureGrid
     ) -> None:
         """The target is of the grid's size."""
-        backdrops = {id(tile.backdrop): tile.backdrop for tile in tiles}
-        self._begin(context, target, GridDrawing(context, tiles, grid), Backdrops([*backdrops.values()]))
+        backdrops = {id(camera.backdrop): camera.backdrop for camera in cameras}
+        self._begin(context, target, GridDrawing(context, cameras, grid), Backdrops([*backdrops.values()]))

@@ -48,6 +48,7 @@ class NativePath:
     """One model for pictures of one format. Not for use from several threads at once."""
 
     delegation: Delegation | None = None  # nothing of it runs on the GPU
+    unshared = ""  # it shares what a cache has
 
     def __init__(
         self,

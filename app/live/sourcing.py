@@ -1,7 +1,6 @@
 """Settings go in; the cameras that they name come out, open, with their first pictures."""
 
 import contextlib
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from ..capture.source import SourceError
 from ..outputs.file_sinks import Timing, nominal_rate
 from ..outputs.outputs import STEM
 from ..overlay.gui import Gui
-from ..picture.grid import PictureGrid, grid_of
+from ..picture.grid import PictureGrid, picture_grid
+from ..picture.grid_frame import CameraFrame, grid_frame
 from ..picture.picture import rgba_format
-from ..picture.tiled_frame import Tile, tiled
 from ..picture.video_frame import VideoFrame
 from ..session.clock import NewestWins
 from ..session.derived import capture_request_of
@@ -56,22 +55,26 @@ class OpenSource:
     def close(self) -> None:
         """Give all of it back; harmless when repeated."""
         with ThreadPoolExecutor(len(self.captures)) as closing:  # each may take a while
-            deque(closing.map(Capture.close, self.captures), 0)
+            list(closing.map(Capture.close, self.captures))
         if self.microphone:
             self.microphone.close()
 
     @property
+    def grid(self) -> PictureGrid | None:
+        """Where the pictures are, if there are several cameras."""
+        return picture_grid([frame.size for frame in self.firsts]) if len(self.firsts) > 1 else None
+
+    @property
     def first(self) -> VideoFrame:
         """What is to be seen before anything is computed."""
-        if len(self.firsts) == 1:
-            return self.firsts[0]
-        return tiled(0, 0, tuple(map(Tile, self.firsts)), self.firsts, self._grid)
+        grid = self.grid
+        return grid_frame(0, 0, tuple(map(CameraFrame, self.firsts)), self.firsts, grid) if grid else self.firsts[0]
 
     @property
     def description(self) -> str:
         """All cameras, for a person."""
-        names = (capture.description for capture in self.captures)
-        return ", ".join(names) if len(self.captures) == 1 else " + ".join(name.partition(", ")[0] for name in names)
+        names = [capture.description for capture in self.captures]
+        return names[0] if len(names) == 1 else " + ".join(name.partition(", ")[0] for name in names)
 
     @property
     def title(self) -> str:
@@ -80,24 +83,13 @@ class OpenSource:
 
     def for_session(self, clock: NewestWins | None = None) -> SessionSource:
         """What a session is made of; once for each source. Cameras' pixels are square."""
-        fastest = max(capture.nominal_fps or capture.fps for capture in self.captures)
-        first, timing = self.first, Timing(TIME_BASE, nominal_rate(fastest))
-        if len(self.captures) == 1:
-            clock = clock or NewestWins(self.captures[0], first)
-            return SessionSource(
-                clock, first.picture.format, timing, self.title, Path(STEM), lambda: first,
-                sound=LiveSound(clock, self.microphone),
-            )  # fmt: skip
-        together = GridClock(self.captures, self.firsts, self._grid)
+        grid, first, formats = self.grid, self.first, tuple(frame.picture.format for frame in self.firsts)
+        timing = Timing(TIME_BASE, nominal_rate(max(each.nominal_fps or each.fps for each in self.captures)))
+        live = GridClock(self.captures, self.firsts, grid) if grid else clock or NewestWins(self.captures[0], first)
         return SessionSource(
-            together, rgba_format(self._grid.size), timing, self.title, Path(STEM), lambda: first,
-            sound=LiveSound(together, self.microphone), grid=self._grid,
-            cameras=tuple(frame.picture.format for frame in self.firsts),
+            live, rgba_format(grid.size) if grid else formats[0], timing, self.title, Path(STEM), lambda: first,
+            sound=LiveSound(live, self.microphone), grid=grid, cameras=formats if grid else (),
         )  # fmt: skip
-
-    @property
-    def _grid(self) -> PictureGrid:
-        return grid_of([frame.size for frame in self.firsts])
 
 
 def open_source(settings: Settings, wake: Waker, clock: TimeSource = perf_counter_ns) -> OpenSource:

@@ -19,12 +19,17 @@ class Overlay:
     """Draws the performance panel into a target. `stage` comes after the one that draws the picture."""
 
     def __init__(
-        self, context: Context, target: OffscreenTarget, figures: Figures, facts: Callable[[], Facts], look: FigureLook
-    ) -> None:
-        """`facts` is asked for each picture. Raises DeviceError if Dear ImGui cannot be loaded."""
+        self, context: Context, target: OffscreenTarget, figures: Figures, facts: Callable[[], Facts], look: FigureLook,
+        captions: Callable[[bool], Callable[[], None] | None] = lambda with_rates: None,
+    ) -> None:  # fmt: skip
+        """`facts`, and what several cameras' pictures are to have on them, are asked for each picture.
+
+        Raises DeviceError if Dear ImGui cannot be loaded.
+        """
         self.look = look
         self.stage = Stage(OVERLAY, self._draw)
         self._gui, self._target, self._figures, self._facts = Gui(context), target, figures, facts
+        self._captions = captions
 
     def release(self) -> None:
         """Free Dear ImGui."""
@@ -34,7 +39,9 @@ class Overlay:
         target, facts = self._target, self._facts()
         where = f"frame {frame.index}   {frame.time_ms / 1e3:.3f} s"
         scale = max(1.0, target.size[1] / _USUAL_HEIGHT)
+        captions = self._captions(True)
         parts = (
+            *([captions] if captions else []),
             lambda: performance(self._figures, facts, self.look, free_area(footer_em=panel.STATUS_EM)),
             lambda: panel.status(where),
         )

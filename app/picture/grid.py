@@ -1,8 +1,8 @@
 """The sizes of several pictures go in; a grid comes out: its size, and the place of each picture in it.
 
-There are as many columns as show the pictures largest on a screen of 16:9; of those that do so equally, the ones that
-leave the fewest places empty. All cells are as large as the largest picture, or smaller where the grid would have more
-pixels than screens and encoders take. The last row, where it is not full, is in the middle.
+There are as many columns as show the pictures largest on a screen of 16:9; of those that do so equally, as leave the
+fewest places empty, and rather more than fewer. All cells are as large as the largest picture, or smaller where the
+grid would have more pixels than screens and encoders take. The last row, where it is not full, is in the middle.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class PictureGrid:
     places: tuple[CellPlace, ...]
 
 
-def grid_of(sizes: Sequence[ImageSize]) -> PictureGrid:
+def picture_grid(sizes: Sequence[ImageSize]) -> PictureGrid:
     """The grid of pictures of these sizes (width, height), in their order, row by row."""
     count, cell = len(sizes), (max(width for width, _ in sizes), max(height for _, height in sizes))
     columns = columns_of(count, cell)
@@ -59,10 +59,10 @@ def grid_of(sizes: Sequence[ImageSize]) -> PictureGrid:
 def columns_of(count: int, cell: ImageSize) -> int:
     """How many pictures of a size stand beside each other, of so many."""
 
-    def rank(columns: int) -> tuple[Fraction, int]:
+    def rank(columns: int) -> tuple[Fraction, int, int]:
         rows = -(-count // columns)
         scale = min(Fraction(_SCREEN[0], columns * cell[0]), Fraction(_SCREEN[1], rows * cell[1]))
-        return scale, -columns * rows
+        return scale, -columns * rows, columns
 
     return max(range(1, count + 1), key=rank)
 

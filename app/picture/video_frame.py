@@ -60,7 +60,7 @@ class VideoFrame:
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """All that is seen in it: one, but for frames of several cameras (tiled_frame.py)."""
+        """All that is seen in it: one, but for frames of several cameras (grid_frame.py)."""
         return (self.picture,)
 
 

@@ -13,7 +13,7 @@ from ..capture.stamps import Timeline
 from ..capture.supervise import CaptureState
 from ..frame.figures import CameraFigures
 from ..picture.grid import PictureGrid
-from ..picture.tiled_frame import Tile, tiled
+from ..picture.grid_frame import CameraFrame, grid_frame
 from ..picture.video_frame import VideoFrame
 from .clock import Due, NewestWins
 
@@ -64,7 +64,7 @@ class GridClock:
         """`firsts` were taken from the captures before, one of each."""
         self.grid = grid
         self._cameras = tuple(NewestWins(*pair) for pair in zip(captures, firsts, strict=True))
-        self._tiles = tuple(Tile(first) for first in firsts)
+        self._shown = tuple(CameraFrame(first) for first in firsts)
         self._timeline = Timeline()
         self._round_ns = 0
         self._was_gone = [False] * len(self._cameras)
@@ -106,13 +106,12 @@ class GridClock:
             return None
         self._round_ns = now_ns
         taken = {place: due for place, camera in enumerate(self._cameras) if (due := camera.due(now_ns))}
-        self._tiles = tuple(
-            self._tile_of(place, taken[place]) if place in taken else tile for place, tile in enumerate(self._tiles)
-        )
-        shown = [due.frame for due in taken.values()]
-        number, time_us = self._timeline.place(max(frame.captured_ns or now_ns for frame in shown))
+        before = enumerate(self._shown)
+        self._shown = tuple(self._frame_of(place, taken[place]) if place in taken else one for place, one in before)
+        new = [due.frame for due in taken.values()]
+        number, time_us = self._timeline.place(max(frame.captured_ns or now_ns for frame in new))
         dropped, repeated = sum(due.dropped for due in taken.values()), sum(due.repeated for due in taken.values())
-        return Due(tiled(number, time_us, self._tiles, shown, self.grid), None, dropped, repeated)
+        return Due(grid_frame(number, time_us, self._shown, new, self.grid), None, dropped, repeated)
 
     def wait_s(self, now_ns: int) -> float | None:
         """Until the next round; a picture that comes wakes the loop."""
@@ -151,7 +150,7 @@ class GridClock:
                 self._was_gone[place] = True
                 camera.begin_anew()
 
-    def _tile_of(self, place: int, due: Due) -> Tile:
+    def _frame_of(self, place: int, due: Due) -> CameraFrame:
         """What is new of a camera."""
         cut, self._was_gone[place] = self._was_gone[place], False
-        return Tile(due.ahead or due.frame, int(due.ahead is not None), cut)
+        return CameraFrame(due.ahead or due.frame, int(due.ahead is not None), cut)

@@ -10,34 +10,34 @@ from dataclasses import dataclass
 
 from texelflow.gpu_delegate.weights_cache import WeightsCache
 
-from ..frame.grid_canvas import DrawnTile, GridCanvas
+from ..frame.grid_canvas import DrawnCamera, GridCanvas
 from ..frame.looks import ChosenLook
 from ..frame.refine import Refinement
 from ..models.loading import FrameModel
-from ..picture.tiled_frame import Tile, TiledFrame
+from ..picture.grid_frame import CameraFrame, GridFrame
 from ..picture.video_frame import VideoFrame
 from .model_stages import ModelStages, SharedParts, Steps, stages_in_steps
 
 
-class TileStages:
+class CameraStages:
     """Those of one camera. `version` is another one whenever its picture may look different."""
 
     def __init__(self, stages: ModelStages) -> None:
         self.stages, self.version = stages, 0
-        self._tile: Tile | None = None  # what the device has
+        self._frame: CameraFrame | None = None  # what the device has
         self._is_new = self._is_fresh = False
         self._is_owed = False  # whether the next picture gets a mask, whatever is due then
 
-    def run(self, place: int, tile: Tile, fresh: bool) -> None:
-        """Run the stage at that place, if the tile is new; the first one begins with it."""
+    def run(self, place: int, frame: CameraFrame, fresh: bool) -> None:
+        """Run the stage at that place, if the frame is new; the first one begins with it."""
         if place == 0:
-            self._begin(tile, fresh)
+            self._begin(frame, fresh)
         if self._is_new:
-            self.stages.run(place, tile.newest, self._is_fresh)
+            self.stages.run(place, frame.newest, self._is_fresh)
 
-    def _begin(self, tile: Tile, fresh: bool) -> None:
-        self._is_new, self._tile = tile is not self._tile, tile
-        if self._is_new and tile.cut:
+    def _begin(self, frame: CameraFrame, fresh: bool) -> None:
+        self._is_new, self._frame = frame is not self._frame, frame
+        if self._is_new and frame.cut:
             self.stages.begin_anew()
             self._is_owed = True
         due = fresh or self._is_owed
@@ -46,12 +46,12 @@ class TileStages:
         self.version += self._is_new
 
     def refine(self) -> None:
-        """The mask of a tile that is new."""
-        if self._is_new and self._tile:
-            self.stages.refine(self._is_fresh, self._tile.age)
+        """The mask of a frame that is new."""
+        if self._is_new and self._frame:
+            self.stages.refine(self._is_fresh, self._frame.age)
 
     def rest(self) -> None:
-        """Nobody needs the mask of a tile that is new."""
+        """Nobody needs the mask of a frame that is new."""
         if self._is_new:
             self.stages.rest()
 
@@ -63,66 +63,66 @@ class TileStages:
     def begin_anew(self) -> None:
         """Whatever comes next is new."""
         self.stages.begin_anew()
-        self._tile, self._is_owed = None, False
+        self._frame, self._is_owed = None, False
 
 
 @dataclass(frozen=True)
 class GridStages(ModelStages):
     """Those of all cameras; segmenter, refiner and stages are the first one's, the canvas shows all."""
 
-    tiles: tuple[TileStages, ...] = ()
+    cameras: tuple[CameraStages, ...] = ()
 
     @property
     def uploaded_bytes(self) -> int:
         """Of all."""
-        return sum(tile.stages.uploaded_bytes for tile in self.tiles)
+        return sum(camera.stages.uploaded_bytes for camera in self.cameras)
 
     def gathers(self, place: int) -> bool:
         """Whether all do."""
-        return all(tile.stages.gathers(place) for tile in self.tiles)
+        return all(camera.stages.gathers(place) for camera in self.cameras)
 
     def run(self, place: int, frame: VideoFrame, fresh: bool) -> None:
         """For each camera that has something new."""
-        assert isinstance(frame, TiledFrame)
-        for stages, tile in zip(self.tiles, frame.tiles, strict=True):
-            stages.run(place, tile, fresh)
+        assert isinstance(frame, GridFrame)
+        for camera, newest in zip(self.cameras, frame.cameras, strict=True):
+            camera.run(place, newest, fresh)
 
     def refine(self, fresh: bool, age: int) -> None:
         """Each by its own age and freshness."""
-        for tile in self.tiles:
-            tile.refine()
+        for camera in self.cameras:
+            camera.refine()
 
     def catch_up(self) -> None:
         """For all."""
-        for tile in self.tiles:
-            tile.change(ModelStages.catch_up)
+        for camera in self.cameras:
+            camera.change(ModelStages.catch_up)
 
     def refit(self) -> None:
         """For all."""
-        for tile in self.tiles:
-            tile.change(ModelStages.refit)
+        for camera in self.cameras:
+            camera.change(ModelStages.refit)
 
     def rest(self) -> None:
         """For each camera that has something new."""
-        for tile in self.tiles:
-            tile.rest()
+        for camera in self.cameras:
+            camera.rest()
 
     def begin_anew(self) -> None:
         """For all."""
-        for tile in self.tiles:
-            tile.begin_anew()
+        for camera in self.cameras:
+            camera.begin_anew()
 
     def set_refinement(self, refinement: Refinement) -> None:
         """For all."""
-        for tile in self.tiles:
-            tile.stages.set_refinement(refinement)
+        for camera in self.cameras:
+            camera.stages.set_refinement(refinement)
 
     def release(self) -> None:
         """Free everything but the shared parts."""
         if self.canvas:
             self.canvas.release()
-        for tile in self.tiles:
-            tile.stages.release()
+        for camera in self.cameras:
+            camera.stages.release()
 
 
 def all_stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
@@ -134,21 +134,21 @@ def all_stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLo
 
 def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
     """Weights and code are those of the first camera; each further one takes its own tensors alone."""
-    tiles, cache = list[TileStages](), WeightsCache()
+    cameras, cache = list[CameraStages](), WeightsCache()
     with contextlib.ExitStack() as made:
         for number, camera in enumerate(shared.cameras):
             steps = stages_in_steps(camera, model, choice, refinement, cache)
             stages = yield from _counted(steps, number, len(shared.cameras))
             made.callback(stages.release)
-            tiles.append(TileStages(stages))
+            cameras.append(CameraStages(stages))
         if cache.has_models:  # TensorFlow Lite may have none
             cache.finalize_hard()
-        first, canvas = tiles[0].stages, None
+        first, canvas = cameras[0].stages, None
         if shared.compute.context and shared.drawn and shared.grid:
-            drawn = [_drawn_tile(*pair) for pair in zip(shared.cameras, tiles, strict=True)]
+            drawn = [_drawn_camera(*pair) for pair in zip(shared.cameras, cameras, strict=True)]
             canvas = GridCanvas(shared.compute.context, drawn, shared.drawn.target, shared.grid)
         made.pop_all()
-    return GridStages(first.segmenter, first.refiner, canvas, first.stages, first.compute, tuple(tiles))
+    return GridStages(first.segmenter, first.refiner, canvas, first.stages, first.compute, tuple(cameras))
 
 
 def _counted(steps: Steps, before: int, in_all: int) -> Steps:
@@ -162,7 +162,7 @@ def _counted(steps: Steps, before: int, in_all: int) -> Steps:
         yield before * total + done, in_all * total
 
 
-def _drawn_tile(shared: SharedParts, tile: TileStages) -> DrawnTile:
+def _drawn_camera(shared: SharedParts, camera: CameraStages) -> DrawnCamera:
     assert shared.drawn, "what is shown in a grid is drawn"
-    assert tile.stages.canvas, "where pictures are drawn there is a canvas"
-    return DrawnTile(tile.stages.canvas.drawing, shared.drawn.target, shared.drawn.backdrop, lambda: tile.version)
+    assert camera.stages.canvas, "where pictures are drawn there is a canvas"
+    return DrawnCamera(camera.stages.canvas.drawing, shared.drawn.target, shared.drawn.backdrop, lambda: camera.version)

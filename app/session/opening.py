@@ -32,6 +32,7 @@ from ..outputs.screenshots import Screenshots
 from ..overlay.gallery import Gallery
 from ..overlay.gui import Gui
 from ..overlay.overlay import Overlay
+from ..overlay.placement import ScreenArea
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Floats, ImageSize
@@ -57,7 +58,7 @@ from .derived import (
 )
 from .grid_stages import all_stages_in_steps
 from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages
-from .parts import SessionParts, facts_of
+from .parts import SessionParts, captions_of, facts_of
 from .session import Session
 from .view import NoView, View, WindowView
 from .workload import Workload
@@ -332,7 +333,8 @@ def _open_device_parts(
     drawing = tuple[Stage, ...]()
     if settings.overlay and context and drawn and not host.window:
         look = figure_look_of(settings)
-        parts.overlay = Overlay(context, drawn.target, parts.figures, lambda: facts_of(parts), look)
+        over = captions_of(parts, lambda: ScreenArea(0, 0, *drawn.target.size))
+        parts.overlay = Overlay(context, drawn.target, parts.figures, lambda: facts_of(parts), look, over)
         device.callback(parts.overlay.release)
         drawing = (parts.overlay.stage,)
     run = [*stages.stages, *drawing, parts.outputs.stage, *parts.view.stages]

@@ -12,6 +12,7 @@ from ..overlay.captions import captions
 from ..overlay.gallery import Gallery
 from ..overlay.overlay import Overlay
 from ..overlay.performance import Facts
+from ..overlay.placement import ScreenArea
 from ..settings.settings import Verb
 from ..window.screen import Part
 from .clock import FrameClock
@@ -59,13 +60,16 @@ def facts_of(parts: SessionParts) -> Facts:
     )  # fmt: skip
 
 
-def captions_of(parts: SessionParts) -> Callable[[bool], Part | None]:
-    """What is to be written over each camera's picture, where there are several: what is wrong, or, if asked, rates."""
-    cameras, view = parts.cameras, parts.view
+def captions_of(parts: SessionParts, area: Callable[[], ScreenArea]) -> Callable[[bool], Part | None]:
+    """What is to be written over each camera's picture, where there are several: what is wrong, or, if asked, rates.
+
+    All of them together fill the area.
+    """
+    cameras = parts.cameras
 
     def captions_now(with_rates: bool) -> Part | None:
         if cameras is None or not (with_rates or cameras.state.troubles):
             return None
-        return lambda: captions(cameras.camera("").cameras, cameras.grid, view.picture_area, with_rates)
+        return lambda: captions(cameras.camera("").cameras, cameras.grid, area(), with_rates)
 
     return captions_now

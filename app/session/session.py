@@ -57,7 +57,8 @@ class Session:
         self._stats, self._observe, self._note = stats, observe, note
         self.written: list[str] = []  # a line for each output that has ended
         seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
-        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks, captions_of(parts))
+        over = captions_of(parts, lambda: parts.view.picture_area)
+        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks, over)
         self._recovery = Recovery(rebuild)
         self._switch = self._new_switch()
         self._asked_models: tuple[object, ...] = ()  # what decides on models, as it was last

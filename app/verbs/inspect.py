@@ -116,7 +116,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     found, delegated = _with_delegate(lambda select: compiled(graph, select), machine.delegation_rates)
     reports = [inspect_compiled(each, machine.peaks, machine.device, machine.family) for each in found.compiled]
     if options.plot:
-        _plot(options.plot, found, machine)
+        _plot(options.plot, found, machine, options.memory)
     is_whole = len(reports) == 1 and not found.reasons and not options.advise
     on_cpu = native_memory(graph, not options.unfused) if is_whole else None
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
@@ -151,14 +151,15 @@ def _check_files(model: str, options: InspectOptions) -> None:
     settle(Files((Read("the model", model_path(model)),), writes), options.force)
 
 
-def _plot(path: Path, found: CompiledPartitions, machine: _Machine) -> None:
+def _plot(path: Path, found: CompiledPartitions, machine: _Machine, memory: MemoryOptions) -> None:
     """Draw the memory of the largest partition. Raises UsageError where there is none."""
     if not found.compiled:
         raise UsageError("--plot draws the memory of what runs on the GPU, and nothing of this model does")
     largest = found.largest
     part = f", partition {largest} of {len(found.partitions)}" if len(found.partitions) > 1 else ""
     where = f"on the GPU, tuned as {machine.family}{part}"
-    save_memory_plot(path, memory_page(found.compiled[largest], machine.device.offset_alignment_bytes, where))
+    alignment_bytes = machine.device.offset_alignment_bytes
+    save_memory_plot(path, memory_page(found.compiled[largest], alignment_bytes, memory.strategy.name, where))
 
 
 def _machine(options: InspectOptions) -> _Machine:

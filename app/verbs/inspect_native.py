@@ -8,6 +8,7 @@ from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
+from texelflow.gpu_delegate.memory.options import ARENA
 from texelflow.gpu_delegate.packing import Float32Array
 
 from ..console import Console
@@ -27,7 +28,7 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
     program = compile_native(graph, native_target(), fuse)
     if plot:
         where = f"on the CPU, {program.target.name}"
-        save_memory_plot(plot, memory_page(program, FLOAT_BYTES * LINE_FLOATS, where))
+        save_memory_plot(plot, memory_page(program, FLOAT_BYTES * LINE_FLOATS, ARENA.strategy.name, where))
     if json:
         console.json(_as_json(program, fuse) | ({"plot": str(plot)} if plot else {}))
         return 0

@@ -3,10 +3,11 @@
 Nothing is drawn here: memory_plot.py does that.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.wording import counted
 
 COLOURS = 7  # of blocks: neighbours differ
+_BOUNDS: Mapping[PlanKind, Callable[[Sequence[UsageRecord], int], int]] = MappingProxyType(
+    {"objects": objects_bound_bytes, "offsets": lower_bound_bytes}
+)
 OUTER = -1  # in place of a colour: an input or output, whose place is the caller's
 
 
@@ -81,11 +85,6 @@ class MemoryPanel:
     def total_bytes(self) -> int:
         return sum(self.buffer_bytes)
 
-    @property
-    def places(self) -> tuple[object, ...]:
-        """What makes it the same plan as another one of the same tensors."""
-        return self.buffer_bytes, tuple(block.address_bytes for block in self.blocks)
-
 
 @dataclass(frozen=True)
 class StrategyRow:
@@ -115,24 +114,25 @@ class MemoryPage:
     sections: tuple[StrategySection, ...]
 
 
-def memory_page(compiled: CompiledGraph | NativeProgram, alignment_bytes: int, where: str) -> MemoryPage:
-    """The page of a program, which runs there."""
+def memory_page(compiled: CompiledGraph | NativeProgram, alignment_bytes: int, planner: str, where: str) -> MemoryPage:
+    """The page of a program, whose memory the strategy of this name has planned, and which runs there."""
     task = "step" if isinstance(compiled, NativeProgram) else "dispatch"
-    use = use_in_program(compiled, task, alignment_bytes)
-    colours = plan_colours(use, compiled.plan)
-    used = plan_panel(use, compiled.plan, colours)
-    naive = plan_panel(use, _naive_plan(use), colours, title="naive")
+    use, plan = use_in_program(compiled, task, alignment_bytes), compiled.plan
     sections = tuple(_section(each) for each in (use, use_in_graph(compiled.source)) if each.records)
-    used = replace(used, title=", ".join(("In use", *_names_of(used, naive, *sections[:1]), _kept_in(used))))
-    naive = replace(naive, title="Naive: a place for each")
+    colours, bound_bytes = plan_colours(use, plan), _bound_of(plan, *sections[:1])
+    kept_in = counted(len(plan.buffer_bytes), "object") if len(plan.buffer_bytes) > 1 else "one arena"
+    used = plan_panel(use, plan, colours, bound_bytes, f"In use: {planner}, {kept_in}")
+    naive = plan_panel(use, _naive_plan(use), colours, bound_bytes, "Naive: a place for each")
     return MemoryPage(f"{compiled.source.name}, {where}", use, used, naive, sections)
 
 
-def plan_panel(use: TensorUse, plan: MemoryPlan, colours: Mapping[int, int], title: str = "") -> MemoryPanel:
-    """A plan of the use's tensors as blocks in these colours."""
+def plan_panel(
+    use: TensorUse, plan: MemoryPlan, colours: Mapping[int, int], bound_bytes: int = 0, title: str = ""
+) -> MemoryPanel:
+    """A plan of the tensors as blocks in these colours."""
     blocks = tuple(
         TensorBlock(
-            use.names[record.tensor],
+            use.names[record.tensor] or f"tensor {record.tensor}",
             record.first_task,
             min(record.last_task + 1, use.tasks),
             plan.offsets[record.tensor],
@@ -141,22 +141,12 @@ def plan_panel(use: TensorUse, plan: MemoryPlan, colours: Mapping[int, int], tit
         )
         for record in use.records
     )
-    return MemoryPanel(title, use.tasks, blocks, plan.buffer_bytes, _bound_bytes(use, plan))
+    return MemoryPanel(title, use.tasks, blocks, plan.buffer_bytes, bound_bytes)
 
 
 def plan_colours(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
     """A colour for each tensor: of several buffers that of its buffer, in one arena another than its neighbours'."""
     return _by_neighbour(use, plan) if len(plan.buffer_bytes) == 1 else _by_buffer(use, plan)
-
-
-def _names_of(used: MemoryPanel, naive: MemoryPanel, *sections: StrategySection) -> list[str]:
-    """The first strategy that has made this very plan, if there is one."""
-    others = (panel for section in sections for row in section.rows for panel in row.panels)
-    return [panel.title for panel in (naive, *others) if panel.places == used.places][:1]
-
-
-def _kept_in(panel: MemoryPanel) -> str:
-    return counted(len(panel.buffer_bytes), "object") if len(panel.buffer_bytes) > 1 else "one arena"
 
 
 def use_in_program(compiled: CompiledGraph | NativeProgram, task: str, alignment_bytes: int) -> TensorUse:
@@ -179,36 +169,43 @@ def _naive_plan(use: TensorUse) -> MemoryPlan:
     return strategy_of("offsets", "naive").plan(use.records, use.alignment_bytes)
 
 
-def _bound_bytes(use: TensorUse, plan: MemoryPlan) -> int:
-    """That of plans with as few constraints: of several buffers it is larger."""
-    bound = objects_bound_bytes if len(plan.buffer_bytes) > 1 else lower_bound_bytes
-    return bound(use.records, use.alignment_bytes)
+def _bound_of(plan: MemoryPlan, *sections: StrategySection) -> int:
+    """What no plan of the kind takes less than, of those that were found for the same tensors."""
+    kind = "objects" if len(plan.buffer_bytes) > 1 else "offsets"
+    return max((row.panels[0].bound_bytes for each in sections for row in each.rows if row.kind == kind), default=0)
 
 
 def _section(use: TensorUse) -> StrategySection:
-    """Each strategy, but for the naive one, which would leave no room for the others, and for objects end to end."""
+    """Each strategy, but for those that are drawn already, and for the naive one, which would leave others no room."""
     rows: list[StrategyRow] = []
-    kinds: tuple[PlanKind, ...] = ("objects", "offsets")
-    for kind in kinds:
-        chosen = [each for each in STRATEGIES if each.kind == kind and _is_drawn(each)]
-        panels = tuple(_panels(use, chosen))
-        rows += [StrategyRow(kind, panels)] if panels else []
+    for kind, bound in _BOUNDS.items():
+        plans = dict(_plans(use, [each for each in STRATEGIES if each.kind == kind and _is_drawn(each)]))
+        if plans:
+            least = max(bound(use.records, use.alignment_bytes), *(plan.least_bytes for plan in plans.values()))
+            rows.append(StrategyRow(kind, tuple(_panels(use, plans, least))))
     return StrategySection(use, _naive_plan(use).total_bytes, tuple(rows))
 
 
 def _is_drawn(strategy: Strategy) -> bool:
-    return strategy.name != "naive" and not strategy.name.endswith("-end-to-end")
+    return strategy.name not in ("naive", "best") and not strategy.name.endswith("-end-to-end")
 
 
-def _panels(use: TensorUse, strategies: Iterable[Strategy]) -> Iterator[MemoryPanel]:
-    """Of each strategy that can be had here; in one arena a tensor has the same colour under all of them."""
-    colours: Mapping[int, int] = {}
+def _plans(use: TensorUse, strategies: Iterable[Strategy]) -> Iterator[tuple[str, MemoryPlan]]:
+    """Of each strategy that can be had here."""
     for strategy in strategies:
         with suppress(DeviceError):  # a planner that needs a library, or has too many records
-            plan = strategy.plan(use.records, use.alignment_bytes)
-            if strategy.kind == "objects" or not colours:
-                colours = plan_colours(use, plan)
-            yield plan_panel(use, plan, colours, strategy.name)
+            yield strategy.name, strategy.plan(use.records, use.alignment_bytes)
+
+
+def _panels(use: TensorUse, plans: Mapping[str, MemoryPlan], bound_bytes: int) -> Iterator[MemoryPanel]:
+    """In one arena a tensor has the same colour under all strategies."""
+    shared: Mapping[int, int] | None = None
+    for name, plan in plans.items():
+        if len(plan.buffer_bytes) > 1:
+            colours = _by_buffer(use, plan)
+        else:
+            colours = shared = shared or _by_neighbour(use, plan)
+        yield plan_panel(use, plan, colours, bound_bytes, name)
 
 
 def _by_buffer(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:

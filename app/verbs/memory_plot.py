@@ -22,7 +22,7 @@ _DPI = 100
 _WIDTH = 12.0  # inches, as all that follows
 _EDGE, _AXIS, _MARGIN = 0.2, 0.55, 0.85  # beside everything; for the numbers of an axis; for marks behind a panel
 _HEAD, _USED, _BELOW = 1.3, 4.8, 0.65
-_SECTION_HEAD, _ROW_HEAD, _ROW, _GAP, _SECTION_GAP = 0.32, 0.42, 1.25, 0.16, 0.2
+_SECTION_HEAD, _ROW_HEAD, _ROW, _GAP, _SECTION_GAP = 0.32, 0.54, 1.25, 0.16, 0.2
 _NAIVE_PART = 0.24
 _LABEL_POINTS = (8.0, 7.0, 6.5)
 _LEAST_PIXELS = 12  # of a block's side, for any text
@@ -181,15 +181,22 @@ def _draw_row(sheet: _Page, row: StrategyRow, top: float, columns: int, highest:
             axes.set_ylabel(f"{_ROW_NAMES[row.kind]}\n{unit.name}", fontsize=8)
         weight = "bold" if panel.total_bytes < least * (1 + _EQUAL) else "normal"
         points = _fitting_points(sheet, panel.title, width * _DPI)
-        axes.text(0, 1.22, panel.title, transform=axes.transAxes, fontsize=points, fontweight=weight, color=_INK)
-        axes.text(0, 1.06, _told(panel, unit, row.kind, highest), transform=axes.transAxes, fontsize=7.5, color=_FAINT)
+        for above, text, style in (
+            (0.36, panel.title, {"fontsize": points, "fontweight": weight}),
+            (0.20, _told_size(panel, unit, highest), {"fontsize": 7.5}),
+            (0.06, _told_rest(panel, row.kind), {"fontsize": 7.5}),
+        ):
+            axes.text(0, 1 + above / _ROW, text, transform=axes.transAxes, color=_INK, **style)
 
 
-def _told(panel: MemoryPanel, unit: _Unit, kind: PlanKind, highest: int) -> str:
-    objects = f", {counted(len(panel.buffer_bytes), 'object')}" if kind == "objects" else ""
+def _told_size(panel: MemoryPanel, unit: _Unit, highest: int) -> str:
+    return unit.words(panel.total_bytes) + (f" {_CUT_OFF}" if panel.total_bytes > highest else "")
+
+
+def _told_rest(panel: MemoryPanel, kind: PlanKind) -> str:
+    objects = f"{counted(len(panel.buffer_bytes), 'object')}, " if kind == "objects" else ""
     above = panel.total_bytes / max(1, panel.bound_bytes) - 1
-    beyond = f" {_CUT_OFF}" if panel.total_bytes > highest else ""
-    return f"{unit.words(panel.total_bytes)}{objects}, {f'+{above:.0%}' if above > _EQUAL else 'the least'}{beyond}"
+    return f"{objects}{f'+{above:.0%}' if above > _EQUAL else 'the least'}"
 
 
 def _draw_panel(axes: Any, panel: MemoryPanel, highest: int, unit: _Unit, line_points: float) -> None:
@@ -208,7 +215,7 @@ def _draw_panel(axes: Any, panel: MemoryPanel, highest: int, unit: _Unit, line_p
     line = 0.0 if many else line_points
     axes.add_collection(PolyCollection(blocks, facecolors=fills, edgecolors="white", linewidths=line, rasterized=many))
     axes.set(xlim=(0, max(1, panel.tasks)), ylim=(0, max(1, highest)))
-    step = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(0, max(1, highest) / unit.size_bytes)
+    step = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, max(1, highest) / unit.size_bytes)
     axes.set_yticks([each * unit.size_bytes for each in step if each * unit.size_bytes <= max(1, highest)])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit.size_bytes:g}"))
 

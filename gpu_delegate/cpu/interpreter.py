@@ -14,6 +14,7 @@ from ..graph import Shape
 from ..reading.model_file import printable_name
 from .array_pipe import AnyArray
 from .delegation import AppliedDelegate, Delegation, delegation_of
+from .xnnpack import XnnpackDelegate
 
 CANNOT = "TensorFlow Lite cannot run this model on the CPU"
 
@@ -77,18 +78,28 @@ class LocalInterpreter:
     delegation: Delegation | None = None
     invoke_ms = 0.0
 
-    def __init__(self, model: bytes, options: InterpreterOptions, delegate: AppliedDelegate | None = None) -> None:
+    def __init__(
+        self,
+        model: bytes,
+        options: InterpreterOptions,
+        delegate: AppliedDelegate | None = None,
+        sharing: XnnpackDelegate | None = None,
+    ) -> None:
         """Raises ModelError where TensorFlow Lite refuses the model, DeviceError where there is none.
 
-        The delegate is one made of options.delegate; where it cannot be applied, all runs on the CPU.
+        The delegate is one made of options.delegate; where it cannot be applied, all runs on the CPU. `sharing` takes
+        the place of the runtime's own XNNPACK delegate.
         """
         module = load_interpreter_module()
         self._delegate = delegate
         given: dict[str, Any] = {"num_threads": options.threads}
         if delegate:
             given["experimental_delegates"] = [delegate]
-        if options.keep_all:
+        if sharing:
+            given["experimental_delegates"] = [sharing]
+        if options.keep_all or sharing:
             given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        if options.keep_all:
             given["experimental_preserve_all_tensors"] = options.preserve
         with _refusals_in_one_line(delegate):
             self._interpreter = module.Interpreter(model_content=model, **given)

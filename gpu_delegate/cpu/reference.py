@@ -14,11 +14,13 @@ from ..delegate.delegate import GpuDelegate
 from ..errors import UsageError
 from ..graph import Graph
 from ..llvm.machine import usable_cores
+from ..weights_cache import WeightsCache
 from .array_pipe import AnyArray
 from .child_interpreter import ChildInterpreter
 from .delegation import Delegation
 from .footprint import check_footprint
 from .interpreter import AnyInterpreter, InterpreterOptions, LocalInterpreter, load_interpreter_module
+from .shared_interpreter import shared_interpreter
 from .writer import write_model, written_indices
 
 __all__ = ["Reference", "load_interpreter_module"]
@@ -37,14 +39,16 @@ class Reference:
         threads: int | None = None,
         keep_all_tensors: bool = False,
         delegate: Mapping[str, Any] | None = None,
+        weights_cache: WeightsCache | None = None,
     ) -> None:
         """Load a graph as the reader created it, or after rewriting.py's passes.
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
         `delegate`, arguments of GpuDelegate, has it run on the GPU as far as that can; `delegation` tells how far. A
-        graph that goes to a process of its own has its OpenGL context there, and shares no weights.
+        graph that goes to a process of its own has its OpenGL context there, and shares no weights. With
+        `weights_cache`, XNNPACK's packed weights are those of other instances; `unshared` says why they are not.
         Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
-        it or does not survive it, DeviceError where there is no TensorFlow Lite.
+        it or does not survive it, DeviceError where there is no TensorFlow Lite, UsageError for what the cache refuses.
         """
         check_footprint(graph, keep_all_tensors)
         model = graph.original or write_model(graph, every_output=keep_all_tensors)
@@ -59,10 +63,15 @@ class Reference:
             None if delegate is None else {name: given for name, given in delegate.items() if name != _OF_THIS_PROCESS},
         )
         self._interpreter: AnyInterpreter
+        self._cache: WeightsCache | None = None
+        self.unshared = ""
         self.process_id: int | None = None  # of the process that runs it, if that is another one
         if is_apart(graph):
             self._interpreter = child = ChildInterpreter(model, options)
             self.process_id = child.process_id
+        elif weights_cache and delegate is None and not keep_all_tensors:
+            self._interpreter, self.unshared = shared_interpreter(graph, model, options, weights_cache)
+            self._cache = weights_cache
         else:
             made = None if delegate is None else GpuDelegate(model=model, quiet=True, **delegate)
             self._interpreter = LocalInterpreter(model, options, made)
@@ -91,8 +100,11 @@ class Reference:
     def run(self, inputs: Sequence[AnyArray] | AnyArray) -> tuple[AnyArray, ...]:
         """Output tensors, as copies, for one input tensor or one per input.
 
-        Raises UsageError for another shape or type, ModelError where TensorFlow Lite fails.
+        Raises UsageError for another shape or type, and before the cache of weights is finalized, ModelError where
+        TensorFlow Lite fails.
         """
+        if self._cache:
+            self._cache.check_run()
         arrays = (inputs,) if isinstance(inputs, np.ndarray) else tuple(inputs)
         shapes = tuple(array.shape for array in arrays)
         if shapes != self.input_shapes:

@@ -13,7 +13,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -55,19 +55,34 @@ def _check_once(module: str) -> None:
     if version and _numbers(version) < oldest:
         wanted = ".".join(map(str, oldest))
         raise UnsupportedError(f"{package} {version} is too old for GpuDelegate, which needs {wanted} or later")
-    cache, key = DiskCache(), _key(module, version)
-    if key is not None and cache.get(_KIND, key) == _PASSED:
-        return
-    found = _differences(module)
+    found = trial_of(module, _PROGRAM, vars(structs))
     if found:
         raise UnsupportedError(f"GpuDelegate does not work with this {package} {version}: {found}; {_ADVICE}")
-    if key is not None:
+
+
+def package_of(module: str) -> str:
+    """The package that a module is of, with its version."""
+    package, _ = _RUNTIMES[module]
+    return f"{package} {_version(package)}".strip()
+
+
+def trial_of(module: str, program: str, layouts: Mapping[str, object]) -> str:
+    """What a program says of a loaded module in a process of its own; "" where it finds nothing, now or before.
+
+    The program prints a JSON list. `layouts` has the structs that it tries.
+    """
+    cache, key = DiskCache(), _key(module, _version(_RUNTIMES[module][0]), layouts)
+    if key is not None and cache.get(_KIND, key) == _PASSED:
+        return ""
+    found = _differences(module, program)
+    if not found and key is not None:
         cache.put(_KIND, key, _PASSED)
+    return found
 
 
-def _differences(module: str) -> str:
+def _differences(module: str, program: str) -> str:
     """What the child finds, or how it ends; "" for a runtime as it should be."""
-    command = python_command(_PROGRAM, module, trusted=OURS)
+    command = python_command(program, module, trusted=OURS)
     try:
         done = subprocess.run(command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
@@ -90,19 +105,19 @@ def _ending(code: int) -> str:
 # The cache ------------------------------------------------------------------------------------------------------------
 
 
-def _key(module: str, version: str) -> str | None:
+def _key(module: str, version: str, structs_tried: Mapping[str, object]) -> str | None:
     """What the cache knows the runtime by; None where its library cannot be told."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         library = Path(sys.modules[module]._interpreter_wrapper.__file__)
         found = library.stat()
-        layouts = hashlib.sha256(repr([*_layouts()]).encode()).hexdigest()[:16]
+        layouts = hashlib.sha256(repr([*_layouts(structs_tried)]).encode()).hexdigest()[:16]
         return json.dumps([module, version, str(library)[-1000:], found.st_size, found.st_mtime_ns, layouts])
     return None
 
 
-def _layouts() -> Iterator[tuple[str, tuple[int, list[tuple[str, int]]]]]:
+def _layouts(kinds: Mapping[str, object]) -> Iterator[tuple[str, tuple[int, list[tuple[str, int]]]]]:
     """Names, sizes and fields of our structs, so that others are tried again."""
-    for name, kind in sorted(vars(structs).items()):
+    for name, kind in sorted(kinds.items()):
         if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
             fields = [(field, getattr(kind, field).offset) for field, *_ in kind._fields_]
             yield name, (ctypes.sizeof(kind), fields)

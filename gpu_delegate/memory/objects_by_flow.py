@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from .plan import MemoryPlan, in_objects
-from .profiles import columns_of
+from .profiles import record_columns
 from .records import UsageRecord
 
 MOST_TENSORS = 3000  # of which the costs take 72 MB, and the solver some seconds
@@ -46,7 +46,7 @@ def _predecessors(records: Sequence[UsageRecord]) -> list[int | None]:
         from scipy.optimize import linear_sum_assignment
     except ImportError:
         raise DeviceError(NO_SCIPY) from None
-    first, last, sizes = columns_of(records)
+    first, last, sizes = record_columns(records)
     may_follow = last[None, :] < first[:, None]
     # Instead of the cost, what taking over saves: no more than there is, and nothing where it may not. Of equal
     # savings those that leave less of the objects unused: these parts of a byte are less than one in all.

@@ -8,22 +8,10 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from .plan import MemoryPlan, in_objects
-from .records import UsageRecord
-
-
-class Lifetime(Protocol):
-    """What of a record tells when its tensor is alive; both tasks are inclusive."""
-
-    @property
-    def tensor(self) -> int: ...
-    @property
-    def first_task(self) -> int: ...
-    @property
-    def last_task(self) -> int: ...
-
+from .records import Lifetime, UsageRecord
 
 AnyLifetime = TypeVar("AnyLifetime", bound=Lifetime)
 AnySize = TypeVar("AnySize", bound=Hashable)

@@ -23,7 +23,7 @@ def greedy_by_size(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> 
 
     Source: arXiv 2001.03288, section 5.2, "Greedy by Size for Offset Calculation".
     """
-    return _place_each(by_size(records), alignment_bytes)
+    return place_in_order(by_size(records), alignment_bytes)
 
 
 def greedy_by_breadth(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
@@ -31,10 +31,11 @@ def greedy_by_breadth(records: Sequence[UsageRecord], alignment_bytes: int = 1) 
 
     Source: arXiv 2001.03288, section 5.3, "Greedy by Breadth for Offset Calculation".
     """
-    return _place_each(by_breadth(records), alignment_bytes)
+    return place_in_order(by_breadth(records), alignment_bytes)
 
 
-def _place_each(records: Sequence[UsageRecord], alignment_bytes: int) -> MemoryPlan:
+def place_in_order(records: Sequence[UsageRecord], alignment_bytes: int) -> MemoryPlan:
+    """Each tensor in turn into the smallest gap that it fits into, the lowest of equal ones, else behind the others."""
     offsets: dict[int, int] = {}
     placed = _Placed(len(records), alignment_bytes)
     for record in records:

@@ -11,9 +11,7 @@ from .registry import PlanKind, Strategy, strategy_of
 MemoryMode = Literal["arena", "objects", "naive"]  # offsets in one buffer, buffers used in turns, or nothing shared
 
 _KINDS: Mapping[MemoryMode, PlanKind] = MappingProxyType({"arena": "offsets", "objects": "objects"})
-_DEFAULTS: Mapping[PlanKind, str] = MappingProxyType(
-    {"offsets": "greedy-by-size", "objects": "greedy-by-size-improved"}
-)
+_DEFAULT = "best"  # of either kind
 NAIVE = "naive"  # the strategy that shares nothing
 
 
@@ -36,7 +34,7 @@ class MemoryOptions:
                 raise UsageError(f"planner {self.planner}: naive memory is planned by no other than {NAIVE}")
             return strategy_of("offsets", NAIVE)
         kind = _KINDS[self.mode]
-        return strategy_of(kind, self.planner or _DEFAULTS[kind])
+        return strategy_of(kind, self.planner or _DEFAULT)
 
     @property
     def replaces(self) -> bool:

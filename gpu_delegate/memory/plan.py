@@ -1,12 +1,12 @@
 """What a planner has decided goes in; where each tensor lies comes out, in one arena or in several shared objects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
 
-from .records import aligned
+from .records import UsageRecord, aligned
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,12 @@ class MemoryPlan:
     places: Mapping[int, BufferPlace]
     buffer_bytes: tuple[int, ...]
     shared_buffers: int = 0  # so many of the first ones may be other programs', too, which run before and after it
+    least_bytes: int = 0  # no plan of the kind takes less: what the planner has proven, 0 if it proves nothing
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the planner has proven that no plan of the kind takes less."""
+        return self.total_bytes <= self.least_bytes
 
     @property
     def total_bytes(self) -> int:
@@ -36,6 +42,9 @@ class MemoryPlan:
         starts = (0, *accumulate(self.buffer_bytes))
         places = self.places.items()
         return MappingProxyType({tensor: starts[place.buffer] + place.offset_bytes for tensor, place in places})
+
+
+Planner = Callable[[Sequence[UsageRecord], int], MemoryPlan]  # records, and the alignment of all places in bytes
 
 
 def in_one_arena(offsets: Mapping[int, int], total_bytes: int) -> MemoryPlan:
@@ -62,4 +71,5 @@ def side_by_side(shared: MemoryPlan, own: MemoryPlan) -> MemoryPlan:
     """One plan of two: the buffers of the first, which programs may share, and those of the second behind them."""
     count = len(shared.buffer_bytes)
     behind = {tensor: BufferPlace(place.buffer + count, place.offset_bytes) for tensor, place in own.places.items()}
-    return MemoryPlan({**shared.places, **behind}, (*shared.buffer_bytes, *own.buffer_bytes), count)
+    buffer_bytes, least_bytes = (*shared.buffer_bytes, *own.buffer_bytes), shared.least_bytes + own.least_bytes
+    return MemoryPlan({**shared.places, **behind}, buffer_bytes, count, least_bytes)

@@ -1,8 +1,20 @@
 """A tensor's size and the tasks that use it: what planners are given of a network."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..layout import ceil_div
+
+
+class Lifetime(Protocol):
+    """What of a record tells when its tensor is alive; both tasks are inclusive."""
+
+    @property
+    def tensor(self) -> int: ...
+    @property
+    def first_task(self) -> int: ...
+    @property
+    def last_task(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -3,24 +3,35 @@
 To add one: a function of usage records and an alignment that returns a MemoryPlan, and a row here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import UsageError
 from ..wording import meant
+from .bounds import lower_bound_bytes, objects_bound_bytes
+from .local_search import local_search
 from .objects_by_flow import min_cost_flow
 from .objects_by_size import greedy_by_breadth_objects, greedy_by_size_improved, greedy_by_size_objects
 from .objects_in_order import equality, greedy_in_order, naive_objects
 from .offsets import greedy_by_breadth, greedy_by_size, naive
-from .plan import MemoryPlan, end_to_end
+from .plan import MemoryPlan, Planner, end_to_end
 from .records import UsageRecord
+from .smallest import exact_objects, exact_offsets, searched_offsets, smallest
 from .strip_packing import strip_packing
 
 PlanKind = Literal["objects", "offsets"]
-Planner = Callable[[Sequence[UsageRecord], int], MemoryPlan]  # records, and the alignment of all places in bytes
 
 _2019, _2020 = "arXiv 1907.01989, section 5", "arXiv 2001.03288, section"
+
+
+def _laid_out(planner: Planner) -> Planner:
+    """The planner of offsets that lays the objects of another one end to end."""
+
+    def plan(records: Sequence[UsageRecord], alignment_bytes: int) -> MemoryPlan:
+        return end_to_end(planner(records, alignment_bytes), alignment_bytes)
+
+    return plan
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,10 @@ class Strategy:
     source: str  # where the algorithm is published
 
 
+_BEST_OBJECTS = smallest(
+    (greedy_in_order, greedy_by_size_improved, greedy_by_breadth_objects, greedy_by_size_objects, equality),
+    objects_bound_bytes,
+)
 _OBJECTS = (
     Strategy("naive", "objects", naive_objects, "a buffer for each tensor"),
     Strategy("equality", "objects", equality, "TensorFlow Lite's GPU delegate, EQUALITY"),
@@ -41,25 +56,32 @@ _OBJECTS = (
     Strategy("greedy-by-size", "objects", greedy_by_size_objects, f"{_2020} 4.3"),
     Strategy("greedy-by-size-improved", "objects", greedy_by_size_improved, f"{_2020} 4.4"),
     Strategy("min-cost-flow", "objects", min_cost_flow, _2019),
+    Strategy("best", "objects", _BEST_OBJECTS, "the smallest of those above that need no library"),
+    Strategy("exact", "objects", exact_objects(_BEST_OBJECTS), "integer program, solved by HiGHS"),
+)
+_BEST_OFFSETS = smallest(
+    (greedy_by_size, searched_offsets, greedy_by_breadth, strip_packing, local_search, _laid_out(_BEST_OBJECTS)),
+    lower_bound_bytes,
 )
 _OFFSETS = (
     Strategy("naive", "offsets", naive, "every tensor in a place of its own"),
     Strategy("greedy-by-size", "offsets", greedy_by_size, f"{_2020} 5.2"),
     Strategy("greedy-by-breadth", "offsets", greedy_by_breadth, f"{_2020} 5.3"),
     Strategy("strip-packing", "offsets", strip_packing, "arXiv 1804.10001, best fit"),
+    Strategy("local-search", "offsets", local_search, "greedy by size in other orders"),
+    Strategy("best", "offsets", _BEST_OFFSETS, "the smallest of those above, and of a search of fixed length"),
+    Strategy("exact", "offsets", exact_offsets(_BEST_OFFSETS), "branch and bound, after MiniMalloc (ASPLOS 2023)"),
 )
 
-
-def _laid_out(strategy: Strategy) -> Strategy:
-    """The strategy of offsets that lays the objects of another one end to end."""
-
-    def plan(records: Sequence[UsageRecord], alignment_bytes: int) -> MemoryPlan:
-        return end_to_end(strategy.plan(records, alignment_bytes), alignment_bytes)
-
-    return Strategy(f"{strategy.name}-end-to-end", "offsets", plan, strategy.source)
-
-
-STRATEGIES = (*_OBJECTS, *_OFFSETS, *(_laid_out(strategy) for strategy in _OBJECTS[1:]))
+STRATEGIES = (
+    *_OBJECTS,
+    *_OFFSETS,
+    *(
+        Strategy(f"{strategy.name}-end-to-end", "offsets", _laid_out(strategy.plan), strategy.source)
+        for strategy in _OBJECTS
+        if strategy.name not in ("naive", "best", "exact")
+    ),
+)
 
 
 def strategy_of(kind: PlanKind, name: str) -> Strategy:

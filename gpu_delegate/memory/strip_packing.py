@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from .plan import MemoryPlan, in_one_arena
-from .profiles import columns_of
+from .profiles import record_columns
 from .records import UsageRecord, aligned
 
 
@@ -39,7 +39,7 @@ class _Waiting:
     """Tensors that are not placed yet, those that are alive longest first."""
 
     def __init__(self, records: Sequence[UsageRecord]) -> None:
-        first, last, sizes = columns_of(records)
+        first, last, sizes = record_columns(records)
         self._numbers = np.lexsort((-sizes, first - last))
         self._first, self._last = first[self._numbers], last[self._numbers]
 

@@ -16,10 +16,10 @@ from ..device import Device
 from ..graph import Graph
 from ..graph_digest import graph_digest
 from ..program import CompiledGraph, compile_graph
-from .program_cache import PLANS, ProgramCache
+from .program_cache import GRAPHS, ProgramCache
 from .saved_graph import restore_graph, save_graph
 
-MOST_PLAN_BYTES = 64 << 20  # of one that is kept, so that none drives out all others
+MOST_GRAPH_BYTES = 64 << 20  # of one that is kept, so that none drives out all others
 
 _ENGINE = Path(__file__).parents[1]
 _FOLDERS = (_ENGINE, _ENGINE.parent / "shaders")
@@ -32,16 +32,16 @@ def kept_graph(programs: ProgramCache, source: Graph, device: Device, **options:
         return compile_graph(source, device, **options)
     parts = (graph_digest(source), device, sorted(options.items()), code_version())
     key = programs.key_of(*parts, name=source.name)
-    data = programs.get(PLANS, key)
+    data = programs.get(GRAPHS, key)
     kept = restore_graph(data, source) if data is not None else None
     if kept is not None:
-        programs.loaded_plans += 1
+        programs.loaded_graphs += 1
         return kept
     compiled = compile_graph(source, device, **options)
     with contextlib.suppress(ValueError):
         content = save_graph(compiled)
-        if len(content) <= MOST_PLAN_BYTES:
-            programs.add(PLANS, key, content)
+        if len(content) <= MOST_GRAPH_BYTES:
+            programs.add(GRAPHS, key, content)
     return compiled
 
 

@@ -1,6 +1,6 @@
 """What a driver calls itself goes in; what was compiled for it in earlier runs comes out, and what is new is kept.
 
-Two kinds of entries: plans (CompiledGraphs, by kept_graph.py) and binaries (the driver's programs). Each is known by
+Two kinds of entries: graphs (CompiledGraphs, by kept_graph.py) and binaries (the driver's programs). Each is known by
 all that it depends on, so that another driver, driver version or GPU has entries of its own. Whatever is missing,
 damaged or refused is compiled.
 """
@@ -17,9 +17,9 @@ from ..opengl import GL
 from .program_binary import ask_for_binary, binary_formats, load_binary, read_binary
 
 VARIABLE = "TEXELFLOW_PROGRAM_CACHE"  # 0: everything is compiled anew, and nothing is kept
-PLANS, BINARIES = "plans", "binaries"
+GRAPHS, BINARIES = "graphs", "binaries"
 
-_MOST_NAME = 500  # characters of what a driver calls itself
+_MOST_NAME = 100  # characters of a name in a key, where it is for people
 
 
 class EntryStore(Protocol):
@@ -33,18 +33,18 @@ class EntryStore(Protocol):
 
 
 class ProgramCache:
-    """What is kept for one context. `loaded` and `compiled` count its programs, `loaded_plans` plans that were kept."""
+    """What is kept for one context. `loaded` and `compiled` count its programs, `loaded_graphs` compiled graphs."""
 
     def __init__(self, gl: GL, driver: Sequence[str], store: EntryStore | None = None) -> None:
         """`driver` is what the driver says of itself; without a store it is the user's cache, unless VARIABLE is 0."""
         self._gl = gl
-        self.driver = tuple(name[:_MOST_NAME] for name in driver)
+        self.driver = tuple(driver)
         is_wanted = store is not None or os.environ.get(VARIABLE) != "0"
         self._store = (store or DiskCache()) if is_wanted else None
         self._formats = binary_formats(gl) if is_wanted else frozenset[int]()
         self._waiting: list[tuple[str, str, bytes]] = []
         self._is_paused = False
-        self.loaded = self.compiled = self.loaded_plans = 0
+        self.loaded = self.compiled = self.loaded_graphs = 0
 
     @property
     def is_on(self) -> bool:
@@ -76,8 +76,9 @@ class ProgramCache:
 
     def key_of(self, *parts: object, name: str = "") -> str:
         """What an entry is known by: the driver, a digest of all parts, and a name for people."""
-        digest = hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
-        return json.dumps([*self.driver, digest, *([name[:_MOST_NAME]] if name else [])])
+        digest = hashlib.sha256(repr((self.driver, parts)).encode(errors="surrogatepass")).hexdigest()
+        names = [*map(_shown, self.driver), digest, *([_shown(name)] if name else [])]
+        return json.dumps(names)
 
     # Programs of OpenGL -------------------------------------------------------------------------------------------
 
@@ -104,3 +105,8 @@ class ProgramCache:
         content = read_binary(self._gl, program) if self.is_on and self._formats else None
         if content:
             self.add(BINARIES, self.key_of(sorted(sources.items())), content)
+
+
+def _shown(name: str) -> str:
+    """A name as short as keys need it; the digest has all of it."""
+    return name[:_MOST_NAME].encode("ascii", "replace").decode()

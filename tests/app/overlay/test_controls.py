@@ -160,12 +160,14 @@ class TestWithoutWindow:
     def test_texts_count_with_enter_if_they_can_be(self, context: Context) -> None:
         with panel(context) as typed:
             typed.click(500, FOLDED["camera"])
-            typed.click(BOXES + 20, FOLDED["camera"] + 2 * ROW + 2)
+            typed.click(BOXES + 20, FOLDED["camera"] + 3 * ROW + 2)
             assert typed.gui.takes_keys
             assert typed.enter("99") == PLAIN
-            typed.click(BOXES + 20, FOLDED["camera"] + 2 * ROW + 2)
+            typed.click(BOXES + 20, FOLDED["camera"] + 3 * ROW + 2)
             assert typed.enter("320x200") == Settings(size="320x200")
             assert not typed.gui.takes_keys
+            typed.click(BOXES + 20, FOLDED["camera"] + 2 * ROW + 2)
+            assert typed.enter("1") == Settings(("0", "1"), size="320x200"), "another camera"
 
     def test_it_scrolls(self, context: Context) -> None:
         """The last section is reached, and its box clicked."""

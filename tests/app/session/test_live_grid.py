@@ -13,7 +13,7 @@ from tests.mjpeg_server import MjpegServer
 from tests.running import times_of
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.gl_path import GlPath
-from texelflow.app.picture.tiled_frame import TiledFrame
+from texelflow.app.picture.grid_frame import GridFrame
 from texelflow.app.session.grid_clock import GridClock
 from texelflow.app.session.grid_stages import GridStages
 
@@ -23,7 +23,7 @@ def clock_of(stage: Stage) -> GridClock:
     return stage.parts.clock
 
 
-def tiles_of(stage: Stage, picture: Picture | None = None) -> list[Picture]:
+def pictures_of(stage: Stage, picture: Picture | None = None) -> list[Picture]:
     """The pictures of all cameras, cut out of the grid."""
     whole = stage.drawn() if picture is None else picture
     places = clock_of(stage).grid.places
@@ -33,8 +33,8 @@ def tiles_of(stage: Stage, picture: Picture | None = None) -> list[Picture]:
 def newest_of(stage: Stage, number: int) -> int:
     """The number of the frame of a camera that is shown."""
     drawn = stage.session._drawn
-    assert isinstance(drawn, TiledFrame)
-    return drawn.tiles[number].newest.index
+    assert isinstance(drawn, GridFrame)
+    return drawn.cameras[number].newest.index
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def server() -> Iterator[MjpegServer]:
 def test_each_has_its_own_mask_and_further_ones_take_no_weights(theatre: Theatre, still: Path) -> None:
     def script(stage: Stage) -> Script:
         yield from stage.frames(6)
-        person, pattern, again = tiles_of(stage)
+        person, pattern, again = pictures_of(stage)
         assert 0.2 < person.mean() / 255 < 0.8
-        assert (person == again).all()
+        assert np.abs(person.astype(int) - again).mean() < 2, "the same clip, maybe some frames later"
         assert pattern.max() < 128, "nobody is in the pattern"
         current = stage.parts.stages.current
         assert isinstance(current, GridStages)
-        paths = [tile.stages.segmenter for tile in current.tiles]
+        paths = [camera.stages.segmenter for camera in current.cameras]
         programs = [path.program for path in paths if isinstance(path, GlPath)]
         assert len(programs) == 3
         weights_bytes = programs[0].buffer_bytes - programs[0].tensor_bytes
@@ -65,17 +65,17 @@ def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(theatre: Theatr
     def script(stage: Stage) -> Script:
         yield from stage.frames(3)
         assert stage.window.size == (2 * SIZE[0] + 4, SIZE[1])
-        assert read_time_code(tiles_of(stage)[1]) == time_code_of(newest_of(stage, 1))
+        assert read_time_code(pictures_of(stage)[1]) == time_code_of(newest_of(stage, 1))
         server.refuse()
         yield from stage.until(lambda: bool(stage.parts.clock.state.troubles), "a trouble")
         yield from stage.frames(2)  # one of its pictures may have waited
-        before, shown = tiles_of(stage)[0], newest_of(stage, 1)
+        before, shown = pictures_of(stage)[0], newest_of(stage, 1)
         yield from stage.until(lambda: newest_of(stage, 1) > shown + 5, "pictures of the other")
-        after, moving = tiles_of(stage)
+        after, moving = pictures_of(stage)
         assert (after == before).all(), "its last picture stays"
         assert read_time_code(moving) == time_code_of(newest_of(stage, 1))
         assert (stage.session.phase, stage.hud.signal) == ("live", "")
-        on_screen = tiles_of(stage, stage.on_screen())
+        on_screen = pictures_of(stage, stage.on_screen())
         assert (on_screen[0] != after).mean() > 0.05, "what is wrong stands in its picture"
         gone = newest_of(stage, 0)
         server.come_back()
@@ -97,21 +97,23 @@ def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(theatre: Theatr
 def settings_are_of_all(stage: Stage) -> Script:
     """Keys and settings change what all cameras show."""
     yield from stage.pressed("m", lambda: stage.settings.mirror)
-    assert read_time_code(tiles_of(stage)[1][:, ::-1]) == time_code_of(newest_of(stage, 1))
+    assert read_time_code(pictures_of(stage)[1][:, ::-1]) == time_code_of(newest_of(stage, 1))
     yield from stage.pressed("m", lambda: not stage.settings.mirror)
     yield from stage.pressed("v", lambda: stage.canvas.shown().size == (2 * (2 * SIZE[0] + 4), SIZE[1]))
     yield from stage.pressed("v", lambda: not stage.settings.side_by_side)
     stage.press("s", "o")
     yield from stage.until(lambda: "written: texelflow-" in stage.words, "a screenshot")
-    plain, shown = tiles_of(stage)[1], tiles_of(stage, stage.on_screen())[1]
+    plain, shown = pictures_of(stage)[1], pictures_of(stage, stage.on_screen())[1]
     assert (plain[-20:] != shown[-20:]).any(), "its rate"
     yield from stage.pressed("d", lambda: clock_of(stage).looks_ahead)
     yield from stage.frames(2)
-    code = read_time_code(tiles_of(stage)[1])
+    code = read_time_code(pictures_of(stage)[1])
     assert code is not None
     assert code < newest_of(stage, 1), "the one before"
     stage.session.controller.change(effect="replace", background="#0000ff", model="selfie-landscape")
     blue = np.array([0, 0, 255])
-    yield from stage.until(lambda: all(abs(tile - blue).mean() < 30 for tile in tiles_of(stage)), "the colour of all")
+    yield from stage.until(
+        lambda: all(abs(camera - blue).mean() < 30 for camera in pictures_of(stage)), "the colour of all"
+    )
     yield from stage.until(lambda: stage.session.model == "selfie-landscape", "another model")
     yield from stage.frames(2)

@@ -5,11 +5,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
+from tests.mjpeg_server import MjpegServer
 from tests.waiting import until
 from texelflow.app.console import Console
 from texelflow.app.live.sourcing import Waker, open_source
+from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.session.opening import open_host_without_window, open_session
 from texelflow.app.session.session import Session
@@ -21,9 +25,9 @@ FLAGS: dict[str, object] = {"camera": "pattern", "size": "160x120", "backend": "
 
 
 @contextmanager
-def opened(config: Path, note: Callable[[str], None]) -> Iterator[Session]:
-    """A session of the test pattern with a file of settings."""
-    watch, wake = ConfigWatch(config, FLAGS | {"out": str(config.with_name("out.mkv"))}), Waker()
+def opened(config: Path, note: Callable[[str], None], **flags: object) -> Iterator[Session]:
+    """A session of the test pattern, or of others, with a file of settings."""
+    watch, wake = ConfigWatch(config, {**FLAGS, "out": str(config.with_name("out.mkv")), **flags}), Waker()
     with ExitStack() as stack:
         source = open_source(watch.settings, wake)
         stack.callback(source.close)
@@ -44,3 +48,24 @@ def test_what_is_wrong_with_the_file_of_settings_and_the_background_is_told(tmp_
         session.controller.change(model="gone.tflite")
         until(lambda: any("gone.tflite" in line for line in lines), session.step)
         assert session.model == session.controller.settings.model == "selfie"
+
+
+def bright(number: int, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+    """A picture without anything dark."""
+    return np.full((*size[::-1], 3), 180 + number % 50, np.uint8)
+
+
+def test_of_several_cameras_those_that_are_gone_are_told_of(tmp_path: Path) -> None:
+    config, lines = tmp_path / "live.toml", list[str]()
+    config.touch()
+    with ExitStack() as stack:
+        server = stack.enter_context(MjpegServer((160, 120), picture=bright))
+        session = stack.enter_context(opened(config, lines.append, camera=["pattern", server.url], overlay=True))
+        until(lambda: session.parts.outputs.counts["recording"].taken > 0, session.step)
+        server.refuse()
+        until(lambda: any("; trying again" in line for line in lines), session.step)
+        assert session.phase == "live"
+    with FileSource(tmp_path / "out.mkv") as recording:
+        *_, last = recording
+    assert last.size == (324, 120)
+    assert last.rgba[100:, 164:].min() < 60, "its line is in the recording"

@@ -15,7 +15,6 @@ from tests.model_builder import ModelBuilder, selfie_like
 from texelflow import assets
 from texelflow.app.cli import main
 from texelflow.app.console import Console
-from texelflow.app.frame import gl_path
 from texelflow.app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures, save_picture
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
@@ -94,8 +93,8 @@ def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     def altered_native(_: Graph, *arguments: Any, **options: Any) -> NativeProgram:
         return compile_native(graph, *arguments, **options)
 
-    for user in (gl_path, check_model_verb):
-        monkeypatch.setattr(user, "compile_graph", altered)
+    for user in ("texelflow.gpu_delegate.saving.kept_graph", check_model_verb.__name__):
+        monkeypatch.setattr(f"{user}.compile_graph", altered)
     monkeypatch.setattr(check_model_verb, "compile_native", altered_native)
 
 

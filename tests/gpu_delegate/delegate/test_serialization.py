@@ -72,20 +72,20 @@ def test_entries_of_several_writers_stay_until_they_are_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "token_1.bin"
-    assert SerializedFile(path).get("plans", "a") is None
-    assert SerializedFile(path).put_all([("plans", "a", b"1"), ("binaries", "a", b"2")])
-    assert SerializedFile(path).put_all([("plans", "b", b"3")])
+    assert SerializedFile(path).get("graphs", "a") is None
+    assert SerializedFile(path).put_all([("graphs", "a", b"1"), ("binaries", "a", b"2")])
+    assert SerializedFile(path).put_all([("graphs", "b", b"3")])
     file = SerializedFile(path)
-    assert [file.get(*key) for key in (("plans", "a"), ("binaries", "a"), ("plans", "b"))] == [b"1", b"2", b"3"]
+    assert [file.get(*key) for key in (("graphs", "a"), ("binaries", "a"), ("graphs", "b"))] == [b"1", b"2", b"3"]
     monkeypatch.setattr("texelflow.gpu_delegate.delegate.serialization.MOST_FILE_BYTES", path.stat().st_size)
-    assert file.put_all([("plans", "c", b"4")])
-    assert [SerializedFile(path).get("plans", key) for key in "abc"] == [None, None, b"4"]
+    assert file.put_all([("graphs", "c", b"4")])
+    assert [SerializedFile(path).get("graphs", key) for key in "abc"] == [None, None, b"4"]
 
 
 @given(st.binary(max_size=100), st.integers(0, 400))
 @example(b"\xff" * 8, 21)
 def test_no_bytes_of_a_file_are_an_error(new: bytes, at: int) -> None:
-    entries = {("plans", "a"): b"content", ("plans", "b"): b"more"}
+    entries = {("graphs", "a"): b"content", ("graphs", "b"): b"more"}
     data = join_entries(entries)
     assert split_entries(data) == entries
     found = split_entries(data[:at] + new + data[at + len(new) :])

@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.saving import kept_graph as kept_graph_module
 from texelflow.gpu_delegate.saving.kept_graph import kept_graph
 from texelflow.gpu_delegate.saving.program_binary import binary_formats
-from texelflow.gpu_delegate.saving.program_cache import BINARIES, PLANS, VARIABLE, ProgramCache
+from texelflow.gpu_delegate.saving.program_cache import BINARIES, GRAPHS, VARIABLE, ProgramCache
 
 
 def binaries(context: Context) -> int:
@@ -31,13 +31,13 @@ def binaries(context: Context) -> int:
 def test_the_second_start_loads(context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = binaries(context)
     first = start(context, tmp_path)
-    assert (first.loaded, first.loaded_plans) == (0, 0)
+    assert (first.loaded, first.loaded_graphs) == (0, 0)
     assert first.compiled
     monkeypatch.setattr(kept_graph_module, "compile_graph", None)
     second = start(context, tmp_path)
     assert second.counts == (known, first.compiled - known, 1)
     np.testing.assert_array_equal(second.output, first.output)
-    assert sorted({entry.kind for entry in DiskCache(tmp_path).entries()}) == [BINARIES] * bool(known) + [PLANS]
+    assert sorted({entry.kind for entry in DiskCache(tmp_path).entries()}) == [BINARIES] * bool(known) + [GRAPHS]
 
 
 def test_another_driver_graph_or_option_is_compiled(context: Context, tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_another_driver_graph_or_option_is_compiled(context: Context, tmp_path: 
     first = start(context, tmp_path)
     for driver in ((vendor, renderer, version + " (updated)"), (vendor, "another GPU", version)):
         assert start(context, tmp_path, driver).counts == (0, first.compiled, 0)
-    assert start(context, tmp_path, source=small_network(1)).loaded_plans == 0
-    assert start(context, tmp_path, keep_all=True).loaded_plans == 0
-    assert start(context, tmp_path).loaded_plans == 1
+    assert start(context, tmp_path, source=small_network(1)).loaded_graphs == 0
+    assert start(context, tmp_path, keep_all=True).loaded_graphs == 0
+    assert start(context, tmp_path).loaded_graphs == 1
 
 
 @pytest.mark.parametrize("damage", ["bit", "cut off", "empty", "nothing known", "another format", "of another driver"])
@@ -82,11 +82,23 @@ def test_it_can_be_turned_off(context: Context, tmp_path: Path, monkeypatch: pyt
     assert not DiskCache().entries()
 
 
+def test_names_of_any_length_and_script_make_keys(context: Context, tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path)
+    for names in (("\N{BLACK STAR}" * 4000,) * 3, ('"\\' * 4000,) * 3, ("", "\udcff", "")):
+        programs = ProgramCache(context.gl, names, cache)
+        key, other = (programs.key_of(1, name=name) for name in (names[0], "other"))
+        programs.add(GRAPHS, key, b"content")
+        assert programs.write()
+        assert programs.get(GRAPHS, key) == b"content"
+        assert programs.get(GRAPHS, other) is None
+        assert ProgramCache(context.gl, (*names[:2], names[2] + "newer"), cache).key_of(1, name=names[0]) != key
+
+
 def test_where_nothing_can_be_kept_all_is_compiled(context: Context, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for _ in range(2):
         found = start(context, tmp_path / "file")
-        assert (found.loaded, found.loaded_plans) == (0, 0)
+        assert (found.loaded, found.loaded_graphs) == (0, 0)
         assert found.compiled
 
 
@@ -118,9 +130,9 @@ def test_the_library_and_the_verb_use_it(
     for _ in range(2):
         with texelflow.Program(model, quiet=True) as program:
             programs, known = program._context.programs, binaries(program._context)
-        counts.append((programs.loaded, programs.compiled, programs.loaded_plans))
+        counts.append((programs.loaded, programs.compiled, programs.loaded_graphs))
     assert counts == [(0, counts[0][1], 0), (known, counts[0][1] - known, 1)]
     listed = Command(capsys)("cache", "list").out
-    assert " plans " in listed
+    assert " graphs " in listed
     assert listed.count(" binaries ") == bool(known), "one row for all programs of a driver"
     assert f"{known} program" in listed or not known

@@ -15,7 +15,7 @@ _OPAQUE_BLACK = (0, 0, 0, 255)
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: another object is another picture
-class Tile:
+class CameraFrame:
     """What is to be seen of one camera: its `newest` frame, or with an `age` of 1 the one before that.
 
     cut: the camera's frames before have nothing to do with it.
@@ -27,13 +27,13 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class TiledFrame(VideoFrame):
-    """A frame of a grid; a tile that is the same object as in the frame before has nothing new.
+class GridFrame(VideoFrame):
+    """A frame of a grid; what is the same object as in the frame before is nothing new of that camera.
 
     captured_ns is that of the oldest picture that is new. `picture` is the first camera's.
     """
 
-    tiles: tuple[Tile, ...] = field(default=(), repr=False, compare=False)
+    cameras: tuple[CameraFrame, ...] = field(default=(), repr=False, compare=False)
     grid: PictureGrid = field(default=PictureGrid((0, 0), ()), repr=False, compare=False)
 
     @cached_property
@@ -43,8 +43,8 @@ class TiledFrame(VideoFrame):
         Raises MediaError.
         """
         pixels = np.full((*self.size[::-1], 4), _OPAQUE_BLACK, np.uint8)
-        for tile, place in zip(self.tiles, self.grid.places, strict=True):
-            found = tile.newest.rgba
+        for camera, place in zip(self.cameras, self.grid.places, strict=True):
+            found = camera.newest.rgba
             rows, columns = (np.arange(n) * of // n for n, of in zip(place.size[::-1], found.shape, strict=False))
             pixels[place.top :, place.left :][: place.height, : place.width] = found[rows[:, None], columns]
         return pixels
@@ -57,13 +57,15 @@ class TiledFrame(VideoFrame):
     @property
     def pictures(self) -> tuple[Picture, ...]:
         """The newest of each camera."""
-        return tuple(tile.newest.picture for tile in self.tiles)
+        return tuple(camera.newest.picture for camera in self.cameras)
 
 
-def tiled(index: int, pts: int, tiles: tuple[Tile, ...], new: Sequence[VideoFrame], grid: PictureGrid) -> TiledFrame:
+def grid_frame(
+    index: int, pts: int, cameras: tuple[CameraFrame, ...], new: Sequence[VideoFrame], grid: PictureGrid
+) -> GridFrame:
     """The frame of that number and time (in microseconds), of which those are `new`."""
     stamps = [frame.captured_ns for frame in new if frame.captured_ns is not None]
-    return TiledFrame(
-        index, pts, pts / 1000, tiles[0].newest.picture, min(frame.decode_start_ns for frame in new),
-        sum(frame.decode_ms for frame in new), captured_ns=min(stamps, default=None), tiles=tiles, grid=grid,
+    return GridFrame(
+        index, pts, pts / 1000, cameras[0].newest.picture, min(frame.decode_start_ns for frame in new),
+        sum(frame.decode_ms for frame in new), captured_ns=min(stamps, default=None), cameras=cameras, grid=grid,
     )  # fmt: skip

@@ -36,7 +36,7 @@ from .coverage import borders, delegate_line, summary
 from .inspect_native import inspect_native
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
-from .memory_lines import Memory, native_memory
+from .memory_lines import Memory, memory_in_native_code
 from .memory_picture import memory_page
 from .memory_plot import save_memory_plot
 from .peaks import measure_peaks
@@ -118,7 +118,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     if options.plot:
         _plot(options.plot, found, machine, options.memory)
     is_whole = len(reports) == 1 and not found.reasons and not options.advise
-    on_cpu = native_memory(graph, not options.unfused) if is_whole else None
+    on_cpu = memory_in_native_code(graph, not options.unfused) if is_whole else None
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
     advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:

@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.packing import Float32Array
 
 from ..console import Console
 from .inspect_tables import memory_table
-from .memory_lines import cpu_memory
+from .memory_lines import memory_on_cpu
 from .memory_picture import memory_page
 from .memory_plot import save_memory_plot
 
@@ -41,7 +41,7 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
     console.table(what, _COLUMNS, rows, dense=True)
     functions = len({kernel.symbol for kernel in program.kernels})
     console.say(f"{functions} functions of {len(program.text) >> 10} KiB of text")
-    console.show("", memory_table([cpu_memory(program, fuse)]))
+    console.show("", memory_table([memory_on_cpu(program, fuse)]))
     if plot:
         console.say(f"plot: {plot}")
     return 0
@@ -70,5 +70,5 @@ def _as_json(program: NativeProgram, fuse: bool) -> dict[str, Any]:
         ],
         "weights_bytes": program.weights.nbytes,
         "tensors_bytes": program.plan.total_bytes,
-        "memory": asdict(cpu_memory(program, fuse)),
+        "memory": asdict(memory_on_cpu(program, fuse)),
     }

@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.roofline import Peaks, cost_of
 from texelflow.gpu_delegate.tile import Tile
 
 from ..advice.moves import MoveLine, moves_of
-from .memory_lines import Memory, gpu_memory
+from .memory_lines import Memory, memory_on_gpu
 from .tile_words import why_chosen
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -98,7 +98,7 @@ def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, device: Devic
         ),
         fusion_declined=_counted(reason.partition(": ")[2] for reason in compiled.declined),
         dispatches=_dispatches(compiled, peaks, lambda kernel: why_chosen(kernel, device.choices, family)),
-        memory=gpu_memory(compiled, device),
+        memory=memory_on_gpu(compiled, device),
         peaks=peaks,
         moves=moves_of(compiled),
     )

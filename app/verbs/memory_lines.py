@@ -40,7 +40,7 @@ class Memory:
     weights_bytes: int
 
 
-def gpu_memory(compiled: CompiledGraph, device: Device) -> Memory:
+def memory_on_gpu(compiled: CompiledGraph, device: Device) -> Memory:
     """Of a program that was compiled for that device."""
     alignment_bytes = device.fitted().offset_alignment_bytes
 
@@ -57,7 +57,7 @@ def gpu_memory(compiled: CompiledGraph, device: Device) -> Memory:
     return _memory("GPU", compiled, compiled.memory, steps, alignment_bytes, weights_bytes)
 
 
-def cpu_memory(program: NativeProgram, fuse: bool = True) -> Memory:
+def memory_on_cpu(program: NativeProgram, fuse: bool = True) -> Memory:
     """Of the CPU's own code, whose kernels write nowhere in place."""
     without = program
     if program.views.inside:
@@ -66,10 +66,10 @@ def cpu_memory(program: NativeProgram, fuse: bool = True) -> Memory:
     return _memory("CPU", program, ARENA, steps, FLOAT_BYTES * LINE_FLOATS, program.weights.nbytes)
 
 
-def native_memory(graph: Graph, fuse: bool = True) -> Memory | None:
+def memory_in_native_code(graph: Graph, fuse: bool = True) -> Memory | None:
     """Of a model on this CPU; None where there is no such code of it."""
     try:
-        return cpu_memory(compile_native(graph, native_target(), fuse), fuse)
+        return memory_on_cpu(compile_native(graph, native_target(), fuse), fuse)
     except (DeviceError, UnsupportedError):
         return None
 

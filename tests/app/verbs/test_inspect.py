@@ -21,7 +21,7 @@ from texelflow.app.cli import main
 from texelflow.app.verbs.coverage import borders
 from texelflow.app.verbs.declines import alike
 from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
-from texelflow.app.verbs.memory_lines import gpu_memory, native_memory
+from texelflow.app.verbs.memory_lines import memory_in_native_code, memory_on_gpu
 from texelflow.app.verbs.peaks import fullest_rate, half_vector, measure_half_macs, measure_peaks
 from texelflow.gpu_delegate.choices import UNMEASURED, Choice
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
@@ -144,13 +144,13 @@ def test_each_way_to_save_memory_has_its_bytes() -> None:
     x = m.binary("ADD", m.depthwise(m.depthwise(x)), x)
     m.output(m.depthwise(m.concatenation(m.conv(x, 4, kernel=(3, 3)), m.conv(x, 4, kernel=(3, 3)))))
     source = read_model(m.build())
-    found = gpu_memory(compile_graph(source, SOFTWARE, memory=REWRITTEN), SOFTWARE)
+    found = memory_on_gpu(compile_graph(source, SOFTWARE, memory=REWRITTEN), SOFTWARE)
     assert min(found.outer_saved_bytes, found.views_saved_bytes + found.in_place_saved_bytes) > 0
     saved_bytes = found.outer_saved_bytes + found.views_saved_bytes + found.in_place_saved_bytes
     plain = compile_graph(source, SOFTWARE, memory=MemoryOptions(uses_views=False, in_place=False))
     records = usage_records(plain.graph, plain.kernels, plain.storages, plain.views, always="both")
     assert found.planned_bytes + saved_bytes == REWRITTEN.strategy.plan(records, ALIGNMENT_BYTES).total_bytes
-    on_cpu = native_memory(source)
+    on_cpu = memory_in_native_code(source)
     assert on_cpu
     assert on_cpu.planned_bytes == compile_native(source, native_target()).plan.total_bytes
     assert min(on_cpu.outer_saved_bytes, on_cpu.views_saved_bytes) >= on_cpu.in_place_saved_bytes == 0

@@ -4,7 +4,7 @@ All that a program stores is no number before each of two runs, so that what is 
 what is written over something that is still needed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -48,14 +48,20 @@ def compiled_by(
 
 
 def outputs_by_plan(context: Context, compiled: Mapping[str, CompiledGraph]) -> dict[str, bytes]:
-    """What each gives for the same inputs. Kernels that are the same are compiled once for all of them."""
-    cache = WeightsCache()
+    """What each gives for the same inputs. Equal plans run once, and equal kernels are compiled once for all."""
+    cache, programs = WeightsCache(), dict[Hashable, Program]()
     with ExitStack() as stack:
-        programs = {
-            name: stack.enter_context(Program(context, each, weights_cache=cache)) for name, each in compiled.items()
-        }
+        for each in compiled.values():
+            if (key := _plan_of(each)) not in programs:
+                programs[key] = stack.enter_context(Program(context, each, weights_cache=cache))
         cache.finalize_soft()
-        return {name: b"".join(_outputs(program, turn) for turn in range(RUNS)) for name, program in programs.items()}
+        found = {key: b"".join(_outputs(program, turn) for turn in range(RUNS)) for key, program in programs.items()}
+        return {name: found[_plan_of(each)] for name, each in compiled.items()}
+
+
+def _plan_of(compiled: CompiledGraph) -> Hashable:
+    """What makes it the same as another one of the same graph."""
+    return frozenset(compiled.plan.places.items()), compiled.plan.buffer_bytes, frozenset(compiled.in_place.items())
 
 
 def _outputs(program: Program, turn: int) -> bytes:

@@ -36,6 +36,7 @@ from .coverage import borders, delegate_line, summary
 from .inspect_native import inspect_native
 from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
+from .memory_lines import Memory, memory_in_native_code
 from .memory_picture import memory_page
 from .memory_plot import save_memory_plot
 from .peaks import measure_peaks
@@ -116,18 +117,21 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     reports = [inspect_compiled(each, machine.peaks, machine.device, machine.family) for each in found.compiled]
     if options.plot:
         _plot(options.plot, found, machine, options.memory)
+    is_whole = len(reports) == 1 and not found.reasons and not options.advise
+    on_cpu = memory_in_native_code(graph, not options.unfused) if is_whole else None
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
     advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:
         more: dict[str, Any] = {} if advice is None else {"advice": [asdict(each) for each in advice]}
         more |= {"shaders": [*map(str, files)]} if files else {}
         more |= {"plot": str(options.plot)} if options.plot else {}
+        more |= {"cpu_memory": asdict(on_cpu)} if on_cpu else {}
         more["delegated"] = [partition.nodes for partition in delegated.partitions]
         console.json(_as_json(found, reports, machine, options) | more)
         return 0
     show_head(console, graph, machine.line, machine.peaks)
     if advice is None or not found.partitions:
-        _show(console, found, delegated, reports)
+        _show(console, found, delegated, reports, on_cpu)
     else:
         console.show("", summary(found))
         show_advice(console, graph, advice, machine.peaks is not None)
@@ -190,7 +194,11 @@ def _with_delegate(
 
 
 def _show(
-    console: Console, found: CompiledPartitions, delegated: CompiledPartitions, reports: Sequence[Inspection]
+    console: Console,
+    found: CompiledPartitions,
+    delegated: CompiledPartitions,
+    reports: Sequence[Inspection],
+    on_cpu: Memory | None,
 ) -> None:
     """What runs where, then the report of the largest partition."""
     show_coverage(console, found)
@@ -202,7 +210,7 @@ def _show(
     largest = found.largest
     if len(reports) > 1:
         console.show("", f"What follows is about partition {largest}, the largest; --json has all of them.")
-    show_report(console, reports[largest], found.compiled[largest])
+    show_report(console, reports[largest], found.compiled[largest], on_cpu)
 
 
 def _as_json(

@@ -1,5 +1,6 @@
 """`texelflow inspect MODEL --cpu native`: a model goes in; the functions that this CPU runs for it are printed."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,12 @@ from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
 from texelflow.gpu_delegate.memory.options import ARENA
 from texelflow.gpu_delegate.packing import Float32Array
 
 from ..console import Console
+from .inspect_tables import memory_table
+from .memory_lines import memory_on_cpu
 from .memory_picture import memory_page
 from .memory_plot import save_memory_plot
 
@@ -28,7 +30,7 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
         where = f"on the CPU, {program.target.name}"
         save_memory_plot(plot, memory_page(program, FLOAT_BYTES * LINE_FLOATS, ARENA.strategy.name, where))
     if json:
-        console.json(_as_json(program) | ({"plot": str(plot)} if plot else {}))
+        console.json(_as_json(program, fuse) | ({"plot": str(plot)} if plot else {}))
         return 0
     target = program.target
     what = f"{graph.name} on {target.name}: {len(graph.nodes)} operators, {len(program.kernels)} steps"
@@ -38,11 +40,8 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
     ]
     console.table(what, _COLUMNS, rows, dense=True)
     functions = len({kernel.symbol for kernel in program.kernels})
-    least, planned = lower_bound_bytes(program.records), program.plan.total_bytes
-    console.say(
-        f"{functions} functions of {len(program.text) >> 10} KiB of text, weights {program.weights.nbytes >> 10} KiB, "
-        f"tensors {planned >> 10} KiB, at least {least >> 10} KiB"
-    )
+    console.say(f"{functions} functions of {len(program.text) >> 10} KiB of text")
+    console.show("", memory_table([memory_on_cpu(program, fuse)]))
     if plot:
         console.say(f"plot: {plot}")
     return 0
@@ -52,7 +51,7 @@ def _kib(values: Float32Array) -> float:
     return round(values.nbytes / 1024, 1)
 
 
-def _as_json(program: NativeProgram) -> dict[str, Any]:
+def _as_json(program: NativeProgram, fuse: bool) -> dict[str, Any]:
     return {
         "name": program.source.name,
         "cpu": program.target.name,
@@ -71,4 +70,5 @@ def _as_json(program: NativeProgram) -> dict[str, Any]:
         ],
         "weights_bytes": program.weights.nbytes,
         "tensors_bytes": program.plan.total_bytes,
+        "memory": asdict(memory_on_cpu(program, fuse)),
     }

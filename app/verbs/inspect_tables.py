@@ -18,11 +18,16 @@ from ..advice.moves import WAYS
 from ..console import Console
 from .coverage import borders, summary, unknown_custom_ops
 from .declines import alike
-from .inspection import Inspection, Memory, arena_picture
+from .inspection import Inspection, arena_picture
+from .memory_lines import Memory
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 _MIB = 1 << 20
 _MOST_PARTITIONS = 12  # in a table: more are summed up
+_SAVED_BY = (
+    "in and out: inputs behind their last reader and outputs ahead of their writer share memory; views: tensors lie",
+    "inside others; in place: kernels write where they read. Weights are those in buffers, others are in the code.",
+)
 _MOST_SHAPES = 6  # of one side of a model ...
 _MOST_CROSSING = 2  # ... and of a partition
 
@@ -74,13 +79,13 @@ def show_partitions(console: Console, found: CompiledPartitions, reports: Sequen
         console.show(f"and {len(rows) - len(largest)} smaller ones with {others} operators")
 
 
-def show_report(console: Console, found: Inspection, compiled: CompiledGraph) -> None:
-    """What becomes of a compiled graph."""
+def show_report(console: Console, found: Inspection, compiled: CompiledGraph, on_cpu: Memory | None = None) -> None:
+    """What becomes of a compiled graph; `on_cpu` is what it would take in the CPU's own code."""
     _passes(console, found)
     if found.moves:
         _moves(console, found)
     _dispatches(console, found)
-    _memory(console, found, compiled)
+    _memory(console, found, compiled, on_cpu)
 
 
 def show_ops(console: Console, reasons: Mapping[str, str | None]) -> None:
@@ -154,22 +159,41 @@ def _dispatches(console: Console, found: Inspection) -> None:
         console.show(f"{least_ms:.2f} ms in all at these peaks")
 
 
-def _memory(console: Console, found: Inspection, compiled: CompiledGraph) -> None:
+def memory_table(lines: Sequence[Memory]) -> Table:
+    """What tensors take where, and what was saved; all in MiB."""
+    table = _table(
+        ("MiB", "left"), ("planner", "left"), ("tensors", "right"), ("naive", "right"), ("in and out", "right"),
+        ("views", "right"), ("in place", "right"), ("planned", "right"), ("bound", "right"), ("weights", "right"),
+    )  # fmt: skip
+    for line in lines:
+        saved = (line.outer_saved_bytes, line.views_saved_bytes, line.in_place_saved_bytes)
+        buffers = f", {line.buffers} objects" if line.mode == "objects" else ""
+        table.add_row(
+            line.where, f"{line.planner}{buffers}", str(line.tensors), _mib(line.naive_bytes),
+            *(f"{-each / _MIB:+.2f}" if each else "-" for each in saved),
+            _mib(line.planned_bytes), _mib(line.lower_bound_bytes), _mib(line.weights_bytes),
+        )  # fmt: skip
+    return table
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / _MIB:.2f}"
+
+
+def _memory(console: Console, found: Inspection, compiled: CompiledGraph, on_cpu: Memory | None) -> None:
     plan = found.memory
     _title(console, "Memory")
+    console.show(memory_table([plan, *([on_cpu] if on_cpu else [])]))
     saved = 1 - plan.planned_bytes / plan.naive_bytes if plan.naive_bytes else 0
-    console.show(
-        f"{plan.tensors} tensors in memory: naive {plan.naive_bytes / _MIB:.2f} MiB, planned "
-        f"{plan.planned_bytes / _MIB:.2f} MiB ({saved:.0%} less), lower bound {plan.lower_bound_bytes / _MIB:.2f} MiB"
-    )
     stored = "halves" if found.precision != "fp32" else "float32"
     console.show(
-        f"inputs and outputs: {plan.outer_bytes / _MIB:.2f} MiB as float32; "
-        f"tensors between kernels: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"
+        f"{saved:.0%} less than naive; inputs and outputs: {_mib(plan.outer_bytes)} MiB as float32; "
+        f"tensors between kernels: {_mib(plan.inner_bytes)} MiB as {stored}"
     )
     console.show(_order_line(plan))
-    console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' source")
-    console.show(Text("the arena: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
+    for line in _SAVED_BY:
+        console.show(Text(line, "dim"))
+    console.show(Text("the memory: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
     for row in arena_picture(compiled, columns=console.columns - 4):
         text = Text("  ")
         for letter in row:

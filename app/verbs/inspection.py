@@ -8,13 +8,12 @@ from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
-from texelflow.gpu_delegate.memory.offsets import naive
-from texelflow.gpu_delegate.program import CompiledGraph, reordered_bytes
+from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks, cost_of
 from texelflow.gpu_delegate.tile import Tile
 
 from ..advice.moves import MoveLine, moves_of
+from .memory_lines import Memory, memory_on_gpu
 from .tile_words import why_chosen
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -53,20 +52,6 @@ class Dispatch:
     signature: str  # by which choices are known; none for vector nodes alone
     tile: Tile | None
     chosen: str  # what the tile comes from
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes of the tensors, alone and under several plans, and of the weights."""
-
-    tensors: int
-    outer_bytes: int  # inputs and outputs, always float32
-    inner_bytes: int  # tensors between kernels
-    naive_bytes: int
-    planned_bytes: int
-    lower_bound_bytes: int
-    reordered_bytes: int  # planned with kernels in the order that takes the least
-    weights_bytes: int
 
 
 @dataclass(frozen=True)
@@ -113,7 +98,7 @@ def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, device: Devic
         ),
         fusion_declined=_counted(reason.partition(": ")[2] for reason in compiled.declined),
         dispatches=_dispatches(compiled, peaks, lambda kernel: why_chosen(kernel, device.choices, family)),
-        memory=_memory(compiled, device.offset_alignment_bytes),
+        memory=memory_on_gpu(compiled, device),
         peaks=peaks,
         moves=moves_of(compiled),
     )
@@ -171,20 +156,6 @@ def _dispatch(
         signature=kernel.signature,
         tile=kernel.tile,
         chosen=chosen,
-    )
-
-
-def _memory(compiled: CompiledGraph, alignment_bytes: int) -> Memory:
-    records, outer = compiled.records, {*compiled.graph.inputs, *compiled.graph.outputs}
-    return Memory(
-        len(records),
-        sum(record.size_bytes for record in records if record.tensor in outer),
-        sum(record.size_bytes for record in records if record.tensor not in outer),
-        naive(records, alignment_bytes).total_bytes,
-        compiled.plan.total_bytes,
-        lower_bound_bytes(records),
-        reordered_bytes(compiled, alignment_bytes),
-        sum(kernel.weights_bytes for kernel in compiled.kernels),
     )
 
 

@@ -23,7 +23,7 @@ from ..packing import Float32Array
 from ..partial_sums import PartialSum
 from ..passes.convolutions import whole_map_to_vector
 from ..passes.pipeline import PassReport
-from ..placement import plan_memory, usage_records
+from ..placement import OuterLifetime, plan_memory, usage_records
 from ..program import rewrite_graph
 from ..rewrite import float_data
 from ..tile import Tile
@@ -78,9 +78,15 @@ class NativeProgram:
 
 
 def compile_native(
-    source: Graph, target: CpuTarget, fuse: bool = True, keep_all: bool = False, module: Module | None = None
+    source: Graph,
+    target: CpuTarget,
+    fuse: bool = True,
+    keep_all: bool = False,
+    module: Module | None = None,
+    uses_views: bool = True,
 ) -> NativeProgram:
-    """Decide everything about a model; the arguments are those of compile_graph. Functions go into a module if given.
+    """Decide everything about a model; the arguments are those of compile_graph, and of its MemoryOptions. Functions go
+    into a module if given.
 
     Raises UnsupportedError for a model with unsupported ops, too many weights or too much code, DeviceError for too
     much memory.
@@ -92,7 +98,7 @@ def compile_native(
     def makes(device: Device, storages: Storages) -> _NativeKernels:
         return _NativeKernels(module, target, storages, before)
 
-    lowered = lower_with(makes, graph, cpu_device(target), fuse)
+    lowered = lower_with(makes, graph, cpu_device(target), fuse, uses_views=uses_views)
     graph, kernels = lowered.graph, lowered.kernels
     records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
     pixels = pixels_of_steps(graph, kernels, lowered.views)
@@ -109,6 +115,13 @@ def compile_native(
         source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
         MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(pixels), local,
     )  # fmt: skip
+
+
+def native_records(program: NativeProgram, always: OuterLifetime) -> list[UsageRecord]:
+    """Lifetimes of its tensors if the caller had inputs and outputs so."""
+    graph, kernels, views = program.graph, program.kernels, program.views
+    records = usage_records(graph, kernels, program.storages, views, _size_bytes, always)
+    return kept_together(records, sections(program.pixels, program.target.caches.l2_bytes))
 
 
 @dataclass(frozen=True)

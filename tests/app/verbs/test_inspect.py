@@ -21,15 +21,20 @@ from texelflow.app.cli import main
 from texelflow.app.verbs.coverage import borders
 from texelflow.app.verbs.declines import alike
 from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
+from texelflow.app.verbs.memory_lines import memory_in_native_code, memory_on_gpu
 from texelflow.app.verbs.peaks import fullest_rate, half_vector, measure_half_macs, measure_peaks
 from texelflow.gpu_delegate.choices import UNMEASURED, Choice
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
+from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.program import compile_native
+from texelflow.gpu_delegate.memory.options import REWRITTEN, MemoryOptions
 from texelflow.gpu_delegate.memory.plan import in_one_arena
 from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.ops.registry import OPS
+from texelflow.gpu_delegate.placement import usage_records
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import SUPPORTED_OPS, read_model
 from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
@@ -132,6 +137,25 @@ def test_it_tells_what_the_blueprint_says(compiled: CompiledGraph) -> None:
     assert {d.chosen for d in tuned.dispatches if d.signature == kernel.signature} == {"tuned: 0.500, not 2.000 ms"}
 
 
+def test_each_way_to_save_memory_has_its_bytes() -> None:
+    """Two windows and a sum, whose other term dies there; what is concatenated lies inside the result."""
+    m = Sketch(0)
+    x = m.depthwise(m.image(32, 32, 8))
+    x = m.binary("ADD", m.depthwise(m.depthwise(x)), x)
+    m.output(m.depthwise(m.concatenation(m.conv(x, 4, kernel=(3, 3)), m.conv(x, 4, kernel=(3, 3)))))
+    source = read_model(m.build())
+    found = memory_on_gpu(compile_graph(source, SOFTWARE, memory=REWRITTEN), SOFTWARE)
+    assert min(found.outer_saved_bytes, found.views_saved_bytes + found.in_place_saved_bytes) > 0
+    saved_bytes = found.outer_saved_bytes + found.views_saved_bytes + found.in_place_saved_bytes
+    plain = compile_graph(source, SOFTWARE, memory=MemoryOptions(uses_views=False, in_place=False))
+    records = usage_records(plain.graph, plain.kernels, plain.storages, plain.views, always="both")
+    assert found.planned_bytes + saved_bytes == REWRITTEN.strategy.plan(records, ALIGNMENT_BYTES).total_bytes
+    on_cpu = memory_in_native_code(source)
+    assert on_cpu
+    assert on_cpu.planned_bytes == compile_native(source, native_target()).plan.total_bytes
+    assert min(on_cpu.outer_saved_bytes, on_cpu.views_saved_bytes) >= on_cpu.in_place_saved_bytes == 0
+
+
 def test_the_picture_shows_who_lives_where(compiled: CompiledGraph) -> None:
     records = (UsageRecord(0, 256, 0, 1), UsageRecord(1, 256, 1, 3), UsageRecord(2, 512, 2, 3))
     plan = in_one_arena({0: 0, 1: 768, 2: 0}, 1024)
@@ -165,7 +189,7 @@ def test_every_supported_op_is_tried() -> None:
 def test_the_verb_prints_it(model_file: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(model_file), *arguments]) == 0
     shown = capsys.readouterr().out
-    for words in ("network", "fold_constants", "dispatches", "MAC/B", "lower bound", "naive"):
+    for words in ("network", "fold_constants", "dispatches", "MAC/B", "bound", "naive", "in place"):
         assert words in shown
     assert ("bound by" in shown) == ("peaks:" in shown) == ("--no-peaks" not in arguments)
     assert max(map(len, shown.splitlines())) <= 120
@@ -177,6 +201,8 @@ def test_the_verb_gives_json(model_file: Path, compiled: CompiledGraph, capsys: 
     found = json.loads(capsys.readouterr().out)
     assert found["peaks"]["macs_per_s"] > 0
     assert {dispatch["roof"] for dispatch in found["dispatches"]} <= {"compute", "memory"}
+    assert found["memory"].keys() == found["cpu_memory"].keys()
+    assert found["memory"]["outer_saved_bytes"] > 0
     assert sum(found["operators"].values()) == len(compiled.source.nodes)
 
 

@@ -1,0 +1,99 @@
+"""A compiled program goes in; what its tensors take, and what each way to take less has saved, come out as values."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from texelflow.gpu_delegate.device import Device
+from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
+from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native, native_records
+from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
+from texelflow.gpu_delegate.memory.offsets import naive
+from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
+from texelflow.gpu_delegate.memory.records import UsageRecord
+from texelflow.gpu_delegate.placement import OuterLifetime, usage_records
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph, reordered_bytes
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of the tensors, alone and under several plans, and of the weights.
+
+    What is saved is counted in this order, each step with those before it, by the planner that is used.
+    """
+
+    where: str  # GPU or CPU
+    mode: str  # of MemoryOptions
+    planner: str
+    buffers: int
+    tensors: int
+    outer_bytes: int  # inputs and outputs, always float32
+    inner_bytes: int  # tensors between kernels
+    naive_bytes: int
+    outer_saved_bytes: int  # by inputs behind their last reader, and outputs ahead of their writer
+    views_saved_bytes: int  # by tensors that lie inside others
+    in_place_saved_bytes: int  # by kernels that write where they have read
+    planned_bytes: int
+    lower_bound_bytes: int
+    reordered_bytes: int  # planned with kernels in the order that takes the least
+    weights_bytes: int
+
+
+def memory_on_gpu(compiled: CompiledGraph, device: Device) -> Memory:
+    """Of a program that was compiled for that device."""
+    alignment_bytes = device.fitted().offset_alignment_bytes
+
+    def records(made: CompiledGraph, always: OuterLifetime) -> Sequence[UsageRecord]:
+        return usage_records(made.graph, made.kernels, made.storages, made.views, always=always)
+
+    without = compiled
+    if compiled.views.inside:
+        memory = replace(compiled.memory, uses_views=False, in_place=False)
+        without = compile_graph(compiled.source, device, precision=compiled.precision, memory=memory)
+    kept: OuterLifetime = "inputs" if compiled.memory.keeps_inputs else "none"
+    weights_bytes = sum(kernel.weights_bytes for kernel in compiled.kernels)
+    steps = (records(without, "both"), records(without, kept), records(compiled, kept))
+    found = _memory("GPU", compiled, compiled.memory, steps, alignment_bytes, weights_bytes)
+    return replace(found, reordered_bytes=reordered_bytes(compiled, alignment_bytes))
+
+
+def memory_on_cpu(program: NativeProgram, fuse: bool = True) -> Memory:
+    """Of the CPU's own code, whose kernels write nowhere in place, and stay in their order."""
+    without = program
+    if program.views.inside:
+        without = compile_native(program.source, program.target, fuse, uses_views=False)
+    steps = (native_records(without, "both"), without.records, program.records)
+    return _memory("CPU", program, ARENA, steps, FLOAT_BYTES * LINE_FLOATS, program.weights.nbytes)
+
+
+def memory_in_native_code(graph: Graph, fuse: bool = True) -> Memory | None:
+    """Of a model on this CPU; None where there is no such code of it."""
+    try:
+        return memory_on_cpu(compile_native(graph, native_target(), fuse), fuse)
+    except (DeviceError, UnsupportedError):
+        return None
+
+
+def _memory(
+    where: str,
+    compiled: CompiledGraph | NativeProgram,
+    memory: MemoryOptions,
+    steps: tuple[Sequence[UsageRecord], Sequence[UsageRecord], Sequence[UsageRecord]],
+    alignment_bytes: int,
+    weights_bytes: int,
+) -> Memory:
+    """`steps` are lifetimes if nothing is saved, if inputs and outputs share memory, and with views, too."""
+    strategy, last, total = memory.strategy, compiled.records, compiled.plan.total_bytes
+    apart, shared, viewed = (strategy.plan(records, alignment_bytes).total_bytes for records in steps)
+    outer = {*compiled.graph.inputs, *compiled.graph.outputs}
+    bound: Callable[[Sequence[UsageRecord], int], int]
+    bound = objects_bound_bytes if strategy.kind == "objects" else lower_bound_bytes
+    own_bytes = {record.tensor: record.size_bytes for record in steps[2]}
+    outer_bytes = sum(own_bytes[tensor] for tensor in outer if tensor in own_bytes)
+    return Memory(
+        where, memory.mode, strategy.name, len(compiled.plan.buffer_bytes), len(own_bytes), outer_bytes,
+        sum(own_bytes.values()) - outer_bytes, naive(steps[2], alignment_bytes).total_bytes,
+        apart - shared, shared - viewed, viewed - total, total, bound(last, alignment_bytes), total, weights_bytes,
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from ..advice.moves import WAYS
 from ..console import Console
 from .coverage import borders, summary, unknown_custom_ops
 from .declines import alike
-from .inspection import Inspection, arena_picture
+from .inspection import Inspection, Memory, arena_picture
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 _MIB = 1 << 20
@@ -167,6 +167,7 @@ def _memory(console: Console, found: Inspection, compiled: CompiledGraph) -> Non
         f"inputs and outputs: {plan.outer_bytes / _MIB:.2f} MiB as float32; "
         f"tensors between kernels: {plan.inner_bytes / _MIB:.2f} MiB as {stored}"
     )
+    console.show(_order_line(plan))
     console.show(f"weights in buffers: {plan.weights_bytes / _MIB:.2f} MiB; the others are in the shaders' source")
     console.show(Text("the arena: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
     for row in arena_picture(compiled, columns=console.columns - 4):
@@ -174,6 +175,13 @@ def _memory(console: Console, found: Inspection, compiled: CompiledGraph) -> Non
         for letter in row:
             text.append(letter, _COLORS[ord(letter) % len(_COLORS)] if letter.isalpha() else "dim")
         console.show(text)
+
+
+def _order_line(plan: Memory) -> str:
+    if plan.reordered_bytes >= plan.planned_bytes:
+        return "no other order of kernels is known to take less"
+    less = f"{plan.reordered_bytes / _MIB:.2f} MiB ({1 - plan.reordered_bytes / plan.planned_bytes:.0%} less)"
+    return f"in another order of kernels, which --reorder takes: {less}"
 
 
 def _table(*columns: tuple[str, str]) -> Table:

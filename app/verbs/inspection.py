@@ -10,7 +10,7 @@ from texelflow.gpu_delegate.kernel import Kernel
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes
 from texelflow.gpu_delegate.memory.offsets import naive
-from texelflow.gpu_delegate.program import CompiledGraph
+from texelflow.gpu_delegate.program import CompiledGraph, reordered_bytes
 from texelflow.gpu_delegate.roofline import Peaks, cost_of
 from texelflow.gpu_delegate.tile import Tile
 
@@ -65,6 +65,7 @@ class Memory:
     naive_bytes: int
     planned_bytes: int
     lower_bound_bytes: int
+    reordered_bytes: int  # planned with kernels in the order that takes the least
     weights_bytes: int
 
 
@@ -182,6 +183,7 @@ def _memory(compiled: CompiledGraph, alignment_bytes: int) -> Memory:
         naive(records, alignment_bytes).total_bytes,
         compiled.plan.total_bytes,
         lower_bound_bytes(records),
+        reordered_bytes(compiled, alignment_bytes),
         sum(kernel.weights_bytes for kernel in compiled.kernels),
     )
 

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES
@@ -27,7 +26,6 @@ from texelflow.gpu_delegate.tuning.store import tuned_device
 from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..process_usage import process_usage
-from .model_backends import random_values
 
 _THREADS = 1  # of the CPU's code: instances share the machine
 
@@ -117,6 +115,11 @@ class _OnTflite:
 
     def add(self, graph: Graph) -> Callable[[], object]:
         """See SharingInstances."""
+        # What takes memory in every process is loaded in those alone that need it
+        from texelflow.gpu_delegate.cpu.reference import Reference
+
+        from .model_backends import random_values
+
         reference = Reference(graph, _THREADS, weights_cache=self._cache)
         self._stack.callback(reference.close)
         if reference.unshared:

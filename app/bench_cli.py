@@ -353,7 +353,7 @@ def bench_weights_verb(
         str, typer.Option(metavar="1..16", help="How many: 1, 2, 4, 8 and 16, or just those of a list with commas.")
     ] = "1..16",
     backend: Annotated[
-        str | None, typer.Option(metavar="gl,native", help="Where they run; by default on each of these.")
+        str | None, typer.Option(metavar="gl,native,tflite", help="Where they run; by default on each of these.")
     ] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Of each instance, in turn.")] = 3,
     plot: Annotated[Path | None, output_option(metavar="FILE", help="Memory over instances: .svg or .png.")] = None,

@@ -40,6 +40,7 @@ from .options import (
     OutputRangeOption,
     PlannerOption,
     PrecisionOption,
+    ReorderOption,
     TaskOption,
     ThreadsOption,
     output_option,
@@ -336,6 +337,7 @@ def inspect_verb(
     precision: PrecisionOption = "fp32",
     memory: MemoryOption = "arena",
     planner: PlannerOption = "",
+    reorder: ReorderOption = False,
     compile_budget: CompileBudgetOption = 10.0,
     tuning: Annotated[
         str | None,
@@ -364,7 +366,7 @@ def inspect_verb(
     from .verbs.precision import checked_budget, parse_memory, parse_precision
 
     options = InspectOptions(
-        unfused, json, ops, peaks, parse_precision(precision), parse_memory(memory, planner),
+        unfused, json, ops, peaks, parse_precision(precision), parse_memory(memory, planner, reorder),
         checked_budget(compile_budget), shaders, tuning, force, advise, cpu, plot,
     )  # fmt: skip
     return run_inspect(model, options, Console(quiet=json))

@@ -124,7 +124,7 @@ class DiskCache:
     def _locked(self) -> Iterator[bool]:
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder / _LOCK) as is_locked:
+        with file_lock(self.folder / _LOCK) as is_locked:
             yield is_locked
 
     def _path(self, kind: str, key: str) -> Path:
@@ -221,7 +221,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[bool]:
+def file_lock(path: Path) -> Iterator[bool]:
     """Holds a file as a lock; yields False where it cannot be had: no rights, no room, another holds it for long."""
     import filelock  # takes 40 ms; most runs only read
 

@@ -15,8 +15,10 @@ from .layout import Fetch, MapShape, Storage, Storages, shape_of
 from .lower import Lowered, TargetKernel
 from .memory.bounds import lower_bound_bytes
 from .memory.options import MemoryOptions
-from .memory.plan import BufferPlace, MemoryPlan, Planner, side_by_side
+from .memory.own_tensors import with_own
+from .memory.plan import BufferPlace, MemoryPlan, Planner
 from .memory.records import UsageRecord
+from .ordering import least_order
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31
@@ -54,6 +56,11 @@ def usage_records(
     )
 
 
+def outer_lifetime(memory: MemoryOptions) -> OuterLifetime:
+    """Which of the inputs and outputs have memory of their own all the time."""
+    return "inputs" if memory.keeps_inputs else "none"
+
+
 @dataclass(frozen=True)
 class PlacedTensors:
     """Kernels as they read and write their tensors where these lie."""
@@ -67,9 +74,20 @@ class PlacedTensors:
 
 def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
     """The memory of a program. Raises DeviceError where its tensors take too much."""
+    placed = _placed_as_ordered(name, lowered, memory, alignment_bytes)
+    if not memory.reorders:
+        return placed
+    views = lowered.views.with_replaced(placed.in_place)
+    order = least_order(
+        lowered.graph, lowered.kernels, lowered.storages, views, placed.records, memory.keeps_inputs
+    ).tasks
+    other = replace(lowered, kernels=tuple(lowered.kernels[number] for number in order))
+    return min(placed, _placed_as_ordered(name, other, memory, alignment_bytes), key=lambda each: each.plan.total_bytes)
+
+
+def _placed_as_ordered(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
     kernels, views, in_place, planner = lowered.kernels, lowered.views, NOTHING_IN_PLACE, memory.strategy.plan
-    always: OuterLifetime = "inputs" if memory.keeps_inputs else "none"
-    records = usage_records(lowered.graph, kernels, lowered.storages, views, always=always)
+    records = usage_records(lowered.graph, kernels, lowered.storages, views, always=outer_lifetime(memory))
     if memory.replaces:
         in_place = choose_in_place(kernels, records, views, planner, alignment_bytes)
     pairs = {output: (output, tensor) for output, tensor in in_place.items()}
@@ -78,8 +96,8 @@ def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_
         for kernel in kernels
     )
     records = tuple(merged_records(records, in_place))
-    apart = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
-    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, apart)
+    kept = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
+    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, kept)
     barriers = find_cyclic_barriers(tensor_accesses(lowered.graph, kernels, lowered.storages, plan))
     return PlacedTensors(kernels, barriers, records, plan, in_place)
 
@@ -141,17 +159,14 @@ def plan_memory(
     views: Views,
     planner: Planner,
     alignment_bytes: int,
-    apart: Collection[int] = (),
+    kept: Collection[int] = (),
 ) -> MemoryPlan:
-    """Where all tensors lie, views included, and those `apart` in buffers without others.
+    """Where all tensors lie, views included; with tensors that are `kept`, other programs may share the rest.
 
     Raises DeviceError where they take too much memory.
     """
-    owners = {views.place(tensor)[0] for tensor in apart}
-    own = [record for record in records if record.tensor in owners]
-    plan = planner([record for record in records if record.tensor not in owners], alignment_bytes)
-    if own:
-        plan = side_by_side(plan, planner(own, alignment_bytes))
+    own = {views.place(tensor)[0] for tensor in kept}
+    plan = with_own(records, own, planner, alignment_bytes) if own else planner(records, alignment_bytes)
     if plan.total_bytes > MAX_ARENA_BYTES:
         raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
     return with_views(plan, views)

@@ -22,9 +22,10 @@ from .lower import LoweredGraph, lower
 from .memory.options import ARENA, MemoryOptions
 from .memory.plan import MemoryPlan
 from .memory.records import UsageRecord
+from .ordering import least_order
 from .packing import Float32Array, phwc4, vector_texels
 from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
-from .placement import place_tensors, tensor_accesses
+from .placement import merged_records, outer_lifetime, place_tensors, plan_memory, tensor_accesses, usage_records
 from .rewrite import float_data
 from .views import Views
 
@@ -112,6 +113,19 @@ def compile_graph(
         lowered.storages, lowered.views, placed.in_place, precision, memory,
         {tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
+
+
+def reordered_bytes(compiled: CompiledGraph, alignment_bytes: int) -> int:
+    """What the tensors would take with the kernels in the order that takes the least; what is in place stays there."""
+    graph, storages, memory = compiled.graph, compiled.storages, compiled.memory
+    views = compiled.views.with_replaced(compiled.in_place)
+    order = least_order(graph, compiled.kernels, storages, views, compiled.records, memory.keeps_inputs).tasks
+    kernels = [compiled.kernels[number] for number in order]
+    records = usage_records(graph, kernels, storages, compiled.views, always=outer_lifetime(memory))
+    apart = (*graph.inputs, *graph.outputs) if memory.shares else ()
+    merged = merged_records(records, compiled.in_place)
+    plan = plan_memory(compiled.source.name, merged, views, memory.strategy.plan, alignment_bytes, apart)
+    return min(plan.total_bytes, compiled.plan.total_bytes)
 
 
 def planned_anew(compiled: CompiledGraph, memory: MemoryOptions, alignment_bytes: int) -> CompiledGraph:

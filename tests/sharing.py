@@ -31,6 +31,7 @@ def all_plans() -> dict[str, MemoryOptions]:
     for strategy in STRATEGIES:
         mode: MemoryMode = "objects" if strategy.kind == "objects" else "arena"
         found[f"{mode} {strategy.name}"] = MemoryOptions(mode, strategy.name, keeps_inputs=False)
+    found["another order"] = MemoryOptions(keeps_inputs=False, reorders=True)
     modes: tuple[MemoryMode, ...] = ("arena", "objects")
     return found | {
         f"{mode} of programs in turn": MemoryOptions(mode, keeps_inputs=False, shares=True) for mode in modes

@@ -1,8 +1,11 @@
 """The rows of `bench memory` go in; tables come out, plain or in Markdown: a summary, bytes by strategy, times."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
+
+from texelflow.gpu_delegate.memory.options import MemoryMode, MemoryOptions
 
 from ..console import Console
 from .model_table import markdown_lines
@@ -15,10 +18,11 @@ MIB = 1 << 20
 _NONE = "-"
 _BESIDE = 2  # spaces between the columns of a table
 _GRAPHS = {"ops": "before fusion, a record for each operator's output", "fused": "after fusion"}
+_MODES: Mapping[str, MemoryMode] = MappingProxyType({"offsets": "arena", "objects": "objects"})
 _KINDS = {"offsets": "offsets in one arena", "objects": "shared objects"}
 _MARKS = {"offsets": "; * is proven to be the least", "objects": ", and how many; * is proven to be the least"}
-# What arXiv 2001.03288 compares with: arXiv 1907.01989 for objects, Sekiyama et al. (2018) for offsets.
-EARLIER = (("objects", "greedy-in-order"), ("objects", "min-cost-flow"), ("offsets", "strip-packing"))
+# What arXiv 2001.03288 compares with, by kind: arXiv 1907.01989, and Sekiyama et al. (2018).
+EARLIER = {"objects": ("greedy-in-order", "min-cost-flow"), "offsets": ("strip-packing",)}
 
 
 def show_memory(rows: _Rows, markdown: bool, console: Console) -> None:
@@ -78,7 +82,7 @@ def _summary(network: str, rows: _Rows) -> tuple[str, ...]:
         _NONE if ours is None else f"{_above(ours):.1%}{_star(ours)}",
         _NONE if ours is None else f"{_ratio(naive, ours):.1f}",
         _saving(ours, tflite),
-        _saving(ours, earlier_row(rows)),
+        _saving(ours, earlier_row(rows, "offsets")),
         _NONE if cpu_bytes is None else f"{cpu_bytes / MIB:.3f}",
     )
 
@@ -124,9 +128,13 @@ def memory_lines(rows: _Rows) -> Iterator[str]:
     yield f"ours is not proven to be the least: {', '.join(unproven) or 'nowhere'}"
     times = max((_ratio(naive_row(own), one), _named(one)) for one, own in found)
     yield f"naive takes up to {times[0]:.1f} times as much: {times[1]}"
-    savings = [(1 - 1 / _ratio(of, one), _named(one)) for one, own in found if (of := earlier_row(own))]
-    if savings:
-        yield "ours is up to {:.1%} under the best of earlier planners: {}".format(*max(savings))
+    for kind, mode in _MODES.items():
+        name = MemoryOptions(mode).strategy.name
+        pairs = [(_row_of(own, kind, name), earlier_row(own, kind)) for own in graphs]
+        savings = [(1 - 1 / _ratio(of, one), _named(one)) for one, of in pairs if one and of]
+        if savings:
+            earlier = " and ".join(EARLIER[kind])
+            yield f"{kind} by {name}: up to {max(savings)[0]:.1%} under {earlier}: {max(savings)[1]}"
 
 
 def default_row(rows: _Rows) -> _Row | None:
@@ -144,9 +152,9 @@ def naive_row(rows: _Rows) -> _Row | None:
     return _row_of(rows, "offsets", "naive")
 
 
-def earlier_row(rows: _Rows) -> _Row | None:
-    """The smallest that was known before the paper, of one graph."""
-    found = [row for kind, strategy in EARLIER if (row := _row_of(rows, kind, strategy))]
+def earlier_row(rows: _Rows, kind: str) -> _Row | None:
+    """The smallest of a kind that was known before the paper, of one graph."""
+    found = [row for strategy in EARLIER[kind] if (row := _row_of(rows, kind, strategy))]
     return min(found, key=lambda row: int(row["bytes"]), default=None)
 
 

@@ -24,7 +24,7 @@ from ..signals import exit_code, stop_flag
 from .measuring_process import MeasuringProcess
 from .weights_part import BACKENDS, CACHES
 
-Row = dict[str, Any]
+SharingRow = dict[str, Any]
 
 MEASURED = ("selfie", "deeplab-v3")
 MOST_INSTANCES = 256
@@ -75,14 +75,14 @@ def parse_backends(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def bench_weights(options: WeightsBench, console: Console) -> tuple[list[Row], int]:
+def bench_weights(options: WeightsBench, console: Console) -> tuple[list[SharingRow], int]:
     """A row for each configuration, and the exit code: a signal's, or 0. Raises TexelflowError."""
     if options.runs < 1:
         raise UsageError(f"--runs {options.runs}: at least 1 is needed")
     if options.plot is not None:
         check_matplotlib()
         settle(Files((), (Write("--plot", options.plot, "drawing"),)), options.force)
-    rows: list[Row] = []
+    rows: list[SharingRow] = []
     child = MeasuringProcess()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="texelflow-")))
@@ -98,7 +98,7 @@ def bench_weights(options: WeightsBench, console: Console) -> tuple[list[Row], i
             if child.stop:
                 break
             if counts:
-                row: Row = {"model": name, "backend": backend, "instances": count, "cache": cache}
+                row: SharingRow = {"model": name, "backend": backend, "instances": count, "cache": cache}
                 rows.append({**row, **(found.figures or {}), "reason": found.why})
     if rows and not child.stop and all(row["reason"] for row in rows):
         raise UsageError(rows[0]["reason"])

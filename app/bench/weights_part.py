@@ -7,6 +7,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -14,7 +15,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
@@ -25,6 +27,7 @@ from texelflow.gpu_delegate.tuning.store import tuned_device
 from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..process_usage import process_usage
+from .model_backends import random_values
 
 _THREADS = 1  # of the CPU's code: instances share the machine
 
@@ -38,8 +41,8 @@ class SharingInstances(Protocol):
     @property
     def weights_bytes(self) -> int: ...
     @property
-    def tensor_bytes(self) -> int:
-        """Of what is between the steps, inputs and outputs, of all of them."""
+    def tensor_bytes(self) -> int | None:
+        """Of what is between the steps, inputs and outputs, of all of them; None where that is not told."""
 
 
 class _OnGl:
@@ -105,13 +108,40 @@ class _OnCpu:
         return sum(FLOAT_BYTES * each.image.arena_floats for each in self._networks)
 
 
+class _OnTflite:
+    """Interpreters of TensorFlow Lite, which share what XNNPACK packs. Raises DeviceError where they cannot."""
+
+    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+        self._cache, self._stack = cache, stack
+        self._constants_bytes: list[int] = []
+
+    def add(self, graph: Graph) -> Callable[[], object]:
+        """See SharingInstances."""
+        reference = Reference(graph, _THREADS, weights_cache=self._cache)
+        self._stack.callback(reference.close)
+        if reference.unshared:
+            raise DeviceError(reference.unshared)
+        self._constants_bytes.append(sum(each.data.nbytes for each in graph.tensors.values() if each.data is not None))
+        return partial(reference.run, random_values(reference.input_shapes, reference.input_dtypes))
+
+    @property
+    def weights_bytes(self) -> int:
+        """As large as in the file: XNNPACK does not tell what it packs them to."""
+        return sum(self._constants_bytes[: 1 if self._cache else None])
+
+    @property
+    def tensor_bytes(self) -> int | None:
+        """See SharingInstances."""
+        return None
+
+
 BACKENDS: Mapping[str, Callable[[WeightsCache | None, contextlib.ExitStack], SharingInstances]] = MappingProxyType(
-    {"gl": _OnGl, "native": _OnCpu}
+    {"gl": _OnGl, "native": _OnCpu, "tflite": _OnTflite}
 )
 CACHES = ("none", "soft", "hard")
 
 
-def measure(path: Path, backend: str, cache_kind: str, count: int, runs: int) -> dict[str, Any]:
+def measure_instances(path: Path, backend: str, cache_kind: str, count: int, runs: int) -> dict[str, Any]:
     """Make so many instances, finalize the cache and run them in turn: the figures of all of it.
 
     With a soft cache the first instance is made before it is finalized and the others after it, with a hard one all are
@@ -158,7 +188,7 @@ def main(arguments: Sequence[str]) -> int:
     """Path, backend, cache, instances, runs: the exit code."""
     path, backend, cache_kind, count, runs = arguments
     try:
-        print(json.dumps(measure(Path(path), backend, cache_kind, int(count), int(runs))))
+        print(json.dumps(measure_instances(Path(path), backend, cache_kind, int(count), int(runs))))
     except TexelflowError as error:
         print(f"texelflow: {error}", file=sys.stderr)
         return 2

@@ -6,14 +6,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..console import Console
+from ..console import Console, counted
 from ..plots import BLUE, ORANGE, VERMILION, new_figure, save_figure
-from .weights import Row
+from .weights import SharingRow
 from .weights_part import CACHES
 
 _MIB = 1 << 20
 _STYLES = {"none": (VERMILION, "o", "-"), "soft": (BLUE, "s", "-"), "hard": (ORANGE, "x", ":")}
 _TITLES = {"none": "no cache", "soft": "finalize_soft()", "hard": "finalize_hard()"}
+_SIZES = ("weights_bytes", "tensor_bytes", "peak_bytes")
 _TIMES = ("init_ms", "second_init_ms", "ms")
 _PANELS = {"peak_bytes": "peak of the process (MiB)", "weights_bytes": "weights (MiB)"}
 
@@ -32,7 +33,7 @@ class SharingFindings:
     second_soft: float | None  # and after finalize_soft()
 
 
-def sharing_findings(rows: Sequence[Row]) -> Iterator[SharingFindings]:
+def sharing_findings(rows: Sequence[SharingRow]) -> Iterator[SharingFindings]:
     """For each model and backend of the rows, in their order."""
     good = [row for row in rows if not row["reason"]]
     for model, backend in dict.fromkeys((row["model"], row["backend"]) for row in good):
@@ -54,28 +55,31 @@ def sharing_findings(rows: Sequence[Row]) -> Iterator[SharingFindings]:
         )
 
 
-def _second(rows: Mapping[int, Row]) -> float | None:
+def _second(rows: Mapping[int, SharingRow]) -> float | None:
     parts = [row["second_init_ms"] / row["init_ms"] for row in rows.values() if row["second_init_ms"] is not None]
     return median(parts) if parts else None
 
 
-def show_weights(rows: Sequence[Row], console: Console) -> None:
+def show_weights(rows: Sequence[SharingRow], console: Console) -> None:
     """A table of what was measured, what failed, and a table of what sharing has saved."""
     columns = ("model", "backend", "count", "cache", "weights MiB", "tensors MiB", "peak MiB", "first ms",
                "second ms", "run ms")  # fmt: skip
     good = [row for row in rows if not row["reason"]]
     console.table("Instances of a model", columns, [_cells(row) for row in good], dense=True)
-    for row in rows:
-        if row["reason"]:
-            name = f"{row['model']}, {row['backend']}, {row['instances']} instances, cache {row['cache']}"
-            console.warn(f"{name}: {row['reason']}")
+    for model, backend, reason in dict.fromkeys((row["model"], row["backend"], row["reason"]) for row in rows):
+        failed = [row for row in rows if (row["model"], row["backend"], row["reason"]) == (model, backend, reason)]
+        if reason:
+            console.warn(f"{model}, {backend}, {counted(len(failed), 'row')} not measured: {reason}")
     heads = ("model", "backend", "weights with a cache", "peak, twice as many with", "peak, hard over soft",
              "second, open", "second, after soft")  # fmt: skip
     console.table("What sharing saves", heads, [_found(found) for found in sharing_findings(rows)])
 
 
-def _cells(row: Row) -> tuple[Any, ...]:
-    sizes = (f"{row[name] / _MIB:.2f}" for name in ("weights_bytes", "tensor_bytes", "peak_bytes"))
+def _cells(row: SharingRow) -> tuple[Any, ...]:
+    sizes = (
+        "-" if row[name] is None else f"{row[name] / _MIB:.2f}"
+        for name in ("weights_bytes", "tensor_bytes", "peak_bytes")
+    )
     times = ("-" if row[name] is None else f"{row[name]:.1f}" for name in _TIMES)
     return row["model"], row["backend"], row["instances"], row["cache"], *sizes, *times
 
@@ -91,7 +95,7 @@ def _found(found: SharingFindings) -> tuple[str, ...]:
     return found.model, found.backend, constant, twice, *("-" if part is None else f"{part:.1%}" for part in parts)
 
 
-def save_weights_plot(path: Path, rows: Sequence[Row]) -> None:
+def save_weights_plot(path: Path, rows: Sequence[SharingRow]) -> None:
     """Peak memory and weights over instances, a column for each model and backend. Raises UsageError, MediaError."""
     good = [row for row in rows if not row["reason"]]
     pairs = list(dict.fromkeys((row["model"], row["backend"]) for row in good))
@@ -110,7 +114,7 @@ def save_weights_plot(path: Path, rows: Sequence[Row]) -> None:
     save_figure(path, figure, 100)
 
 
-def _draw_lines(panel: Any, rows: Sequence[Row], name: str) -> None:
+def _draw_lines(panel: Any, rows: Sequence[SharingRow], name: str) -> None:
     for cache, (colour, marker, line) in _STYLES.items():
         points = sorted((row["instances"], row[name] / _MIB) for row in rows if row["cache"] == cache)
         panel.plot(*zip(*points, strict=True), marker + line, color=colour, label=_TITLES[cache], markersize=5)

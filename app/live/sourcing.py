@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -54,8 +53,8 @@ class OpenSource:
 
     def close(self) -> None:
         """Give all of it back; harmless when repeated."""
-        with ThreadPoolExecutor(len(self.captures)) as closing:  # each may take a while
-            list(closing.map(Capture.close, self.captures))
+        for capture in self.captures:
+            capture.close()
         if self.microphone:
             self.microphone.close()
 

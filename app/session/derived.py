@@ -79,7 +79,7 @@ def compute_of(settings: Settings) -> ComputeChoice:
 
 def asked_memory(settings: Settings) -> MemoryOptions:
     """Of the network's tensors on the GPU. Raises UsageError for a planner that there is not."""
-    options = MemoryOptions(settings.memory, settings.planner)
+    options = MemoryOptions(settings.memory, settings.planner, reorders=settings.reorder)
     try:
         assert options.strategy
     except UsageError as error:

@@ -1,7 +1,7 @@
 """Several cameras go in; one frame of their newest pictures comes out, as often as the fastest of them gives one.
 
-A round is due once every camera that is well has a new picture, or when the fastest could have given another one since
-the round before: cameras in step come together, and one that is slow or gone keeps no other waiting. A camera that is
+It is due once every camera that is well has a new picture, or when the fastest could have given another one since the
+frame before: cameras in step come together, and one that is slow or gone keeps no other waiting. A camera that is
 in trouble keeps its last picture, and begins anew when it is back.
 """
 
@@ -17,7 +17,7 @@ from ..picture.grid_frame import CameraFrame, grid_frame
 from ..picture.video_frame import VideoFrame
 from .clock import Due, NewestWins
 
-_EARLY = 0.9  # of the time between two pictures, after which a round need not wait: cameras are not that exact
+_EARLY = 0.9  # of the time between two pictures, after which no other is waited for: cameras are not that exact
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def grid_state(cameras: Sequence[CaptureState]) -> GridState:
 
 
 def wait_ns_of(new: Sequence[bool], well: Sequence[bool], since_ns: int, period_ns: float) -> int | None:
-    """How long until a round is due, by which cameras have something new and are well; None: not before one has.
+    """How long until a frame of all is due, by which cameras have something new and are well; None: not before one has.
 
-    since_ns: after the last round; period_ns: between two pictures of the fastest camera, 0 if nobody knows.
+    since_ns: after the last one; period_ns: between two pictures of the fastest camera, 0 if nobody knows.
     """
     if not any(new):
         return None
@@ -66,7 +66,7 @@ class GridClock:
         self._cameras = tuple(NewestWins(*pair) for pair in zip(captures, firsts, strict=True))
         self._shown = tuple(CameraFrame(first) for first in firsts)
         self._timeline = Timeline()
-        self._round_ns = 0
+        self._last_ns = 0
         self._was_gone = [False] * len(self._cameras)
 
     @property
@@ -100,11 +100,11 @@ class GridClock:
         return self._timeline.start_ns or min(camera.start_ns for camera in self._cameras)
 
     def due(self, now_ns: int) -> Due | None:
-        """A frame of all cameras, if a round is due."""
+        """A frame of all cameras, if one is due."""
         self._note_troubles()
         if self._wait_ns(now_ns) != 0:
             return None
-        self._round_ns = now_ns
+        self._last_ns = now_ns
         taken = {place: due for place, camera in enumerate(self._cameras) if (due := camera.due(now_ns))}
         before = enumerate(self._shown)
         self._shown = tuple(self._frame_of(place, taken[place]) if place in taken else one for place, one in before)
@@ -114,7 +114,7 @@ class GridClock:
         return Due(grid_frame(number, time_us, self._shown, new, self.grid), None, dropped, repeated)
 
     def wait_s(self, now_ns: int) -> float | None:
-        """Until the next round; a picture that comes wakes the loop."""
+        """Until the next frame is due; a picture that comes wakes the loop."""
         wait_ns = self._wait_ns(now_ns)
         return None if wait_ns is None else wait_ns / 1e9
 
@@ -141,7 +141,7 @@ class GridClock:
     def _wait_ns(self, now_ns: int) -> int | None:
         new = [camera.has_new for camera in self._cameras]
         well = [camera.state.phase == "live" for camera in self._cameras]
-        return wait_ns_of(new, well, now_ns - self._round_ns, self.budget_ms * 1e6)
+        return wait_ns_of(new, well, now_ns - self._last_ns, self.budget_ms * 1e6)
 
     def _note_troubles(self) -> None:
         """Of a camera that is gone: what it gives once it is back has nothing to do with what it gave before."""

@@ -195,6 +195,10 @@ class Settings:
         "", "The strategy that plans this memory; else the smallest.", "text", changes=_once, placeholder="NAME",
         label="memory planner",
     )  # fmt: skip
+    reorder: bool = _model(
+        False, "Run independent kernels in the order that takes the least memory.", changes=_once,
+        label="memory order",
+    )  # fmt: skip
     compile_budget: float = _model(
         10.0,
         "Seconds of CPU time to compile shaders in, about; less makes them slower.",

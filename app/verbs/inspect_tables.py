@@ -190,6 +190,7 @@ def _memory(console: Console, found: Inspection, compiled: CompiledGraph, on_cpu
         f"{saved:.0%} less than naive; inputs and outputs: {_mib(plan.outer_bytes)} MiB as float32; "
         f"tensors between kernels: {_mib(plan.inner_bytes)} MiB as {stored}"
     )
+    console.show(_order_line(plan))
     for line in _SAVED_BY:
         console.show(Text(line, "dim"))
     console.show(Text("the memory: addresses downward, dispatches to the right, a letter for each tensor", "dim"))
@@ -198,6 +199,13 @@ def _memory(console: Console, found: Inspection, compiled: CompiledGraph, on_cpu
         for letter in row:
             text.append(letter, _COLORS[ord(letter) % len(_COLORS)] if letter.isalpha() else "dim")
         console.show(text)
+
+
+def _order_line(plan: Memory) -> str:
+    if plan.reordered_bytes >= plan.planned_bytes:
+        return "no other order of kernels is known to take less"
+    less = f"{plan.reordered_bytes / _MIB:.2f} MiB ({1 - plan.reordered_bytes / plan.planned_bytes:.0%} less)"
+    return f"in another order of kernels, which --reorder takes: {less}"
 
 
 def _table(*columns: tuple[str, str]) -> Table:

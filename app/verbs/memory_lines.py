@@ -14,7 +14,7 @@ from texelflow.gpu_delegate.memory.offsets import naive
 from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.placement import OuterLifetime, usage_records
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph, reordered_bytes
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Memory:
     in_place_saved_bytes: int  # by kernels that write where they have read
     planned_bytes: int
     lower_bound_bytes: int
+    reordered_bytes: int  # planned with kernels in the order that takes the least
     weights_bytes: int
 
 
@@ -54,11 +55,12 @@ def memory_on_gpu(compiled: CompiledGraph, device: Device) -> Memory:
     kept: OuterLifetime = "inputs" if compiled.memory.keeps_inputs else "none"
     weights_bytes = sum(kernel.weights_bytes for kernel in compiled.kernels)
     steps = (records(without, "both"), records(without, kept), records(compiled, kept))
-    return _memory("GPU", compiled, compiled.memory, steps, alignment_bytes, weights_bytes)
+    found = _memory("GPU", compiled, compiled.memory, steps, alignment_bytes, weights_bytes)
+    return replace(found, reordered_bytes=reordered_bytes(compiled, alignment_bytes))
 
 
 def memory_on_cpu(program: NativeProgram, fuse: bool = True) -> Memory:
-    """Of the CPU's own code, whose kernels write nowhere in place."""
+    """Of the CPU's own code, whose kernels write nowhere in place, and stay in their order."""
     without = program
     if program.views.inside:
         without = compile_native(program.source, program.target, fuse, uses_views=False)
@@ -93,5 +95,5 @@ def _memory(
     return Memory(
         where, memory.mode, strategy.name, len(compiled.plan.buffer_bytes), len(own_bytes), outer_bytes,
         sum(own_bytes.values()) - outer_bytes, naive(steps[2], alignment_bytes).total_bytes,
-        apart - shared, shared - viewed, viewed - total, total, bound(last, alignment_bytes), weights_bytes,
+        apart - shared, shared - viewed, viewed - total, total, bound(last, alignment_bytes), total, weights_bytes,
     )  # fmt: skip

@@ -30,9 +30,10 @@ def checked_budget(compile_budget_s: float) -> float:
     return with_values(Settings(), {"compile_budget": compile_budget_s}, flag_of).compile_budget
 
 
-def parse_memory(mode: str, planner: str) -> MemoryOptions:
+def parse_memory(mode: str, planner: str, reorder: bool = False) -> MemoryOptions:
     """What they ask for. Raises UsageError for what there is not."""
-    return asked_memory(with_values(Settings(), {"memory": mode, "planner": planner}, flag_of))
+    values = {"memory": mode, "planner": planner, "reorder": reorder}
+    return asked_memory(with_values(Settings(), values, flag_of))
 
 
 def parse_preprocessing(text: str) -> Preprocessing:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import DeviceError, ModelError, TexelflowError
+from ..errors import DeviceError, ModelError, TexelflowError, UsageError
 from ..graph import Shape
 from ..reading.model_file import printable_name
 from .array_pipe import AnyArray
@@ -91,7 +91,8 @@ class LocalInterpreter:
         the place of the runtime's own XNNPACK delegate.
         """
         module = load_interpreter_module()
-        self._delegate = delegate
+        self._delegate, self._shares = delegate, sharing is not None
+        self._interpreter: Any
         given: dict[str, Any] = {"num_threads": options.threads}
         if delegate:
             given["experimental_delegates"] = [delegate]
@@ -115,6 +116,8 @@ class LocalInterpreter:
 
     def run(self, arrays: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
         """See AnyInterpreter."""
+        if self._interpreter is None:
+            raise UsageError("this interpreter is closed; make another one")
         with _refusals_in_one_line(self._delegate):
             for (index, view), array, dtype in zip(self._inputs, arrays, self.signature.input_dtypes, strict=True):
                 if dtype == "bytes":
@@ -138,9 +141,11 @@ class LocalInterpreter:
         return value.astype(np.bytes_) if value.dtype == object else value
 
     def close(self) -> None:
-        """See AnyInterpreter; one without a delegate goes with the last reference to it."""
+        """See AnyInterpreter; one that neither has a delegate nor shares weights goes with the last reference to it."""
         if self._delegate:
             self._delegate.release()
+        if self._shares:
+            self._interpreter, self._inputs, self._outputs = None, (), ()
 
 
 def _shapes_and_dtypes(details: Sequence[Any]) -> tuple[tuple[Shape, ...], tuple[str, ...]]:

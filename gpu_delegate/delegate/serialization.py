@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..disk_cache import as_entry, locked, parse_entry, read_whole, write_whole
+from ..disk_cache import as_entry, file_lock, parse_entry, read_whole, write_whole
 from .options import GpuDelegateOptions
 
 MOST_FILE_BYTES = 256 << 20
@@ -57,7 +57,7 @@ class SerializedFile:
         if self._entries is None and not self.path.parent.is_dir():  # a lock would make it
             self._entries = {}
         if self._entries is None:
-            with locked(self._lock):  # where that cannot be had it is read all the same: files are replaced whole
+            with file_lock(self._lock):  # where that cannot be had it is read all the same: files are replaced whole
                 self._entries = self._read()
         return self._entries.get((kind, key))
 
@@ -67,7 +67,7 @@ class SerializedFile:
         try:
             if not self.path.parent.is_dir():
                 raise FileNotFoundError("no such directory")
-            with locked(self._lock):
+            with file_lock(self._lock):
                 self._entries = self._read() | new
                 data = join_entries(self._entries)
                 write_whole(self.path, data if len(data) <= MOST_FILE_BYTES else join_entries(new), is_synced=True)

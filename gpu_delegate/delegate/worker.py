@@ -51,12 +51,12 @@ def open_worker(context: moderngl.Context | None, weights_cache: WeightsCache | 
 class ThreadWorker:
     """A thread that opens a context and runs one call after the other. It ends with this object or with Python."""
 
-    def __init__(self, opener: _Opener = open_context) -> None:
+    def __init__(self, opener: _Opener | None = None) -> None:
         """Raises DeviceError where there is no OpenGL."""
         self._jobs: _Jobs = queue.SimpleQueue()
         opening = _Job(lambda context: context)
         target = threading.Thread(
-            target=_serve, args=(self._jobs, opening, opener), name="texelflow OpenGL", daemon=True
+            target=_serve, args=(self._jobs, opening, opener or open_context), name="texelflow OpenGL", daemon=True
         )
         self._thread, self._process = target, os.getpid()
         target.start()

@@ -20,7 +20,7 @@ from .profiles import full_tasks, record_columns
 from .records import UsageRecord
 
 MOST_SOLVED = 400  # tensors: each pair of them is an unknown
-NO_HIGHS = "exact plans of objects need scipy, which is not installed: pip install 'texelflow[plots]'"
+NO_HIGHS = "exact plans of objects need scipy, which is not installed: pip install scipy"
 
 
 def least_objects(records: Sequence[UsageRecord], plan: MemoryPlan, seconds: float) -> MemoryPlan:

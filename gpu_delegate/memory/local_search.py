@@ -11,11 +11,11 @@ from .plan import MemoryPlan
 from .profiles import by_size
 from .records import UsageRecord
 
-MOST_ORDERS = 200
+MOST_ORDERS, MOST_PLACED = 200, 20_000  # and tensors in all orders together: a second or two
 
 
 def local_search(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
-    """The smallest plan of greedy placements in at most MOST_ORDERS orders, the first by size.
+    """The smallest plan of greedy placements in some orders, the first by size.
 
     In turn the tensor that ends highest is moved in front of each that it is alive with and that is placed before it,
     the last of those first. An order with which memory does not grow is kept; if it has been met before, the next is
@@ -23,7 +23,8 @@ def local_search(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> Me
     """
     order = by_size(records)
     best = plan = place_in_order(order, alignment_bytes)
-    least, met, left = lower_bound_bytes(records, alignment_bytes), {_key(order)}, MOST_ORDERS - 1
+    least, met = lower_bound_bytes(records, alignment_bytes), {_key(order)}
+    left = min(MOST_ORDERS, MOST_PLACED // max(1, len(records))) - 1
     while left > 0 and best.total_bytes > least:
         for other in _neighbours(order, plan):
             if _key(other) in met:

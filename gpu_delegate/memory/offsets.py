@@ -37,13 +37,13 @@ def greedy_by_breadth(records: Sequence[UsageRecord], alignment_bytes: int = 1) 
 def place_in_order(records: Sequence[UsageRecord], alignment_bytes: int) -> MemoryPlan:
     """Each tensor in turn into the smallest gap that it fits into, the lowest of equal ones, else behind the others."""
     offsets: dict[int, int] = {}
-    placed = _Placed(len(records), alignment_bytes)
+    placed = PlacedOffsets(len(records), alignment_bytes)
     for record in records:
         offsets[record.tensor] = placed.put(record)
     return in_one_arena(offsets, placed.total_bytes)
 
 
-class _Placed:
+class PlacedOffsets:
     """Tensors by their offset in memory, as columns, so that placing one more takes a few array operations."""
 
     def __init__(self, room: int, alignment_bytes: int) -> None:
@@ -54,8 +54,15 @@ class _Placed:
 
     def put(self, record: UsageRecord) -> int:
         """Place a tensor, behind those with the same offset, which is returned."""
+        return self._put(record, self._best_offset(record))
+
+    def put_within(self, record: UsageRecord, most_bytes: int) -> int | None:
+        """The same if all then take no more than so many bytes; None, and nothing done, if not."""
+        offset = self._best_offset(record)
+        return self._put(record, offset) if offset + record.size_bytes <= most_bytes else None
+
+    def _put(self, record: UsageRecord, offset: int) -> int:
         size_bytes = aligned(record.size_bytes, self._alignment_bytes)
-        offset = self._best_offset(record, size_bytes)
         at = int(np.searchsorted(self._columns[0, : self._count], offset, side="right"))
         self._columns[:, at + 1 : self._count + 1] = self._columns[:, at : self._count]
         self._columns[:, at] = offset, offset + size_bytes, record.first_task, record.last_task
@@ -63,8 +70,9 @@ class _Placed:
         self.total_bytes = max(self.total_bytes, offset + record.size_bytes)
         return offset
 
-    def _best_offset(self, record: UsageRecord, size_bytes: int) -> int:
+    def _best_offset(self, record: UsageRecord) -> int:
         """The lowest of the smallest sufficient gaps between tensors alive at that time, else behind all of them."""
+        size_bytes = aligned(record.size_bytes, self._alignment_bytes)
         starts, ends, first, last = self._columns[:, : self._count]
         alive = np.flatnonzero((first <= record.last_task) & (last >= record.first_task))
         if not alive.size:

@@ -24,6 +24,7 @@ class MemoryOptions:
     keeps_inputs: bool = True  # run after run; else the caller writes all of them before each run
     uses_views: bool = True  # tensors may lie inside others
     in_place: bool = True  # kernels may write where they read, where that takes less memory
+    reorders: bool = False  # kernels that do not depend on each other run in the order that takes the least memory
     shares: bool = False  # inputs and outputs have buffers of their own; programs that take turns may share the others
 
     @property

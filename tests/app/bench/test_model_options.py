@@ -36,6 +36,16 @@ MEANT: list[tuple[str, str, Any]] = [  # an alias, what it asks for, by the name
     ("--max_delegated_partitions=3", "delegate", {"max_delegated_partitions": 3}),
     ("--max_delegated_partitions=0", "delegate", {}),
     ("--min_nodes_per_partition=1", "delegate", {"min_nodes_per_partition": 1}),
+    (
+        "--delegate_serialize_dir=kept --delegate_serialize_token=own",
+        "delegate",
+        {
+            "serialization_dir": "kept",
+            "model_token": "own",
+            "experimental_flags": ("enable_quant", "enable_serialization"),
+        },
+    ),
+    ("--delegate_serialize_token=own", "delegate", {"model_token": "own"}),
     ("--enable_op_profiling=true", "per_op", True),
     ("--enable_op_profiling=false --use_gpu=false", "per_op", False),
 ]

@@ -8,7 +8,7 @@ import pytest
 from tests.commands import Command
 from tests.model_builder import selfie_like
 from texelflow.app.bench.weights import WeightsBench, bench_weights, parse_backends, parse_instances
-from texelflow.app.bench.weights_part import measure
+from texelflow.app.bench.weights_part import measure_instances
 from texelflow.app.bench.weights_tables import sharing_findings
 from texelflow.app.console import Console
 from texelflow.gpu_delegate.errors import UsageError
@@ -35,7 +35,7 @@ def test_numbers_of_instances() -> None:
 
 @pytest.mark.gl
 def test_shared_weights_count_once(model: Path) -> None:
-    alone, two, soft, hard = (measure(model, "gl", cache, count, 1) for cache, count in
+    alone, two, soft, hard = (measure_instances(model, "gl", cache, count, 1) for cache, count in
                               (("none", 1), ("none", 2), ("soft", 2), ("hard", 2)))  # fmt: skip
     assert alone["second_init_ms"] is None
     assert two["weights_bytes"] == 2 * alone["weights_bytes"]

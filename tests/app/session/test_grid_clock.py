@@ -1,4 +1,4 @@
-"""When a round of several cameras is due, and what is told of them together."""
+"""When a frame of several cameras is due, and what is told of them together."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ cameras = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size
 
 
 @given(cameras, st.integers(0, 10**9), st.sampled_from([0.0, 1e9 / 60, 1e9 / 30]))
-def test_a_round_waits_for_cameras_that_are_well_and_not_for_long(
+def test_a_frame_waits_for_cameras_that_are_well_and_not_for_long(
     cameras: list[tuple[bool, bool]], since_ns: int, period_ns: float
 ) -> None:
     new, well = zip(*cameras, strict=True)

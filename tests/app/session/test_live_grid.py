@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.gpu_resets import GpuResets
 from tests.live_stage import SIZE, Picture, Script, Stage, Theatre
 from tests.mjpeg_server import MjpegServer
 from tests.running import times_of
@@ -55,13 +56,17 @@ def test_each_has_its_own_mask_and_further_ones_take_no_weights(theatre: Theatre
         paths = [camera.stages.segmenter for camera in current.cameras]
         programs = [path.program for path in paths if isinstance(path, GlPath)]
         assert len(programs) == 3
-        weights_bytes = programs[0].buffer_bytes - programs[0].tensor_bytes
-        assert programs[0]._lease._store.weights_bytes == weights_bytes > 0
+        store = programs[0]._lease._store
+        assert store.weights_bytes > 0
+        for program in programs:  # each uses all that there is, besides what is its own
+            assert program.buffer_bytes - program.tensor_bytes == store.weights_bytes + store.arena_bytes
 
     theatre.run(script, camera=[str(still), "pattern", str(still)], backend="gl", effect="mask", fps=30.0)
 
 
-def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(theatre: Theatre, server: MjpegServer) -> None:
+def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(
+    theatre: Theatre, server: MjpegServer, gpu: GpuResets
+) -> None:
     def script(stage: Stage) -> Script:
         yield from stage.frames(3)
         assert stage.window.size == (2 * SIZE[0] + 4, SIZE[1])
@@ -82,6 +87,11 @@ def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(theatre: Theatr
         yield from stage.until(lambda: newest_of(stage, 0) > gone, "its return")
         assert stage.parts.clock.state.troubles == ()
         yield from settings_are_of_all(stage)
+        context = stage.window.context
+        gpu.reset()
+        yield from stage.until(lambda: stage.window.context is not context, "another context")
+        yield from stage.frames(3)
+        assert all(is_blue(picture) for picture in pictures_of(stage))
 
     cameras = [server.url, "pattern"]
     records = theatre.run(script, camera=cameras, effect="none", out="out.mp4", masks="masks")
@@ -92,6 +102,10 @@ def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(theatre: Theatr
     assert mask is not None
     assert mask.shape == (SIZE[1], 2 * SIZE[0] + 4)
     assert len([*theatre.folder.glob("texelflow-*.png")]) == 1
+
+
+def is_blue(picture: Picture) -> bool:
+    return bool(np.abs(picture - np.array([0, 0, 255])).mean() < 30)
 
 
 def settings_are_of_all(stage: Stage) -> Script:
@@ -111,9 +125,6 @@ def settings_are_of_all(stage: Stage) -> Script:
     assert code is not None
     assert code < newest_of(stage, 1), "the one before"
     stage.session.controller.change(effect="replace", background="#0000ff", model="selfie-landscape")
-    blue = np.array([0, 0, 255])
-    yield from stage.until(
-        lambda: all(abs(camera - blue).mean() < 30 for camera in pictures_of(stage)), "the colour of all"
-    )
+    yield from stage.until(lambda: all(is_blue(picture) for picture in pictures_of(stage)), "the colour of all")
     yield from stage.until(lambda: stage.session.model == "selfie-landscape", "another model")
     yield from stage.frames(2)

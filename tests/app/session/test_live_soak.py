@@ -55,9 +55,9 @@ class Soak:
         self.objects: list[dict[str, int]] = []
 
     def run(self) -> Script:
-        """Round after round until there were enough frames."""
+        """Round after round until there were enough frames: two at least, to be compared."""
         acts = [self.effects, self.masks, self.models, self.sizes, self.loss, self.outputs]
-        while self.records < FRAMES:
+        while self.records < FRAMES or len(self.rounds) < 2:
             for act in acts:
                 yield from act()
             self._session.controller.change(effect="blur", model="selfie", overlay=False)

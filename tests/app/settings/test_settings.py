@@ -150,6 +150,7 @@ class TestValues:
             "planner",
             "precision",
             "preprocessing",
+            "reorder",
             "threads",
         }
         assert {*waiting} <= restarts | {"tune"}

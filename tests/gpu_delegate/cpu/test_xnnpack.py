@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from tests.model_builder import selfie_like
 from tests.op_cases import CASES
 from tests.sketch import OpCase, Sketch
+from texelflow import Segmenter
 from texelflow.app.frame.backends import CpuChoice
 from texelflow.app.frame.cpu_choice import chosen_cpu_path
 from texelflow.app.models.loading import load_segmentation
@@ -92,6 +94,20 @@ def test_ops_that_xnnpack_has_and_lacks(case: OpCase) -> None:
         assert found.tobytes() == wanted.tobytes()
 
 
+def test_segmenters_share_and_free_it_when_the_last_is_closed() -> None:
+    frame = np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8)
+    cache, segmenter = WeightsCache(), partial(Segmenter, "selfie", "cpu", cpu="tflite", threads=1)
+    made = [segmenter(weights_cache=cache) for _ in range(2)]
+    cache.finalize_soft()
+    masks = [segment(frame) for segment in (*made, segmenter())]
+    assert masks[0].tobytes() == masks[1].tobytes() == masks[2].tobytes()
+    made[0].close()
+    assert made[1](frame).tobytes() == masks[2].tobytes()
+    assert cache._held
+    made[1].close()
+    assert cache._held == []
+
+
 def test_xnnpack_itself_refuses_instances_after_hard_finalization() -> None:
     model, options = write_model(read_model(selfie_like(1))), InterpreterOptions(1, 1)
     cache = XnnpackCache(XnnpackLibrary(tflite), len(model))
@@ -100,8 +116,10 @@ def test_xnnpack_itself_refuses_instances_after_hard_finalization() -> None:
     with pytest.raises(ModelError, match="cannot run this model on the CPU"):
         LocalInterpreter(model, options, sharing=cache.delegate(1))
     assert made.run([image_of(read_model(model))])[0].std() > 0
-    del made
-    gc.collect()
+    made.close()
+    with pytest.raises(UsageError, match="is closed"):
+        made.run([image_of(read_model(model))])
+    gc.collect()  # what was refused goes ahead of the cache, too
     cache.close()
     cache.close()
 

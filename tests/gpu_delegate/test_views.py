@@ -69,11 +69,11 @@ def check_places(compiled: CompiledGraph) -> None:
     for tensors in written.values():
         for one, other in combinations(tensors, 2):
             assert ends[one] <= offsets[other] or ends[other] <= offsets[one], "two kernels write the same bytes"
-    lives = {record.tensor: record for record in compiled.records}
+    lives, owners = {record.tensor: record for record in compiled.records}, views.with_replaced(compiled.in_place)
     for number, kernel in enumerate(compiled.kernels):
         for tensor in (*kernel.inputs, *kernel.outputs):
             if tensor in offsets:
-                life = lives[views.place(tensor)[0]]
+                life = lives[owners.place(tensor)[0]]
                 assert life.first_task <= number <= life.last_task
 
 

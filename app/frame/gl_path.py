@@ -36,7 +36,7 @@ class GlPath:
         progress: CompileProgress | None = None,
         kept: int = 1,
     ) -> None:
-        """Compiles the model; `progress` gets (shaders ready, shaders in all). The last `kept` frames stay on the device.
+        """Compiles the model; `progress` gets (shaders ready, shaders in all), the device keeps the last `kept` frames.
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """

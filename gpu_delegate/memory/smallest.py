@@ -1,9 +1,9 @@
 """Planners go in, the cheapest first; one that takes the smallest of their plans comes out. Exact planners, too."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from .bounds import lower_bound_bytes
+from .bounds import BytesBound, lower_bound_bytes
 from .budget import SearchBudget
 from .exact_objects import least_objects
 from .exact_offsets import shrunk
@@ -16,7 +16,7 @@ START_TENSORS = 2000  # with more of them what comes before the search takes lon
 EXACT_STEPS, EXACT_SECONDS = 10_000_000, 10.0
 
 
-def smallest(planners: Sequence[Planner], bound_bytes: Callable[[Sequence[UsageRecord], int], int]) -> Planner:
+def smallest(planners: Sequence[Planner], bound_bytes: BytesBound) -> Planner:
     """Of equal plans that of the first planner. Once a plan is proven to be the least, the others are not asked."""
 
     def plan(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:

@@ -4,20 +4,17 @@ Strategies are those of gpu_delegate/memory/registry.py. A plan is proven where 
 as the exact planner has proven to be the least.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any
 
 from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.memory.options import ARENA
 from texelflow.gpu_delegate.memory.plan import MemoryPlan
-from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy
+from texelflow.gpu_delegate.memory.registry import BOUNDS, STRATEGIES, Strategy
 
 from ..console import Console
 from ..files import Files, Write, settle
@@ -31,9 +28,6 @@ MemoryRow = dict[str, Any]
 TFLITE_DEFAULT = ("greedy-by-size-improved", "greedy-by-breadth")
 _GREEDY = "greedy"  # what such strategies are called: they are timed on many records
 _RUNS, _RUNS_MS = 3, 50.0  # the most runs of a planner, and how long they may take together: the shortest counts
-_BOUNDS: Mapping[PlanKind, Callable[[Sequence[UsageRecord], int], int]] = MappingProxyType(
-    {"offsets": lower_bound_bytes, "objects": objects_bound_bytes}
-)
 
 
 @dataclass(frozen=True)
@@ -78,8 +72,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryR
     """What each strategy makes of a graph, as long as nothing has ended it."""
     wanted = [one for one in STRATEGIES if found.graph != "synthetic" or _GREEDY in one.name]
     bounds = {
-        kind: sum(bound(records, found.alignment_bytes) for records in found.programs)
-        for kind, bound in _BOUNDS.items()
+        kind: sum(bound(records, found.alignment_bytes) for records in found.programs) for kind, bound in BOUNDS.items()
     }
     rows: list[MemoryRow] = []
     least = dict(bounds)  # what is proven

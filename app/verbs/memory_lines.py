@@ -1,18 +1,19 @@
 """A compiled program goes in; what its tensors take, and what each way to take less has saved, come out as values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native, native_records
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.memory.offsets import naive
 from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.memory.records import UsageRecord
+from texelflow.gpu_delegate.memory.registry import BOUNDS
 from texelflow.gpu_delegate.placement import OuterLifetime, usage_records
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph, reordered_bytes
 
@@ -50,8 +51,8 @@ def memory_on_gpu(compiled: CompiledGraph, device: Device) -> Memory:
 
     without = compiled
     if compiled.views.inside:
-        memory = replace(compiled.memory, uses_views=False, in_place=False)
-        without = compile_graph(compiled.source, device, precision=compiled.precision, memory=memory)
+        options = CompileOptions(precision=compiled.precision, memory=compiled.memory)
+        without = compile_graph(compiled.source, device, options.with_memory(uses_views=False, in_place=False))
     kept: OuterLifetime = "inputs" if compiled.memory.keeps_inputs else "none"
     weights_bytes = sum(kernel.weights_bytes for kernel in compiled.kernels)
     steps = (records(without, "both"), records(without, kept), records(compiled, kept))
@@ -88,12 +89,11 @@ def _memory(
     strategy, last, total = memory.strategy, compiled.records, compiled.plan.total_bytes
     apart, shared, viewed = (strategy.plan(records, alignment_bytes).total_bytes for records in steps)
     outer = {*compiled.graph.inputs, *compiled.graph.outputs}
-    bound: Callable[[Sequence[UsageRecord], int], int]
-    bound = objects_bound_bytes if strategy.kind == "objects" else lower_bound_bytes
     own_bytes = {record.tensor: record.size_bytes for record in steps[2]}
     outer_bytes = sum(own_bytes[tensor] for tensor in outer if tensor in own_bytes)
     return Memory(
         where, memory.mode, strategy.name, len(compiled.plan.buffer_bytes), len(own_bytes), outer_bytes,
         sum(own_bytes.values()) - outer_bytes, naive(steps[2], alignment_bytes).total_bytes,
-        apart - shared, shared - viewed, viewed - total, total, bound(last, alignment_bytes), total, weights_bytes,
+        apart - shared, shared - viewed, viewed - total, total, BOUNDS[strategy.kind](last, alignment_bytes), total,
+        weights_bytes,
     )  # fmt: skip

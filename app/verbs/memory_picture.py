@@ -3,29 +3,25 @@
 Nothing is drawn here: memory_plot.py does that.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.program import NativeProgram
-from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
+from texelflow.gpu_delegate.memory.offsets import naive
 from texelflow.gpu_delegate.memory.op_graph import op_records
 from texelflow.gpu_delegate.memory.plan import MemoryPlan
 from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import STRATEGIES, PlanKind, Strategy, strategy_of
+from texelflow.gpu_delegate.memory.registry import BOUNDS, STRATEGIES, PlanKind, Strategy
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.wording import counted
 
 COLOURS = 7  # of blocks: neighbours differ
-_BOUNDS: Mapping[PlanKind, Callable[[Sequence[UsageRecord], int], int]] = MappingProxyType(
-    {"objects": objects_bound_bytes, "offsets": lower_bound_bytes}
-)
 OUTER = -1  # in place of a colour: an input or output, whose place is the caller's
 
 
@@ -122,8 +118,9 @@ def memory_page(compiled: CompiledGraph | NativeProgram, alignment_bytes: int, p
     colours, bound_bytes = plan_colours(use, plan), _bound_of(plan, *sections[:1])
     kept_in = counted(len(plan.buffer_bytes), "object") if len(plan.buffer_bytes) > 1 else "one arena"
     used = plan_panel(use, plan, colours, bound_bytes, f"In use: {planner}, {kept_in}")
-    naive = plan_panel(use, _naive_plan(use), colours, bound_bytes, "Naive: a place for each")
-    return MemoryPage(f"{compiled.source.name}, {where}", use, used, naive, sections)
+    apart = naive(use.records, use.alignment_bytes)
+    unshared = plan_panel(use, apart, colours, bound_bytes, "Naive: a place for each")
+    return MemoryPage(f"{compiled.source.name}, {where}", use, used, unshared, sections)
 
 
 def plan_panel(
@@ -165,10 +162,6 @@ def use_in_graph(graph: Graph) -> TensorUse:
     return TensorUse("the graph of operators", "operator", tasks, records, names, frozenset(), 1)
 
 
-def _naive_plan(use: TensorUse) -> MemoryPlan:
-    return strategy_of("offsets", "naive").plan(use.records, use.alignment_bytes)
-
-
 def _bound_of(plan: MemoryPlan, *sections: StrategySection) -> int:
     """What no plan of the kind takes less than, of those that were found for the same tensors."""
     kind = "objects" if len(plan.buffer_bytes) > 1 else "offsets"
@@ -178,12 +171,12 @@ def _bound_of(plan: MemoryPlan, *sections: StrategySection) -> int:
 def _section(use: TensorUse) -> StrategySection:
     """Each strategy, but for those that are drawn already, and for the naive one, which would leave others no room."""
     rows: list[StrategyRow] = []
-    for kind, bound in _BOUNDS.items():
+    for kind, bound in BOUNDS.items():
         plans = dict(_plans(use, [each for each in STRATEGIES if each.kind == kind and _is_drawn(each)]))
         if plans:
             least = max(bound(use.records, use.alignment_bytes), *(plan.least_bytes for plan in plans.values()))
             rows.append(StrategyRow(kind, tuple(_panels(use, plans, least))))
-    return StrategySection(use, _naive_plan(use).total_bytes, tuple(rows))
+    return StrategySection(use, naive(use.records, use.alignment_bytes).total_bytes, tuple(rows))
 
 
 def _is_drawn(strategy: Strategy) -> bool:

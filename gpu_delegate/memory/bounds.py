@@ -3,11 +3,13 @@
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from .profiles import positional_maximums
 from .records import UsageRecord, aligned
+
+BytesBound = Callable[[Sequence[UsageRecord], int], int]  # of records, and the alignment of all places in bytes
 
 
 def lower_bound_bytes(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> int:

@@ -3,13 +3,14 @@
 To add one: a function of usage records and an alignment that returns a MemoryPlan, and a row here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from ..errors import UsageError
 from ..wording import meant
-from .bounds import lower_bound_bytes, objects_bound_bytes
+from .bounds import BytesBound, lower_bound_bytes, objects_bound_bytes
 from .local_search import local_search
 from .objects_by_flow import min_cost_flow
 from .objects_by_size import greedy_by_breadth_objects, greedy_by_size_improved, greedy_by_size_objects
@@ -21,6 +22,8 @@ from .smallest import exact_objects, exact_offsets, searched_offsets, smallest
 from .strip_packing import strip_packing
 
 PlanKind = Literal["objects", "offsets"]
+
+BOUNDS: Mapping[PlanKind, BytesBound] = MappingProxyType({"objects": objects_bound_bytes, "offsets": lower_bound_bytes})
 
 _2019, _2020 = "arXiv 1907.01989, section 5", "arXiv 2001.03288, section"
 
@@ -46,7 +49,7 @@ class Strategy:
 
 _BEST_OBJECTS = smallest(
     (greedy_in_order, greedy_by_size_improved, greedy_by_breadth_objects, greedy_by_size_objects, equality),
-    objects_bound_bytes,
+    BOUNDS["objects"],
 )
 _OBJECTS = (
     Strategy("naive", "objects", naive_objects, "a buffer for each tensor"),
@@ -61,7 +64,7 @@ _OBJECTS = (
 )
 _BEST_OFFSETS = smallest(
     (greedy_by_size, searched_offsets, greedy_by_breadth, strip_packing, local_search, _laid_out(_BEST_OBJECTS)),
-    lower_bound_bytes,
+    BOUNDS["offsets"],
 )
 _OFFSETS = (
     Strategy("naive", "offsets", naive, "every tensor in a place of its own"),

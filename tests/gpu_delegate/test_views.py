@@ -11,6 +11,7 @@ from tests.gpu_delegate.memory.test_offsets import collisions
 from tests.gpu_delegate.test_hazards import check_barriers
 from tests.gpu_delegate.test_random_networks import asked_for, check_limits, choices
 from tests.random_moves import random_moves
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.graph import Shape
 from texelflow.gpu_delegate.layout import Precision, shape_of
 from texelflow.gpu_delegate.packing import Float32Array, phwc4
@@ -68,11 +69,11 @@ def check_places(compiled: CompiledGraph) -> None:
     for tensors in written.values():
         for one, other in combinations(tensors, 2):
             assert ends[one] <= offsets[other] or ends[other] <= offsets[one], "two kernels write the same bytes"
-    lives = {record.tensor: record for record in compiled.records}
+    lives, owners = {record.tensor: record for record in compiled.records}, views.with_replaced(compiled.in_place)
     for number, kernel in enumerate(compiled.kernels):
         for tensor in (*kernel.inputs, *kernel.outputs):
             if tensor in offsets:
-                life = lives[views.place(tensor)[0]]
+                life = lives[owners.place(tensor)[0]]
                 assert life.first_task <= number <= life.last_task
 
 
@@ -84,7 +85,7 @@ def test_plans_with_views(seed: int) -> None:
         alignment = (16, 64, 256)[(seed + number) % 3]
         device = device.with_limits(texture_buffer_alignment_bytes=alignment, storage_alignment_bytes=alignment)
         for keep_all in (False, True):
-            compiled = compile_graph(graph, device, fuse=fuse, keep_all=keep_all, precision=precision)
+            compiled = compile_graph(graph, device, CompileOptions(fuse=fuse, keep_all=keep_all, precision=precision))
             check_places(compiled)
             check_limits(compiled, device.limits)
             check_barriers(accesses_of(compiled), compiled.barriers)

@@ -238,7 +238,8 @@ def bench_memory_verb(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAMES", help="Models of the catalogue, published networks, .tflite files; twelve networks."
+            metavar="NAMES",
+            help="Models of the catalogue, published networks, .tflite files; by default twelve networks.",
         ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
@@ -250,8 +251,7 @@ def bench_memory_verb(
 ) -> int:
     """Compare how strategies plan the memory of networks, before fusion and after: bytes, objects, bounds, time.
 
-    Nothing runs: networks whose files are not at hand are drawn from published layers. Without names, 10,000 synthetic
-    records are planned, too.
+    Nothing runs. Without names, greedy strategies plan 10,000 synthetic records, too.
     """
     from .bench.memory import MemoryBench, bench_memory
     from .bench.memory_tables import show_memory
@@ -347,7 +347,8 @@ def bench_gpu_verb(
 @with_opengl
 def bench_weights_verb(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAMES", help="Models as of `bench model`; selfie and deeplab-v3.")
+        list[str] | None,
+        typer.Argument(metavar="NAMES", help="Models as of `bench model`; by default selfie and deeplab-v3."),
     ] = None,
     instances: Annotated[
         str, typer.Option(metavar="1..16", help="How many: 1, 2, 4, 8 and 16, or just those of a list with commas.")
@@ -362,8 +363,7 @@ def bench_weights_verb(
 ) -> int:
     """Measure what several instances of a model take, without a WeightsCache and with one, soft and hard.
 
-    Each number of them in a process of its own: its peak, the weights in it, how long instances take to be ready and to
-    run. All of OpenGL's are in one context.
+    Each number of instances has a process of its own; all of a process share one OpenGL context.
     """
     from .bench.weights import MEASURED, WeightsBench, bench_weights, parse_backends, parse_instances
     from .bench.weights_tables import save_weights_plot, show_weights

@@ -16,6 +16,7 @@ _Cells = list[tuple[str, ...]]
 
 MIB = 1 << 20
 _NONE = "-"
+_IN_FULL = 4  # the most networks of which plain text has every strategy
 _BESIDE = 2  # spaces between the columns of a table
 _GRAPHS = {"ops": "before fusion, a record for each operator's output", "fused": "after fusion"}
 _MODES: Mapping[str, MemoryMode] = MappingProxyType({"offsets": "arena", "objects": "objects"})
@@ -26,29 +27,54 @@ EARLIER = {"objects": ("greedy-in-order", "min-cost-flow"), "offsets": ("strip-p
 
 
 def show_memory(rows: _Rows, markdown: bool, console: Console) -> None:
-    """All tables, and what they say of our default."""
-    for title, cells in _tables(rows):
+    """All tables, and what they say of our default; plain text has those of strategies for a few networks alone."""
+    brief = not markdown and len(by_network(rows)) > _IN_FULL
+    for title, cells in _brief_tables(rows) if brief else _tables(rows):
         if markdown:
             for line in ("", f"{title}:", "", *markdown_lines(cells)):
                 console.say(line)
         else:
-            for part in _narrow(cells, console.columns):
+            for part in _narrow(_without_empty(cells), console.columns):
                 console.table(title, part[0], part[1:], dense=True)
     for line in memory_lines(rows):
         console.say(line)
+    if brief:
+        console.say(f"what each strategy takes: --markdown, --json, or up to {_IN_FULL} networks by their names")
 
 
 def _tables(rows: _Rows) -> Iterator[tuple[str, _Cells]]:
     """Titles and cells, of what there is."""
     for graph, said in _GRAPHS.items():
-        if own := [row for row in rows if row["graph"] == graph]:
-            yield f"MiB {said}; * is proven to be the least", summary_cells(own)
+        own = [row for row in rows if row["graph"] == graph]
+        yield from _summaries(own)
         for kind, of in _KINDS.items():
             if planned := [row for row in own if row["kind"] == kind]:
                 yield f"MiB {said}: {of}{_MARKS[kind]}", strategy_cells(planned)
+    yield from _times([row for row in rows if row["graph"] != "fused"], "Milliseconds of planning, before fusion")
+
+
+def _brief_tables(rows: _Rows) -> Iterator[tuple[str, _Cells]]:
+    """Without those that have a column for each network."""
+    yield from _summaries(rows)
+    yield from _times([row for row in rows if row["graph"] == "synthetic"], "Milliseconds of planning")
+
+
+def _summaries(rows: _Rows) -> Iterator[tuple[str, _Cells]]:
+    for graph, said in _GRAPHS.items():
+        if own := [row for row in rows if row["graph"] == graph]:
+            yield f"MiB {said}; * is proven to be the least", summary_cells(own)
+
+
+def _times(rows: _Rows, title: str) -> Iterator[tuple[str, _Cells]]:
     for kind, of in _KINDS.items():
-        if timed := [row for row in rows if row["kind"] == kind and row["graph"] != "fused"]:
-            yield f"Milliseconds of planning, before fusion: {of}", time_cells(timed)
+        if timed := [row for row in rows if row["kind"] == kind]:
+            yield f"{title}: {of}", time_cells(timed)
+
+
+def _without_empty(cells: _Cells) -> _Cells:
+    """Without columns in which no network has a figure."""
+    kept = [column for column in zip(*cells, strict=True) if set(column[1:]) != {_NONE}]
+    return list(zip(*kept, strict=True))
 
 
 def _narrow(cells: _Cells, columns: int) -> Iterator[_Cells]:

@@ -93,7 +93,14 @@ def test_tables_and_the_picture(rows: list[MemoryRow], texelflow: Command, tmp_p
     assert "| greedy-by-size-improved | 4.594* (2)   | 6.699* (4)" in shown
     assert "ours is larger than TensorFlow Lite's default: nowhere" in shown
     show_memory(rows, False, Console())
-    assert "min-cost-flow" in texelflow._captured.readouterr().out
+    shown = texelflow._captured.readouterr().out
+    assert "min-cost-flow-end-to-end" in shown
+    assert "--markdown" not in shown
+    show_memory([{**row, "network": f"{row['network']} {copy}"} for copy in range(3) for row in rows], False, Console())
+    brief = texelflow._captured.readouterr().out
+    assert "mobilenet-v2 2" in brief
+    assert "by their names" in brief
+    assert "end-to-end" not in brief, "a person reads it"
     picture = tmp_path / "memory.svg"
     if importlib.util.find_spec("matplotlib") is None:
         with pytest.raises(UsageError, match="pip install matplotlib"):

@@ -22,6 +22,7 @@ from .strip_packing import strip_packing
 
 PlanKind = Literal["objects", "offsets"]
 
+_LAID_OUT = "-end-to-end"  # how names of strategies end that lay the objects of others out so
 _2019, _2020 = "arXiv 1907.01989, section 5", "arXiv 2001.03288, section"
 
 
@@ -77,7 +78,7 @@ STRATEGIES = (
     *_OBJECTS,
     *_OFFSETS,
     *(
-        Strategy(f"{strategy.name}-end-to-end", "offsets", _laid_out(strategy.plan), strategy.source)
+        Strategy(f"{strategy.name}{_LAID_OUT}", "offsets", _laid_out(strategy.plan), strategy.source)
         for strategy in _OBJECTS
         if strategy.name not in ("naive", "best", "exact")
     ),
@@ -88,5 +89,8 @@ def strategy_of(kind: PlanKind, name: str) -> Strategy:
     """The strategy of a kind with this name. Raises UsageError, which lists them, for other names."""
     found = {strategy.name: strategy for strategy in STRATEGIES if strategy.kind == kind}
     if name not in found:
-        raise UsageError(f"planner {name}: one of {', '.join(found)} is needed for {kind}{meant(name, found)}")
+        own = ", ".join(each for each in found if not each.endswith(_LAID_OUT))
+        laid_out = ", ".join(each.removesuffix(_LAID_OUT) for each in found if each.endswith(_LAID_OUT))
+        others = f", or {laid_out} with {_LAID_OUT} behind it" if laid_out else ""
+        raise UsageError(f"planner {name}: one of {own}{others} is needed{meant(name, found)}")
     return found[name]

@@ -61,16 +61,16 @@ def bench_frame_verb(
 
     Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
     """
+    from texelflow.gpu_delegate.compile_options import CompileOptions
+
     from .bench.frame_job import FrameBench, bench_frame
     from .console import Console
     from .verbs.precision import backend_for, parse_cpu, parse_memory, parse_precision
 
     console, choice = Console(quiet=json), parse_cpu(cpu, threads)
     where = backend_for(backend, choice)
-    options = FrameBench(
-        model, size, frames, masks, warmup, runs, where, parse_precision(precision), parse_memory(memory, planner),
-        force, choice,
-    )  # fmt: skip
+    compiling = CompileOptions(precision=parse_precision(precision), memory=parse_memory(memory, planner))
+    options = FrameBench(model, size, frames, masks, warmup, runs, where, compiling, force, choice)
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
     if code:

@@ -304,6 +304,8 @@ def check_verb(
 
     Exit code 1 if they differ, naming the first op that does.
     """
+    from texelflow.gpu_delegate.compile_options import CompileOptions
+
     from .console import Console
     from .verbs.check import CheckOptions, run_check
     from .verbs.precision import checked_budget, parse_precision, parse_preprocessing
@@ -311,7 +313,6 @@ def check_verb(
     spec = _spec(input_range, activation, channel, task, output_range)
     options = CheckOptions(
         model,
-        unfused,
         backend,
         runs,
         tolerance,
@@ -319,8 +320,7 @@ def check_verb(
         *_range(first, last),
         spec,
         json,
-        parse_precision(precision),
-        checked_budget(compile_budget),
+        CompileOptions(not unfused, False, parse_precision(precision), checked_budget(compile_budget)),
         parse_preprocessing(preprocessing),
         force,
     )
@@ -361,14 +361,15 @@ def inspect_verb(
     json: JsonOption = False,
 ) -> int:
     """Show what becomes of a model: what runs on the GPU and why the rest does not, passes, dispatches, memory."""
+    from texelflow.gpu_delegate.compile_options import CompileOptions
+
     from .console import Console
     from .verbs.inspect import InspectOptions, run_inspect
     from .verbs.precision import checked_budget, parse_memory, parse_precision
 
-    options = InspectOptions(
-        unfused, json, ops, peaks, parse_precision(precision), parse_memory(memory, planner, reorder),
-        checked_budget(compile_budget), shaders, tuning, force, advise, cpu, plot,
-    )  # fmt: skip
+    asked, planned = parse_precision(precision), parse_memory(memory, planner, reorder)
+    compiling = CompileOptions(not unfused, False, asked, checked_budget(compile_budget), planned)
+    options = InspectOptions(json, ops, peaks, compiling, shaders, tuning, force, advise, cpu, plot)
     return run_inspect(model, options, Console(quiet=json))
 
 

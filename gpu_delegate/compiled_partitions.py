@@ -4,14 +4,13 @@ No OpenGL is needed. Every operator is either in one partition, which has been c
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from .device import COMPILE_BUDGET_S, Device
+from .compile_options import COMPILE_DEFAULTS, CompileOptions
+from .device import Device
 from .errors import DeviceError, UnsupportedError
 from .graph import Graph
-from .layout import Precision
-from .memory.options import ARENA, MemoryOptions
 from .partition import Partition, partition_graph, subgraph
 from .program import CompiledGraph, compile_graph
 from .refusals import LoneNodes, find_refusals
@@ -19,7 +18,7 @@ from .refusals import LoneNodes, find_refusals
 CONSTANT_OF_CPU = "constant; what reads it stays on the CPU"
 CONSTANT_OUTPUT = "constant; it is an output of the model"
 
-CompileGraph = Callable[..., CompiledGraph]  # as compile_graph
+CompileGraph = Callable[[Graph, Device, CompileOptions], CompiledGraph]  # as compile_graph
 Compile = Callable[[Graph], CompiledGraph]  # raises UnsupportedError, DeviceError
 Select = Callable[["CompiledPartitions"], Mapping[int, str]]  # the nodes to leave to the CPU, and why; {}: no more
 
@@ -42,24 +41,21 @@ class CompiledPartitions:
 def compile_partitions(
     graph: Graph,
     device: Device,
-    fuse: bool = True,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
+    options: CompileOptions = COMPILE_DEFAULTS,
     select: Select = lambda found: {},
-    memory: MemoryOptions = ARENA,
     compile_part: CompileGraph = compile_graph,
 ) -> CompiledPartitions:
-    """Partition a graph as read and compile the partitions; options as of compile_graph. Refuses no graph.
+    """Partition a graph as read and compile the partitions. Refuses no graph.
 
     Each partition has a share of the budget that is in proportion to its operators. `select` is asked until it leaves
     nothing more to the CPU.
     """
-    found = find_refusals(graph, device, fuse)
+    found = find_refusals(graph, device, options.fuse)
     most = len(graph.nodes) - len(found.reasons)
 
     def compiled(part: Graph) -> CompiledGraph:
-        share_s = compile_budget_s * min(1.0, len(part.nodes) / most)
-        return compile_part(part, device, fuse=fuse, precision=precision, compile_budget_s=share_s, memory=memory)
+        share_s = options.compile_budget_s * min(1.0, len(part.nodes) / most)
+        return compile_part(part, device, replace(options, compile_budget_s=share_s))
 
     compiler = _Compiler(graph, found.constants, compiled)
     reasons = dict(found.reasons)

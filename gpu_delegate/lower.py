@@ -7,7 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 from .body import Body, too_many_bindings
 from .bounds import weight_bytes
-from .device import COMPILE_BUDGET_S, Device
+from .compile_options import COMPILE_DEFAULTS, CompileOptions
+from .device import Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import GlslKernels, Kernel, grid_of
@@ -72,36 +73,27 @@ class LoweredGraph(Generic[K]):
 Lowered = LoweredGraph[Kernel]
 
 
-def lower(
-    graph: Graph,
-    device: Device,
-    fuse: bool = True,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
-    uses_views: bool = True,
-) -> Lowered:
+def lower(graph: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS) -> Lowered:
     """Kernels in GLSL for a whole graph. Raises UnsupportedError naming the first node that has none."""
 
     def glsl(fitted: Device, storages: Storages) -> GlslKernels:
         return GlslKernels(fitted.limits, storages, reduction_tile(fitted))
 
-    return lower_with(glsl, graph, device, fuse, precision, compile_budget_s, uses_views)
+    return lower_with(glsl, graph, device, options)
 
 
 def lower_with(
     target: Callable[[Device, Storages], KernelMaker[K]],
     graph: Graph,
     device: Device,
-    fuse: bool = True,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
-    uses_views: bool = True,
+    options: CompileOptions,
 ) -> LoweredGraph[K]:
     """The same for any target, which is given a device within its limits, and how tensors are stored."""
+    fuse, precision = options.fuse, options.precision
     device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
-    groups = group_nodes(graph, device, fuse, precision, uses_views)
+    groups = group_nodes(graph, device, fuse, precision, options.memory.uses_views)
     signatures = [signature_of(body, precision) for body in groups.bodies]
-    tiles = choose_tiles(groups.bodies, device.tuning, compile_budget_s, device.tiles_of(signatures))
+    tiles = choose_tiles(groups.bodies, device.tuning, options.compile_budget_s, device.tiles_of(signatures))
     tiles = [within_limits(body, tile, device.limits) for body, tile in zip(groups.bodies, tiles, strict=True)]
     sums = PartialSums(graph, groups.vector_nodes, {})
     if fuse and device.tuning.leaves_sums:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from .admission import check_compilable
 from .bounds import check_text, check_weights
-from .device import COMPILE_BUDGET_S, Device
+from .compile_options import COMPILE_DEFAULTS, CompileOptions
+from .device import Device
 from .errors import DeviceError
 from .graph import Graph, Tensor
 from .hazards import Access
@@ -19,7 +20,7 @@ from .kernel import Kernel
 from .layout import Precision, Storages, shape_of
 from .limits import Limits
 from .lower import LoweredGraph, lower
-from .memory.options import ARENA, MemoryOptions
+from .memory.options import MemoryOptions
 from .memory.plan import MemoryPlan
 from .memory.records import UsageRecord
 from .ordering import least_order
@@ -76,33 +77,22 @@ def _without_data(graph: Graph) -> Graph:
     return replace(graph, tensors=MappingProxyType(tensors), original=b"")
 
 
-def compile_graph(
-    source: Graph,
-    device: Device,
-    fuse: bool = True,
-    keep_all: bool = False,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
-    memory: MemoryOptions = ARENA,
-) -> CompiledGraph:
+def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS) -> CompiledGraph:
     """Decide everything about a model: passes, kernels, memory, barriers.
 
-    fuse=False compiles one dispatch per op; keep_all gives each tensor its own memory, so that all can be read
-    afterwards, whatever `memory` says; precision="fp16" stores tensors inside the network as halves, "fp16-arithmetic"
-    also multiplies weights, as halves, in half precision, where the device has it; compile_budget_s is about how many
-    seconds of the CPU the driver may take for the kernels, which are made shorter where they would take longer. Raises
-    UnsupportedError for a model with unsupported ops, too many weights or too long kernels, DeviceError for sizes over
-    the limits, UsageError for an unknown planner.
+    Raises UnsupportedError for a model with unsupported ops, too many weights or too long kernels, DeviceError for
+    sizes over the limits and for half-precision arithmetic that the device does not have, UsageError for an unknown
+    planner.
     """
-    memory = MemoryOptions("naive") if keep_all else memory
+    memory = MemoryOptions("naive") if options.keep_all else options.memory
     assert memory.strategy, "asked for first: an unknown name is an error before anything is done"
-    if precision != "fp16-arithmetic":
+    if options.precision != "fp16-arithmetic":
         device = device.with_limits(half_arithmetic="")
     elif not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()
-    graph, reports = rewrite_graph(source, fuse)
-    lowered = lower(graph, device, fuse, precision, compile_budget_s, memory.uses_views)
+    graph, reports = rewrite_graph(source, options.fuse)
+    lowered = lower(graph, device, replace(options, memory=memory))
     graph = lowered.graph
     placed = place_tensors(source.name, lowered, memory, device.offset_alignment_bytes)
     _check_sizes(graph, placed.records, device.limits)
@@ -110,7 +100,7 @@ def compile_graph(
     constants = dict.fromkeys(t for kernel in placed.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
         source, graph, reports, lowered.declined, placed.kernels, placed.barriers, placed.records, placed.plan,
-        lowered.storages, lowered.views, placed.in_place, precision, memory,
+        lowered.storages, lowered.views, placed.in_place, options.precision, memory,
         {tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
 

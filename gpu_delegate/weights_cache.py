@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from .choices import UNMEASURED
+from .compile_options import COMPILE_DEFAULTS, CompileOptions
 from .compiled_partitions import CompileGraph
 from .context import Context, open_context
 from .context_mark import ContextMark
@@ -15,7 +16,7 @@ from .device import Device
 from .errors import DeviceError, UsageError
 from .gl_store import GlLease, GlStore
 from .graph import Graph
-from .memory.options import ARENA, MemoryOptions
+from .memory.options import MemoryOptions
 from .program import CompiledGraph
 from .saving.kept_graph import kept_graph
 from .saving.program_cache import ProgramCache
@@ -112,15 +113,17 @@ class WeightsCache:
         """As the reader's, done once for the same bytes. Raises ModelError."""
         return self._models.read(data, name)
 
-    def compile(self, compiler: CompileGraph, source: Graph, device: Device, **options: Any) -> CompiledGraph:
-        """As the compiler, with its options, for programs that take turns; made once for equal graphs.
+    def compile(
+        self, compiler: CompileGraph, source: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS
+    ) -> CompiledGraph:
+        """As the compiler, for programs that take turns; made once for equal graphs.
 
         What was tuned meanwhile does not make another model of it: the first plan stays. Raises UsageError for another
         model once it is finalized.
         """
-        options = {"precision": "fp32", **options, "memory": in_turns(options.get("memory", ARENA))}
-        facts = {**options, **facts_of_device(device)}
-        return self.shared(source, facts, lambda: compiler(source, device, **options))
+        options = replace(options, memory=in_turns(options.memory))
+        facts = {**vars(options), **facts_of_device(device)}
+        return self.shared(source, facts, lambda: compiler(source, device, options))
 
     def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
         """What is made of a model with choices that have these names in messages: once, and raising UsageError so."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.graphs import GraphBuilder
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.disk_cache import DiskCache
 from texelflow.gpu_delegate.graph import Activated, Conv2D, Graph, Padding, Reduce
@@ -48,7 +49,7 @@ def start(
     source, before = source or small_network(), context.programs
     programs = context.programs = ProgramCache(context.gl, driver or before.driver, DiskCache(folder))
     try:
-        compiled = kept_graph(programs, source, device_of(context), **options)
+        compiled = kept_graph(programs, source, device_of(context), CompileOptions(**options))
         with Program(context, compiled) as program:
             values = np.random.default_rng(1).normal(0, 1, (1, 9, 7, 3)).astype(np.float32)
             program.write(source.inputs[0], values)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.gl_buffers import write_buffer
@@ -42,7 +43,7 @@ def compiled_by(
     graph: Graph, device: Device, plans: Mapping[str, MemoryOptions], **options: Any
 ) -> dict[str, CompiledGraph]:
     """The same kernels under each of them."""
-    made = compile_graph(graph, device, memory=MemoryOptions("naive"), **options)
+    made = compile_graph(graph, device, CompileOptions(memory=MemoryOptions("naive"), **options))
     alignment_bytes = device.fitted().offset_alignment_bytes
     return {name: planned_anew(made, plan, alignment_bytes) for name, plan in plans.items()}
 

@@ -19,6 +19,7 @@ from tests.display import Display
 from tests.partial_models import reversed_twice, segments
 from texelflow.app.settings.config import dump
 from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
@@ -147,7 +148,11 @@ def test_python_that_adds_the_delegate(
 def test_dispatches_are_those_of_the_program(selfie_model: Path) -> None:
     """Of the network alone, as `inspect`, `bench model`, `bench frame`, replay and its log count them."""
     graph = load_model(selfie_model)
-    plans = compile_graph(graph, SOFTWARE), compile_graph(graph, HARDWARE), compile_graph(graph, SOFTWARE, fuse=False)
+    plans = (
+        compile_graph(graph, SOFTWARE),
+        compile_graph(graph, HARDWARE),
+        compile_graph(graph, SOFTWARE, CompileOptions(fuse=False)),
+    )
     said = re.search(r"(\d+) dispatches\s\((\d+) for hardware; one for each op: (\d+)\)", README)
     assert said is not None
     assert [int(number) for number in said.groups()] == [len(plan.kernels) for plan in plans]

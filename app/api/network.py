@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .app.models.loading import load_graph
 from .gpu_delegate import opengl, runtime
+from .gpu_delegate.compile_options import CompileOptions
 from .gpu_delegate.context import Context, open_context
 from .gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
 from .gpu_delegate.graph import Graph, Tensor
@@ -93,7 +94,8 @@ class Program:
             self._context = stack.enter_context(Context.from_moderngl(context) if context else opener())
             try:
                 device = tuned_device(self._context, precision)
-                compiled = graph_compiler(self._context.programs, cache)(model.graph, device, precision=precision)
+                compiling = CompileOptions(precision=precision)
+                compiled = graph_compiler(self._context.programs, cache)(model.graph, device, compiling)
             except UnsupportedError as error:
                 raise UnsupportedError(f"{error}; texelflow.GpuDelegate runs the rest of a model") from None
             with LibraryConsole(quiet).compilation() as progress:

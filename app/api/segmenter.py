@@ -18,11 +18,13 @@ from .app.frame.backends import Backend, ComputeChoice, CpuChoice, CpuEngine
 from .app.frame.compute import open_compute
 from .app.frame.cpu_choice import chosen_cpu_path
 from .app.frame.frame_job import CpuFrameJob, FrameJob, frame_job
+from .app.frame.network_options import NetworkOptions
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.models.loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
 from .app.picture.picture import rgba_format, rgba_picture
 from .app.picture.preprocess import Fit, Preprocessing
+from .gpu_delegate.compile_options import CompileOptions
 from .gpu_delegate.context import open_context
 from .gpu_delegate.errors import UsageError
 from .gpu_delegate.layout import Precision
@@ -105,7 +107,7 @@ class Segmenter:
                 loaded = load_segmentation(path_of(model), options, progress, read)
         self._lock, self._is_closed, self._process = threading.Lock(), False, os.getpid()
         self._thread = _SharedThread(self._cache) if self._cache else ThreadPoolExecutor(1, "texelflow")
-        self._work = _Work(loaded, fit, preprocessing, self._cache)
+        self._work = _Work(loaded, NetworkOptions(CompileOptions(precision=precision), fit, preprocessing, self._cache))
         # Of one that is forgotten rather than closed; at the end of the process all goes anyway.
         self._forgotten = weakref.finalize(self, _end, self._thread, self._work, False)
         self._forgotten.atexit = False
@@ -177,11 +179,8 @@ class _Work:
 
     job: FrameJob
 
-    def __init__(
-        self, model: SegmentationModel, fit: Fit, preprocessing: Preprocessing, weights_cache: WeightsCache | None
-    ) -> None:
-        self._cache = weights_cache
-        self.model, self._fit, self._preprocessing = model, fit, preprocessing
+    def __init__(self, model: SegmentationModel, options: NetworkOptions) -> None:
+        self.model, self._options = model, options
         self._size = model.input_size  # of frames
         self._rgba: Frame | None = None  # where RGB becomes RGBA
         self._opened = contextlib.ExitStack()
@@ -190,17 +189,13 @@ class _Work:
         """Compile for frames of the network's size: others come later, and errors at once."""
         frame = rgba_format(self._size)
         with in_words_of_python(), console.compilation() as progress:
-            opener = self._cache.open_context if self._cache else open_context
+            cache = self._options.weights_cache
+            opener = cache.open_context if cache else open_context
             compute = self._opened.enter_context(open_compute(choice, self.model, False, console, opener))
             if compute.context:
-                self.job = frame_job(
-                    compute.context, self.model, frame, progress, choice.precision, self._fit,
-                    preprocessing=self._preprocessing, weights_cache=self._cache,
-                )  # fmt: skip
+                self.job = frame_job(compute.context, self.model, frame, self._options, progress)
             else:
-                path, instead = chosen_cpu_path(
-                    self.model, frame, choice.cpu, self._fit, self._preprocessing, self._cache
-                )
+                path, instead = chosen_cpu_path(self.model, frame, choice.cpu, self._options)
                 self.job = CpuFrameJob(path, instead)
                 if instead:
                     console.note_once(instead)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.errors import MediaError, UsageError
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
+from texelflow.gpu_delegate.memory.options import ARENA
 from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
@@ -23,6 +23,7 @@ from ..frame.backends import CpuChoice
 from ..frame.cpu_choice import chosen_cpu_path
 from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
+from ..frame.network_options import NetworkOptions
 from ..frame.stats import summarize
 from ..media.frames import clip_frames, parse_frame_size, read_frames
 from ..models.catalogue import model_path
@@ -47,8 +48,7 @@ class FrameBench:
     warmup: int = 10
     runs: int = 100
     backend: str = "gl"
-    precision: Precision = "fp32"
-    memory: MemoryOptions = ARENA
+    compiling: CompileOptions = COMPILE_DEFAULTS
     force: bool = False  # masks that are there may be written over
     cpu: CpuChoice | None = None
 
@@ -65,7 +65,7 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
     if options.masks is not None and isinstance(model, PictureModel):
         raise UsageError(f"--masks: {model.name} puts out a picture and has no mask; leave it out")
     if options.backend == "gl":
-        tune_first(model.graph, options.precision, console)
+        tune_first(model.graph, options.compiling.precision, console)
     with _job(options, model, size, console) as make:
         start = perf_counter()
         job = make()
@@ -83,8 +83,8 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
         "renderer": job.renderer,
         "gl_version": job.gl_version,
         "backend": options.backend,
-        "precision": options.precision,
-        "memory": options.memory.mode,
+        "precision": options.compiling.precision,
+        "memory": options.compiling.memory.mode,
         "dispatches": job.dispatches,
         "mask_mean": means[last],
         "mask_mean_error": error,
@@ -99,9 +99,9 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
     """Checks the options, and gives the frames."""
     if options.backend not in (known := ("gl", "cpu")):
         raise UsageError(f"--backend {options.backend}: gl or cpu is needed here{meant(options.backend, known)}")
-    if options.precision != "fp32" and options.backend == "cpu":
-        raise UsageError(f"--precision {options.precision} is for the GPU: leave it or --backend cpu out")
-    if options.memory != ARENA and options.backend == "cpu":
+    if options.compiling.precision != "fp32" and options.backend == "cpu":
+        raise UsageError(f"--precision {options.compiling.precision} is for the GPU: leave it or --backend cpu out")
+    if options.compiling.memory != ARENA and options.backend == "cpu":
         raise UsageError("--memory and --planner are for the GPU: leave them or --backend cpu out")
     if options.frames is not None and options.size is not None:
         raise UsageError("--size and --frames exclude each other: the frames have their size")
@@ -128,7 +128,7 @@ def _job(options: FrameBench, model: FrameModel, size: ImageSize, console: Conso
         yield partial(_cpu_job, model, size, options.cpu or CpuChoice())
         return
     with open_context() as context, console.compilation() as progress:
-        yield lambda: frame_job(context, model, rgba_format(size), progress, options.precision, memory=options.memory)
+        yield lambda: frame_job(context, model, rgba_format(size), NetworkOptions(options.compiling), progress)
 
 
 def _cpu_job(model: FrameModel, size: ImageSize, choice: CpuChoice) -> CpuFrameJob:

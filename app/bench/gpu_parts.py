@@ -19,6 +19,7 @@ from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.span_clock import SpanClock
 
+from ..frame.backends import CpuChoice
 from ..frame.cpu_engine import open_cpu_path
 from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.upload_path import fastest, upload_times_ms
@@ -109,7 +110,7 @@ def energy(model_name: str) -> _Figures:
     model = load_segmentation(model_name)
     with open_context() as context:
         rows = [_energy_row("gl", frame_job(context, model, _VGA), counters, idle_w)]
-    rows.append(_energy_row("cpu", CpuFrameJob(open_cpu_path(model, _VGA)), counters, idle_w))
+    rows.append(_energy_row("cpu", CpuFrameJob(open_cpu_path(model, _VGA, CpuChoice("tflite"))), counters, idle_w))
     return {"rows": rows, "idle_w": {name: round(watts, 2) for name, watts in idle_w.items()}, "reasons": reasons}
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import Precision
 
@@ -17,6 +18,7 @@ from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
 from ..frame.canvas import Canvas
 from ..frame.looks import ChosenLook
+from ..frame.network_options import NetworkOptions
 from ..frame.readback import ReadbackRing, ReadBytes
 from ..frame.refine import MOST_DELAY, Refinement, Refiner
 from ..frame.render import Look
@@ -66,6 +68,7 @@ class MaskWays:
         """`steps` are names of STEPS. Raises TexelflowError."""
         context = compute.context
         assert context is not None, "a picture is needed"
+        compiling = CompileOptions(precision=precision)
         self._segmenters = dict[Preprocessing, FrameSegmenter]()
         self.by_name = dict[str, MaskWay]()
         with contextlib.ExitStack() as stack:
@@ -73,7 +76,7 @@ class MaskWays:
                 way_in: Preprocessing = "plain" if STEPS[name].plain else preprocessing
                 if way_in not in self._segmenters:
                     self._segmenters[way_in] = make_segmenter(
-                        compute, model, frame, "stretch", console, precision, MOST_DELAY + 1, way_in
+                        compute, model, frame, NetworkOptions(compiling, preprocessing=way_in), console, MOST_DELAY + 1
                     )
                     stack.callback(self._segmenters[way_in].release)
                 self.by_name[name] = MaskWay(context, self._segmenters[way_in], STEPS[name].refinement)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
@@ -66,10 +67,11 @@ def unfused(name: str, graph: Graph) -> GraphRecords:
 
 def fused(name: str, graph: Graph) -> GraphRecords:
     """Tensors between dispatches, as planned for a software renderer."""
+    options = CompileOptions(memory=REWRITTEN)
     try:
-        compiled, note = [compile_graph(graph, SOFTWARE, memory=REWRITTEN)], ""
+        compiled, note = [compile_graph(graph, SOFTWARE, options)], ""
     except (UnsupportedError, DeviceError) as error:
-        found = compile_partitions(graph, SOFTWARE, memory=REWRITTEN)
+        found = compile_partitions(graph, SOFTWARE, options)
         compiled, left = list(found.compiled), len(found.reasons)
         note = f"{name}: {len(compiled)} programs, {left} of {len(graph.nodes)} operators stay on the CPU: {error}"
     programs = tuple(program.records for program in compiled)

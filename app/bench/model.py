@@ -52,7 +52,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
             figures = {
                 "model": graph.name,
                 "backend": backend,
-                "precision": options.precision,
+                "precision": options.compiling.precision,
                 "model_bytes": path.stat().st_size,
                 **runner.facts(),
                 "timed": runner.timed,

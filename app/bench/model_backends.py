@@ -157,15 +157,12 @@ def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyVal
 @contextlib.contextmanager
 def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Console) -> Iterator[GlRunner]:
     """The graph as one program. Raises UnsupportedError where it does not run there as a whole, DeviceError."""
-    if options.fuse:
-        tune_first(graph, options.precision, console)
+    if options.compiling.fuse:
+        tune_first(graph, options.compiling.precision, console)
     clock = _Steps(read_ms)
     with open_context() as context:
         clock.step("context")
-        compiled = compile_graph(
-            graph, tuned_device(context, options.precision), options.fuse, precision=options.precision,
-            compile_budget_s=options.compile_budget_s, memory=options.memory,
-        )  # fmt: skip
+        compiled = compile_graph(graph, tuned_device(context, options.compiling.precision), options.compiling)
         clock.step("planning")
         with console.compilation() as progress:
             program = Program(context, compiled, progress)
@@ -222,4 +219,4 @@ def _write_inputs(program: Program, compiled: CompiledGraph) -> None:
 
 
 def _delegate_options(options: ModelBench) -> dict[str, Any]:
-    return {**delegate_options(options.precision, options.compile_budget_s), **options.delegate}
+    return {**delegate_options(options.compiling), **options.delegate}

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
-from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.wording import meant
 
@@ -39,10 +39,7 @@ class ModelBench:
     threads: int | None = None  # on the CPU; None: as it has them otherwise
     cpu: Literal["native", "tflite"] = "tflite"
     per_op: bool = False
-    precision: Precision = "fp32"
-    memory: MemoryOptions = ARENA
-    fuse: bool = True
-    compile_budget_s: float = 10.0
+    compiling: CompileOptions = COMPILE_DEFAULTS
     delegate: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)  # further options of texelflow.GpuDelegate
     plot: Path | None = None
     force: bool = False  # the plot may be written over
@@ -96,10 +93,7 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         threads=_threads(given),
         cpu=_cpu(given),
         per_op=given.get("per_op", False),
-        precision=parse_precision(given.get("precision", "fp32")),
-        memory=parse_memory(given.get("memory", "arena"), given.get("planner", "")),
-        fuse=not given.get("unfused", False),
-        compile_budget_s=checked_budget(given.get("compile_budget", 10.0)),
+        compiling=_compiling(given),
         delegate=_delegate(given),
         plot=_plot(given),
         force=given.get("force", False),
@@ -177,6 +171,15 @@ def _duration(given: Mapping[str, Any], names: Mapping[str, str]) -> float | Non
     if other := next((name for name in ("runs", "min_s", "max_s") if name in given), None):
         raise UsageError(f"--duration {seconds:g} and {names[other]} contradict each other: drop one")
     return seconds
+
+
+def _compiling(given: Mapping[str, Any]) -> CompileOptions:
+    return CompileOptions(
+        fuse=not given.get("unfused", False),
+        precision=parse_precision(given.get("precision", "fp32")),
+        memory=parse_memory(given.get("memory", "arena"), given.get("planner", "")),
+        compile_budget_s=checked_budget(given.get("compile_budget", COMPILE_BUDGET_S)),
+    )
 
 
 def _threads(given: Mapping[str, Any]) -> int | None:

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES
@@ -27,7 +26,6 @@ from texelflow.gpu_delegate.tuning.store import tuned_device
 from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..process_usage import process_usage
-from .model_backends import random_values
 
 _THREADS = 1  # of the CPU's code: instances share the machine
 
@@ -112,17 +110,23 @@ class _OnTflite:
     """Interpreters of TensorFlow Lite, which share what XNNPACK packs. Raises DeviceError where they cannot."""
 
     def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+        # Takes memory and time: it is loaded in those processes alone that need it, ahead of the first instance
+        from texelflow.gpu_delegate.cpu.reference import Reference
+
+        from .model_backends import random_values
+
+        self._load, self._random_values = Reference, random_values
         self._cache, self._stack = cache, stack
         self._constants_bytes: list[int] = []
 
     def add(self, graph: Graph) -> Callable[[], object]:
         """See SharingInstances."""
-        reference = Reference(graph, _THREADS, weights_cache=self._cache)
+        reference = self._load(graph, _THREADS, weights_cache=self._cache)
         self._stack.callback(reference.close)
         if reference.unshared:
             raise DeviceError(reference.unshared)
         self._constants_bytes.append(sum(each.data.nbytes for each in graph.tensors.values() if each.data is not None))
-        return partial(reference.run, random_values(reference.input_shapes, reference.input_dtypes))
+        return partial(reference.run, self._random_values(reference.input_shapes, reference.input_dtypes))
 
     @property
     def weights_bytes(self) -> int:

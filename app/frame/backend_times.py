@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.disk_cache import DiskCache
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
@@ -25,9 +26,10 @@ from texelflow.gpu_delegate.tuning.store import device_key, is_tuned
 
 from ..models.loading import FrameModel
 from ..picture.picture import Picture, rgba_format, rgba_picture
-from .backends import ComputeChoice
+from .backends import ComputeChoice, CpuChoice
 from .cpu_engine import open_cpu_path
 from .frame_job import frame_job
+from .network_options import NetworkOptions
 
 KIND = "backends"  # of entries in the cache
 
@@ -107,9 +109,9 @@ def parse_times(data: bytes) -> BackendTimes | None:
 
 
 def _cpu_ms(model: FrameModel, choice: ComputeChoice) -> float | None:
-    threads = choice.cpu.threads or None
+    native = CpuChoice("native", choice.cpu.threads)
     try:
-        path = open_cpu_path(model, rgba_format(_SIZE), threads=threads, preprocessing="auto", engine="native")
+        path = open_cpu_path(model, rgba_format(_SIZE), native, NetworkOptions(preprocessing="auto"))
     except (UnsupportedError, DeviceError):
         return None
     with contextlib.closing(path):
@@ -127,8 +129,9 @@ def _gl_ms(context: Context, model: FrameModel, choice: ComputeChoice) -> float 
         if ready < of_all and perf_counter() > end:
             raise _TakesTooLongError
 
+    options = NetworkOptions(CompileOptions(precision=choice.precision), preprocessing="auto")
     try:
-        job = frame_job(context, model, rgba_format(_SIZE), watch, choice.precision, preprocessing="auto")
+        job = frame_job(context, model, rgba_format(_SIZE), options, watch)
     except (_TakesTooLongError, DeviceError):
         return None
     try:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.weights_cache import WeightsCache
@@ -52,9 +53,7 @@ class ComputeBackend:
         return self.context.gl_version if self.context else None
 
 
-def delegate_options(
-    precision: Precision, compile_budget_s: float, weights_cache: WeightsCache | None = None
-) -> Mapping[str, Any]:
+def delegate_options(options: CompileOptions, weights_cache: WeightsCache | None = None) -> Mapping[str, Any]:
     """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
-    options = {"is_precision_loss_allowed": precision != "fp32", "compile_budget_s": compile_budget_s}
-    return {**options, "weights_cache": weights_cache} if weights_cache else options
+    same = {"is_precision_loss_allowed": options.precision != "fp32", "compile_budget_s": options.compile_budget_s}
+    return {**same, "weights_cache": weights_cache} if weights_cache else same

@@ -8,14 +8,14 @@ from typing import Protocol
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
-from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..models.loading import FrameModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats, Preprocessing
-from .backends import CpuEngine
+from ..picture.preprocess import Floats
+from .backends import CpuChoice, delegate_options
 from .cpu_path import CpuPath
 from .native_path import NativePath
+from .network_options import NETWORK_DEFAULTS, NetworkOptions
 
 
 class AnyCpuPath(Protocol):
@@ -45,11 +45,8 @@ class AnyCpuPath(Protocol):
 def open_cpu_path(
     model: FrameModel,
     frame: PictureFormat,
-    fit: Fit = "stretch",
-    threads: int | None = None,
-    preprocessing: Preprocessing = "plain",
-    engine: CpuEngine = "tflite",
-    weights_cache: WeightsCache | None = None,
+    choice: CpuChoice,
+    options: NetworkOptions = NETWORK_DEFAULTS,
 ) -> AnyCpuPath:
     """What runs a model on the CPU: the engine that is asked for, with auto native code where there can be any.
 
@@ -57,12 +54,18 @@ def open_cpu_path(
 
     Raises as the two do: an engine that is asked for is not replaced by the other one.
     """
-    if engine == "tflite":
-        return CpuPath(model, frame, fit, threads, preprocessing=preprocessing, weights_cache=weights_cache)
-    try:
-        return NativePath(model, frame, fit, threads, preprocessing, weights_cache)
-    except (UnsupportedError, DeviceError) as error:
-        if engine == "native":
-            raise
-        debug.tell(debug.RUN, f"debug: no native code for {model.name}: {error}")
-    return CpuPath(model, frame, fit, threads, preprocessing=preprocessing, weights_cache=weights_cache)
+    threads, preprocessing, cache = choice.threads or None, options.preprocessing, options.weights_cache
+    if choice.engine != "tflite":
+        try:
+            return NativePath(model, frame, options.fit, threads, preprocessing, cache)
+        except (UnsupportedError, DeviceError) as error:
+            if choice.engine == "native":
+                raise
+            debug.tell(debug.RUN, f"debug: no native code for {model.name}: {error}")
+    return CpuPath(model, frame, options.fit, threads, preprocessing=preprocessing, weights_cache=cache)
+
+
+def open_parts_path(model: FrameModel, frame: PictureFormat, options: NetworkOptions) -> CpuPath:
+    """TensorFlow Lite, with parts of the model on the GPU: for what that cannot run wholly. Raises as CpuPath."""
+    delegate = delegate_options(options.compiling, options.weights_cache)
+    return CpuPath(model, frame, options.fit, delegate=delegate, preprocessing=options.preprocessing)

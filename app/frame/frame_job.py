@@ -7,23 +7,20 @@ import contextlib
 from typing import Protocol
 
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.runtime import CompileProgress
-from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Floats, ImageSize, Preprocessing
-from .backends import Backend, delegate_options
+from ..picture.preprocess import Floats, ImageSize
+from .backends import Backend
 from .buffers import mask_buffer
-from .cpu_engine import AnyCpuPath
-from .cpu_path import CpuPath, mask_of
+from .cpu_engine import AnyCpuPath, open_parts_path
+from .cpu_path import mask_of
 from .gl_path import GlPath
+from .network_options import NETWORK_DEFAULTS, NetworkOptions
 from .picture_job import GlPictureJob
 from .readback import frame_mask
 from .resample import MaskToFrame
@@ -80,19 +77,11 @@ class GlFrameJob:
         context: Context,
         model: SegmentationModel,
         frame: PictureFormat,
+        options: NetworkOptions = NETWORK_DEFAULTS,
         progress: CompileProgress | None = None,
-        precision: Precision = "fp32",
-        fit: Fit = "stretch",
-        compile_budget_s: float = COMPILE_BUDGET_S,
-        preprocessing: Preprocessing = "plain",
-        memory: MemoryOptions = ARENA,
-        weights_cache: WeightsCache | None = None,
     ) -> None:
         self._context, self._spec = context, model.spec
-        self._path = GlPath(
-            context, model, frame, fit, progress, precision,
-            compile_budget_s=compile_budget_s, preprocessing=preprocessing, memory=memory, weights_cache=weights_cache,
-        )  # fmt: skip
+        self._path = GlPath(context, model, frame, options, progress)
         self.begin_anew = self._path.begin_anew
         self._output = self._path.mask
         with contextlib.ExitStack() as stack:
@@ -146,25 +135,13 @@ def frame_job(
     context: Context,
     model: FrameModel,
     frame: PictureFormat,
+    options: NetworkOptions = NETWORK_DEFAULTS,
     progress: CompileProgress | None = None,
-    precision: Precision = "fp32",
-    fit: Fit = "stretch",
-    compile_budget_s: float = COMPILE_BUDGET_S,
-    preprocessing: Preprocessing = "plain",
-    memory: MemoryOptions = ARENA,
-    weights_cache: WeightsCache | None = None,
 ) -> GlFrameJob | GlPictureJob | CpuFrameJob:
     """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
     try:
         if isinstance(model, PictureModel):
-            path = GlPath(
-                context, model, frame, fit, progress, precision,
-                compile_budget_s=compile_budget_s, preprocessing=preprocessing, memory=memory,
-                weights_cache=weights_cache,
-            )  # fmt: skip
-            return GlPictureJob(context, path, model)
-        options = compile_budget_s, preprocessing, memory, weights_cache
-        return GlFrameJob(context, model, frame, progress, precision, fit, *options)
+            return GlPictureJob(context, GlPath(context, model, frame, options, progress), model)
+        return GlFrameJob(context, model, frame, options, progress)
     except UnsupportedError:
-        delegate = delegate_options(precision, compile_budget_s, weights_cache)
-        return CpuFrameJob(CpuPath(model, frame, fit, delegate=delegate, preprocessing=preprocessing))
+        return CpuFrameJob(open_parts_path(model, frame, options))

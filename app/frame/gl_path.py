@@ -2,21 +2,17 @@
 
 import contextlib
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from typing import Any
 
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.tuning.store import tuned_device
-from texelflow.gpu_delegate.weights_cache import WeightsCache, graph_compiler
+from texelflow.gpu_delegate.weights_cache import graph_compiler
 
 from ..models.loading import FrameModel, PictureModel, preprocessing_for
 from ..picture.picture import Picture, PictureFormat
-from ..picture.preprocess import Fit, Preprocessing
 from .backends import Backend
+from .network_options import NETWORK_DEFAULTS, NetworkOptions
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage, gathers_always
 from .resample import ImageToTensor, MaskLayout
@@ -36,24 +32,15 @@ class GlPath:
         context: Context,
         model: FrameModel,
         frame_format: PictureFormat,
-        fit: Fit = "stretch",
+        options: NetworkOptions = NETWORK_DEFAULTS,
         progress: CompileProgress | None = None,
-        precision: Precision = "fp32",
         kept: int = 1,
-        compile_budget_s: float = COMPILE_BUDGET_S,
-        preprocessing: Preprocessing = "plain",
-        memory: MemoryOptions = ARENA,
-        weights_cache: WeightsCache | None = None,
     ) -> None:
-        """Compiles the model; `progress` gets (shaders ready, shaders in all). `precision` is its tensors'.
-
-        The last `kept` frames stay on the device; `compile_budget_s` and `memory` are compile_graph's; paths with one
-        `weights_cache` share what of the network does not depend on frames.
+        """Compiles the model; `progress` gets (shaders ready, shaders in all), the device keeps the last `kept` frames.
 
         Raises UnsupportedError for a model that does not run wholly on the GPU, DeviceError for sizes over its limits.
         """
-        options = precision, kept, compile_budget_s, preprocessing, memory, weights_cache
-        for done in self._made(context, model, frame_format, fit, *options):
+        for done in self._made(context, model, frame_format, options, kept):
             if progress:
                 progress(*done)
 
@@ -63,43 +50,26 @@ class GlPath:
         context: Context,
         model: FrameModel,
         frame_format: PictureFormat,
-        fit: Fit = "stretch",
-        precision: Precision = "fp32",
+        options: NetworkOptions = NETWORK_DEFAULTS,
         kept: int = 1,
-        compile_budget_s: float = COMPILE_BUDGET_S,
-        preprocessing: Preprocessing = "plain",
-        memory: MemoryOptions = ARENA,
-        weights_cache: WeightsCache | None = None,
     ) -> "Generator[tuple[int, int], None, GlPath]":
         """The same shader by shader, as Program.in_steps has it; `kept` is FrameTextures'."""
         path = cls.__new__(cls)
-        options = precision, kept, compile_budget_s, preprocessing, memory, weights_cache
-        yield from path._made(context, model, frame_format, fit, *options)
+        yield from path._made(context, model, frame_format, options, kept)
         return path
 
     def _made(
-        self,
-        context: Context,
-        model: FrameModel,
-        frame_format: PictureFormat,
-        fit: Fit,
-        precision: Precision,
-        kept: int,
-        compile_budget_s: float,
-        preprocessing: Preprocessing,
-        memory: MemoryOptions,
-        weights_cache: WeightsCache | None,
+        self, context: Context, model: FrameModel, frame_format: PictureFormat, options: NetworkOptions, kept: int
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does, with a pause after each shader."""
-        self.model, self.fit, self.precision = model, fit, precision
-        self._preprocessing = preprocessing_for(model, preprocessing)
-        compiled = graph_compiler(context.programs, weights_cache)(  # may refuse, so it comes first
-            model.graph, tuned_device(context, precision), precision=precision, compile_budget_s=compile_budget_s,
-            memory=replace(memory, keeps_inputs=False),
-        )  # fmt: skip
+        compiling, cache = options.compiling.with_memory(keeps_inputs=False), options.weights_cache
+        self.model, self.fit, self.precision = model, options.fit, compiling.precision
+        self._preprocessing = preprocessing_for(model, options.preprocessing)
+        device = tuned_device(context, compiling.precision)
+        compiled = graph_compiler(context.programs, cache)(model.graph, device, compiling)  # may refuse, so comes first
         with contextlib.ExitStack() as stack:
             self.frame, self._to_tensor = self._way_in(context, frame_format, kept, stack)
-            self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run, weights_cache)
+            self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run, cache)
             stack.pop_all()
         self._input = self.program.input
 

@@ -12,24 +12,21 @@ import numpy as np
 
 from texelflow.gpu_delegate import debug, opengl
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.opengl import BufferRange, BufferSpan
-from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..console import Console
 from ..media.sources import VideoFrame
 from ..models.loading import FrameModel, PictureModel
 from ..picture.picture import PictureFormat
-from ..picture.preprocess import Fit, Floats, Preprocessing
-from .backends import Backend, ComputeBackend, delegate_options
+from ..picture.preprocess import Floats
+from .backends import Backend, ComputeBackend
 from .buffers import mask_buffer
 from .cpu_choice import chosen_cpu_path
-from .cpu_engine import AnyCpuPath
-from .cpu_path import CpuPath
+from .cpu_engine import AnyCpuPath, open_parts_path
 from .gl_path import GlPath
+from .network_options import NetworkOptions
 from .network_output import ClassScores, PictureLayout, PictureOutput, shows_classes
 from .pipeline import Stage
 from .resample import MaskLayout
@@ -192,37 +189,25 @@ def segmenter_in_steps(
     compute: ComputeBackend,
     model: FrameModel,
     frame: PictureFormat,
-    fit: Fit,
-    precision: Precision = "fp32",
+    options: NetworkOptions,
     kept: int = 1,
-    compile_budget_s: float = COMPILE_BUDGET_S,
-    preprocessing: Preprocessing = "auto",
-    memory: MemoryOptions = ARENA,
-    weights_cache: WeightsCache | None = None,
 ) -> Generator[tuple[int, int], None, GlPath | CpuSegmenter]:
     """What makes the masks on this machine, with a pause after each shader: (ready, in all). Raises TexelflowError.
 
     A model that the GPU cannot run wholly is TensorFlow Lite's, which leaves to the GPU what that can: `note` tells how
-    much. precision is that of tensors on the GPU; the CPU keeps float32. `kept` is how many pictures stay in the
-    textures, `compile_budget_s` and `memory` those of compile_graph. What has the same `weights_cache` shares weights
-    and code.
+    much. `kept` is how many pictures stay in the textures.
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        native, instead = yield from _on_thread(
-            chosen_cpu_path, model, frame, compute.cpu, fit, preprocessing, weights_cache
-        )
+        native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, options)
         return CpuSegmenter(context, native, frame, kept=kept, instead=instead)
     try:
-        path: GlPath = yield from GlPath.in_steps(
-            context, model, frame, fit, precision, kept, compile_budget_s, preprocessing, memory, weights_cache
-        )
+        path: GlPath = yield from GlPath.in_steps(context, model, frame, options, kept)
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
-    options = delegate_options(precision, compile_budget_s, weights_cache)
-    parts = yield from _on_thread(CpuPath, model, frame, fit, delegate=options, preprocessing=preprocessing)
-    return CpuSegmenter(context, parts, frame, precision, kept)
+    parts = yield from _on_thread(open_parts_path, model, frame, options)
+    return CpuSegmenter(context, parts, frame, options.compiling.precision, kept)
 
 
 def _on_thread(
@@ -244,17 +229,12 @@ def make_segmenter(
     compute: ComputeBackend,
     model: FrameModel,
     frame: PictureFormat,
-    fit: Fit,
+    options: NetworkOptions,
     console: Console,
-    precision: Precision = "fp32",
     kept: int = 1,
-    preprocessing: Preprocessing = "auto",
-    weights_cache: WeightsCache | None = None,
 ) -> GlPath | CpuSegmenter:
     """The same at once, with progress on the console, and the note."""
-    steps = segmenter_in_steps(
-        compute, model, frame, fit, precision, kept, preprocessing=preprocessing, weights_cache=weights_cache
-    )
+    steps = segmenter_in_steps(compute, model, frame, options, kept)
     with console.compilation() as progress:
         while True:
             try:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.memory.options import MemoryOptions
 
@@ -10,6 +11,7 @@ from ..files import ENDINGS, FileKind, Read, Write
 from ..frame.backends import ComputeChoice, CpuChoice
 from ..frame.background import background_file
 from ..frame.looks import ChosenLook, parse_color
+from ..frame.network_options import NetworkOptions
 from ..frame.refine import Refinement
 from ..frame.render import Look
 from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
@@ -85,6 +87,14 @@ def asked_memory(settings: Settings) -> MemoryOptions:
     except UsageError as error:
         raise UsageError(f"--{error}") from None
     return options
+
+
+def network_options_of(settings: Settings) -> NetworkOptions:
+    """Of how it is compiled, and sees frames. Raises UsageError as asked_memory."""
+    compiling = CompileOptions(
+        precision=settings.precision, compile_budget_s=settings.compile_budget, memory=asked_memory(settings)
+    )
+    return NetworkOptions(compiling, settings.fit, settings.preprocessing)
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:

@@ -6,7 +6,7 @@ due for a new mask, each camera's next picture gets one, so that none waits for 
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from texelflow.gpu_delegate.weights_cache import WeightsCache
 
@@ -137,7 +137,8 @@ def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, r
     cameras, cache = list[CameraStages](), WeightsCache()
     with contextlib.ExitStack() as made:
         for number, camera in enumerate(shared.cameras):
-            steps = stages_in_steps(camera, model, choice, refinement, cache)
+            sharing = replace(camera, options=replace(camera.options, weights_cache=cache))
+            steps = stages_in_steps(sharing, model, choice, refinement)
             stages = yield from _counted(steps, number, len(shared.cameras))
             made.callback(stages.release)
             cameras.append(CameraStages(stages))

@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import MemoryOptions
-from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
@@ -20,6 +17,7 @@ from ..frame.canvas import Canvas
 from ..frame.effects import Effect
 from ..frame.gl_path import GlPath
 from ..frame.looks import ChosenLook
+from ..frame.network_options import NetworkOptions
 from ..frame.pipeline import Stage, gathers_always
 from ..frame.refine import Refinement, Refiner
 from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
@@ -27,7 +25,6 @@ from ..frame.targets import OffscreenTarget
 from ..models.loading import FrameModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
-from ..picture.preprocess import Fit, Preprocessing
 from ..picture.video_frame import VideoFrame
 
 KEPT_FRAMES = 3  # on the device: looking ahead shows the one before, which may still be drawn while one goes up
@@ -51,11 +48,7 @@ class SharedParts:
 
     compute: ComputeBackend
     format: PictureFormat  # of the source's pictures
-    fit: Fit
-    preprocessing: Preprocessing
-    precision: Precision
-    compile_budget_s: float
-    memory: MemoryOptions
+    options: NetworkOptions
     drawn: Drawn | None
     cameras: "tuple[SharedParts, ...]" = ()  # of each, where there are several
     grid: PictureGrid | None = None  # where their pictures are
@@ -132,20 +125,15 @@ def stages_in_steps(
     model: FrameModel,
     choice: ChosenLook,
     refinement: Refinement,
-    weights_cache: WeightsCache | None = None,
 ) -> Steps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
-    What has the same `weights_cache` shares weights and code. Raises TexelflowError.
+    Raises TexelflowError.
     """
-    compute, fit, drawn = shared.compute, shared.fit, shared.drawn
+    compute, fit, drawn = shared.compute, shared.options.fit, shared.drawn
     kept = KEPT_FRAMES if drawn else 1
     with contextlib.ExitStack() as made:
-        segmenter = yield from segmenter_in_steps(
-            compute, model, shared.format, fit, shared.precision, kept, shared.compile_budget_s, shared.preprocessing,
-            shared.memory,
-            weights_cache,
-        )  # fmt: skip
+        segmenter = yield from segmenter_in_steps(compute, model, shared.format, shared.options, kept)
         made.callback(segmenter.release)
         yield _READY
         refiner = canvas = None

@@ -47,10 +47,10 @@ from ..window.window import Window
 from .clock import FrameClock
 from .controller import Controller
 from .derived import (
-    asked_memory,
     chosen_look_of,
     compute_of,
     figure_look_of,
+    network_options_of,
     refinement_of,
     spec_of,
     work_of,
@@ -244,10 +244,7 @@ def _shared_parts(
 ) -> SharedParts:
     """What stays when the model changes; cameras whose pictures have the same size are drawn in the same place."""
     drawn = partial(_drawn, host.compute.context, source, settings, stack)
-    parts = partial(
-        SharedParts, host.compute, fit=settings.fit, preprocessing=settings.preprocessing, precision=settings.precision,
-        compile_budget_s=settings.compile_budget, memory=asked_memory(settings),
-    )  # fmt: skip
+    parts = partial(SharedParts, host.compute, options=network_options_of(settings))
     if not source.grid:
         return parts(format=source.format, drawn=drawn(source.format.upright_size))
     places = {size: drawn(size) for size in dict.fromkeys(format.upright_size for format in source.cameras)}

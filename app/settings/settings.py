@@ -195,10 +195,6 @@ class Settings:
         "", "The strategy that plans this memory; else the smallest.", "text", changes=_once, placeholder="NAME",
         label="memory planner",
     )  # fmt: skip
-    reorder: bool = _model(
-        False, "Run independent kernels in the order that takes the least memory.", changes=_once,
-        label="memory order",
-    )  # fmt: skip
     compile_budget: float = _model(
         10.0,
         "Seconds of CPU time to compile shaders in, about; less makes them slower.",
@@ -231,6 +227,10 @@ class Settings:
     output_range: str = _model(
         "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
+    reorder: bool = _model(
+        False, "Run independent kernels in the order that takes the least memory.", changes=_once,
+        label="memory order",
+    )  # fmt: skip
 
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(

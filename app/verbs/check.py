@@ -5,14 +5,14 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
+from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
-from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
 from ..files import Files, Read, Write, own_name, settle
+from ..frame.network_options import NetworkOptions
 from ..media.sources import FileSource, Position
 from ..models.catalogue import CATALOGUE, model_path, resolve
 from ..models.loading import load_frame_model
@@ -31,7 +31,6 @@ class CheckOptions:
     """The options of the verb; None where none was given."""
 
     model: str = "selfie"  # for a recording
-    unfused: bool = False  # a model with one dispatch per op
     backend: str = "gl"  # or native, the CPU's own code; or delegate, the outputs of many runs of a model
     runs: int | None = None  # of the delegate
     tolerance: float | None = None  # 1e-3 for masks (fp16: 0.2) and for outputs, 1e-4 for tensors
@@ -40,8 +39,7 @@ class CheckOptions:
     last: Position | None = None
     spec: SpecOptions = field(default_factory=SpecOptions)
     json: bool = False
-    precision: Precision = "fp32"
-    compile_budget_s: float = COMPILE_BUDGET_S
+    compiling: CompileOptions = COMPILE_DEFAULTS  # a recording's network is fused
     preprocessing: Preprocessing = "plain"  # of a recording: what can be compared with other programs
     force: bool = False  # a report that is there may be written over
 
@@ -59,9 +57,9 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
         )
     if options.backend != "delegate" and options.runs is not None:
         raise UsageError("--runs goes with --backend delegate; leave it out or give both")
-    if options.backend == "native" and options.precision != "fp32":
+    if options.backend == "native" and options.compiling.precision != "fp32":
         raise UsageError("the CPU computes in fp32; leave --precision or --backend native out")
-    if options.backend == "delegate" and options.unfused:
+    if options.backend == "delegate" and not options.compiling.fuse:
         raise UsageError("--unfused compares tensor by tensor; leave it or --backend delegate out")
     figures, code = (
         _check_model(target, options, console) if _is_model(target) else _check_clip(target, options, console)
@@ -94,21 +92,20 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
 
 def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     """Tensor by tensor; what does not run wholly on the GPU through the delegate, which is for that."""
-    limits = options.precision, options.compile_budget_s
     if options.backend == "native":
-        return check_model(subject, options.unfused, options.tolerance, console, backend="native")
+        return check_model(subject, options.tolerance, console, options.compiling, "native")
     if options.backend == "gl":
         try:
-            return check_model(subject, options.unfused, options.tolerance, console, *limits)
+            return check_model(subject, options.tolerance, console, options.compiling)
         except UnsupportedError as error:
-            if options.unfused:
+            if not options.compiling.fuse:
                 raise
             console.note(f"{error}; its outputs are compared through the delegate")
-    return check_delegate(subject, options.tolerance, options.runs, console, *limits)
+    return check_delegate(subject, options.tolerance, options.runs, console, options.compiling)
 
 
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
-    if options.unfused:
+    if not options.compiling.fuse:
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
     if options.backend == "delegate":
         raise UsageError("--backend delegate is for models; the network of a recording runs as it does in replay")
@@ -125,11 +122,9 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
             options.tolerance,
             options.report,
             console,
-            options.precision,
-            options.compile_budget_s,
-            spare,
-            options.preprocessing,
+            NetworkOptions(options.compiling, preprocessing=options.preprocessing),
             options.backend,
+            spare,
         )
         if source.truncated:
             console.warn(f"{target}: {source.truncated}")

@@ -13,7 +13,6 @@ import numpy as np
 
 from texelflow.gpu_delegate.compare import TOLERANCE, errors, first_divergence
 from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.llvm.compiler import native_target
 
@@ -22,6 +21,7 @@ from ..frame.cpu_path import CpuPath
 from ..frame.frame_job import CpuFrameJob, FrameJob, frame_job
 from ..frame.masks import MaskDifference, MaskLimits, compare_masks, failures, iou_of, limits_of, save_picture
 from ..frame.native_path import NativePath
+from ..frame.network_options import NETWORK_DEFAULTS, NetworkOptions
 from ..media.sources import FileSource
 from ..models.loading import FrameModel, PictureModel
 from ..picture.convert import Rgba
@@ -71,11 +71,9 @@ def check_clip(
     tolerance: float | None,
     report: Path | None,
     console: Console,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
-    spare: Path = DEFAULT_REPORT,
-    preprocessing: Preprocessing = "plain",
+    options: NetworkOptions = NETWORK_DEFAULTS,
     backend: str = "gl",
+    spare: Path = DEFAULT_REPORT,
 ) -> tuple[dict[str, Any], int]:
     """Compare all frames of the source: the figures, and the exit code. `backend` is gl or native.
 
@@ -84,12 +82,11 @@ def check_clip(
     The worst frame is saved to `report`, or to `spare` where there is none and the check fails.
     Raises UnsupportedError, DeviceError, MediaError.
     """
+    precision, preprocessing = options.compiling.precision, options.preprocessing
     limits = limits_of(precision, isinstance(model, PictureModel), tolerance)
     frame = source.format
     with (
-        _native(model, frame, preprocessing)
-        if backend == "native"
-        else _on_gpu(model, frame, console, precision, compile_budget_s, preprocessing)
+        _native(model, frame, preprocessing) if backend == "native" else _on_gpu(model, frame, console, options)
     ) as checked:
         found = _compare_frames(checked.job, source, model, limits, preprocessing, console)
         failed = failures(found.frames, limits)
@@ -112,21 +109,11 @@ def check_clip(
 
 
 @contextmanager
-def _on_gpu(
-    model: FrameModel,
-    frame: PictureFormat,
-    console: Console,
-    precision: Precision,
-    compile_budget_s: float,
-    preprocessing: Preprocessing,
-) -> Iterator[_Checked]:
+def _on_gpu(model: FrameModel, frame: PictureFormat, console: Console, options: NetworkOptions) -> Iterator[_Checked]:
     with open_context() as context:
         with console.compilation() as progress:
-            job = frame_job(
-                context, model, frame, progress, precision,
-                compile_budget_s=compile_budget_s, preprocessing=preprocessing,
-            )  # fmt: skip
-        loads = gl_programs(context, model.graph, console, precision, compile_budget_s)
+            job = frame_job(context, model, frame, options, progress)
+        loads = gl_programs(context, model.graph, console, options.compiling)
         yield _Checked(job, loads, "GPU against CPU", context.renderer, context.gl_version)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
@@ -100,20 +100,20 @@ def check_delegate(
     tolerance: float | None,
     runs: int | None,
     console: Console,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
+    options: CompileOptions = COMPILE_DEFAULTS,
 ) -> tuple[dict[str, Any], int]:
     """Compare the outputs of a model on frames of the demo clip and on noise: the figures, and the exit code.
 
     Raises UsageError, UnsupportedError for a model that needs too much memory or time, ModelError, DeviceError.
     """
+    precision = options.precision
     count, limit = DIFF_RUNS if runs is None else runs, DIFF_TOLERANCES[precision] if tolerance is None else tolerance
     if not 1 <= count <= MOST_DIFF_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_DIFF_RUNS}")
     graph = subject.graph
     reference, test = (
         Reference(graph, threads=1),
-        Reference(graph, threads=1, delegate=delegate_options(precision, compile_budget_s)),
+        Reference(graph, threads=1, delegate=delegate_options(options)),
     )
     assert test.delegation is not None
     errors = [OutputErrors() for _ in graph.outputs]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from texelflow.gpu_delegate.compare import (
     describe_operator,
     first_divergence,
 )
+from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
@@ -99,15 +99,13 @@ class TensorCheck:
         return f"{line}; with one dispatch per op: {_where(culprit)}"
 
 
-def gl_programs(
-    context: Context, graph: Graph, console: Console, precision: Precision, compile_budget_s: float
-) -> Loads:
+def gl_programs(context: Context, graph: Graph, console: Console, options: CompileOptions) -> Loads:
     """Programs of a graph in a context."""
 
     @contextmanager
     def load(fuse: bool) -> Iterator[ComparedProgram]:
-        device = tuned_device(context, precision)
-        compiled = compile_graph(graph, device, fuse, True, precision, compile_budget_s)
+        device = tuned_device(context, options.precision)
+        compiled = compile_graph(graph, device, replace(options, fuse=fuse, keep_all=True))
         with console.compilation() as progress:
             program = Program(context, compiled, progress)
         with program:
@@ -129,7 +127,7 @@ def native_programs(target: CpuTarget, graph: Graph) -> Loads:
 
 @contextmanager
 def _ways(
-    backend: str, graph: Graph, console: Console, precision: Precision, compile_budget_s: float
+    backend: str, graph: Graph, console: Console, options: CompileOptions
 ) -> Iterator[tuple[Loads, Mapping[str, str]]]:
     """How a graph is loaded, and where it runs."""
     if backend == "native":
@@ -138,16 +136,14 @@ def _ways(
         return
     with open_context() as context:
         where = {"renderer": context.renderer, "gl_version": context.gl_version}
-        yield gl_programs(context, graph, console, precision, compile_budget_s), where
+        yield gl_programs(context, graph, console, options), where
 
 
 def check_model(
     subject: Subject,
-    unfused: bool,
     tolerance: float | None,
     console: Console,
-    precision: Precision = "fp32",
-    compile_budget_s: float = COMPILE_BUDGET_S,
+    options: CompileOptions = COMPILE_DEFAULTS,
     backend: str = "gl",
 ) -> tuple[dict[str, Any], int]:
     """Compare all that the program stores, on frames of the demo clip and on noise: the figures, and the exit code.
@@ -156,10 +152,10 @@ def check_model(
     DeviceError.
     """
     limit = TOLERANCE if tolerance is None else tolerance
-    samples = samples_for(subject)
-    with _ways(backend, subject.graph, console, precision, compile_budget_s) as (loads, where):
+    unfused, precision, samples = not options.fuse, options.precision, samples_for(subject)
+    with _ways(backend, subject.graph, console, options) as (loads, where):
         check = TensorCheck(subject, limit, loads)
-        runs = check.run(samples, fuse=not unfused)
+        runs = check.run(samples, fuse=options.fuse)
         worst = [max(same, key=_excess) for same in zip(*runs, strict=True)]
         first = first_divergence(worst)
         _show(console, f"{subject.name} on {next(iter(where.values()))}", worst, unfused)
@@ -172,7 +168,7 @@ def check_model(
     figures = {
         "model": subject.name,
         **where,
-        "fused": not unfused,
+        "fused": options.fuse,
         "precision": precision,
         "inputs": [sample.what for sample in samples],
         "tensors": [_as_json(difference) for difference in worst],

@@ -4,20 +4,20 @@ Every model is explained: what the GPU cannot take is named with the reason, and
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, Select, compile_partitions
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.delegate.selection import DelegationRates, rates_of, selection
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S, SOFTWARE, Device
+from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.families import TUNINGS, device_like
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
+from texelflow.gpu_delegate.memory.options import MemoryOptions
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.roofline import Peaks
@@ -47,13 +47,10 @@ from .shader_files import write_shaders
 class InspectOptions:
     """The options of the verb."""
 
-    unfused: bool = False  # one dispatch per op
     json: bool = False
     ops: bool = False  # list the supported ops; needs no model
     peaks: bool = True  # measure the machine's peaks
-    precision: Precision = "fp32"
-    memory: MemoryOptions = ARENA
-    compile_budget_s: float = COMPILE_BUDGET_S
+    compiling: CompileOptions = COMPILE_DEFAULTS
     shaders: Path | None = None  # the folder for the GLSL
     tuning: str | None = None  # one of TUNINGS; that of the machine by default
     force: bool = False  # write over what is in that folder
@@ -95,30 +92,27 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         )
     if options.cpu not in (None, "native"):
         raise UsageError(f"--cpu {options.cpu}: native is needed here; TensorFlow Lite has no steps to show")
-    if options.cpu and (options.advise or options.shaders or options.tuning or options.precision != "fp32"):
+    if options.cpu and (options.advise or options.shaders or options.tuning or options.compiling.precision != "fp32"):
         raise UsageError("--cpu native goes with none of --advise, --shaders, --tuning and --precision")
-    if options.advise and options.unfused:
+    if options.advise and not options.compiling.fuse:
         raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     _check_files(model, options)
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)
     if options.cpu:
-        return inspect_native(graph, not options.unfused, options.json, console, options.plot)
+        return inspect_native(graph, options.compiling.fuse, options.json, console, options.plot)
     machine = _machine(options)
 
     def compiled(graph: Graph, select: Select = lambda found: {}) -> CompiledPartitions:
-        return compile_partitions(
-            graph, machine.device, not options.unfused, options.precision, options.compile_budget_s, select,
-            replace(options.memory, keeps_inputs=False),
-        )  # fmt: skip
+        return compile_partitions(graph, machine.device, options.compiling.with_memory(keeps_inputs=False), select)
 
     found, delegated = _with_delegate(lambda select: compiled(graph, select), machine.delegation_rates)
     reports = [inspect_compiled(each, machine.peaks, machine.device, machine.family) for each in found.compiled]
     if options.plot:
-        _plot(options.plot, found, machine, options.memory)
+        _plot(options.plot, found, machine, options.compiling.memory)
     is_whole = len(reports) == 1 and not found.reasons and not options.advise
-    on_cpu = memory_in_native_code(graph, not options.unfused) if is_whole else None
+    on_cpu = memory_in_native_code(graph, options.compiling.fuse) if is_whole else None
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
     advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:
@@ -174,7 +168,7 @@ def _machine(options: InspectOptions) -> _Machine:
             line = f"{context.renderer}, tuned as {family.name}: {family.reason}"
             if options.peaks and peaks is None:
                 line += "; no peaks, since its driver executes no shaders"
-            return _Machine(tuned_device(context, options.precision), family.name, peaks, line)
+            return _Machine(tuned_device(context, options.compiling.precision), family.name, peaks, line)
     except DeviceError as error:
         return _Machine(SOFTWARE, "software", None, f"planned for a software renderer, without measured peaks: {error}")
 
@@ -222,7 +216,7 @@ def _as_json(
     return {
         **(each[0] if len(each) == 1 else {"reports": each}),
         "name": graph.name,
-        "precision": options.precision,
+        "precision": options.compiling.precision,
         "inputs": [graph.tensors[tensor].shape for tensor in graph.inputs],
         "outputs": [graph.tensors[tensor].shape for tensor in graph.outputs],
         "operators": {line.op: line.count for line in op_lines(found)},

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
@@ -50,8 +51,8 @@ def memory_on_gpu(compiled: CompiledGraph, device: Device) -> Memory:
 
     without = compiled
     if compiled.views.inside:
-        memory = replace(compiled.memory, uses_views=False, in_place=False)
-        without = compile_graph(compiled.source, device, precision=compiled.precision, memory=memory)
+        options = CompileOptions(precision=compiled.precision, memory=compiled.memory)
+        without = compile_graph(compiled.source, device, options.with_memory(uses_views=False, in_place=False))
     kept: OuterLifetime = "inputs" if compiled.memory.keeps_inputs else "none"
     weights_bytes = sum(kernel.weights_bytes for kernel in compiled.kernels)
     steps = (records(without, "both"), records(without, kept), records(compiled, kept))

@@ -9,6 +9,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 from texelflow.gpu_delegate.choices import UNMEASURED, Choices
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.device import Device
@@ -139,7 +140,7 @@ def tune(
 
 def _parts(graph: Graph, device: Device, precision: Precision) -> list[Graph]:
     """What of a model runs on the GPU. Raises UnsupportedError where nothing does."""
-    found = compile_partitions(graph, device, precision=precision)
+    found = compile_partitions(graph, device, CompileOptions(precision=precision))
     if not found.compiled:
         reason = next(iter(found.reasons.values()), "it has no operators")
         raise UnsupportedError(f"{graph.name}: nothing of it runs on the GPU: {reason}; texelflow inspect says more")

@@ -5,9 +5,8 @@ import ctypes
 import sys
 
 from ..errors import TexelflowError, UsageError
-from ..memory.options import REWRITTEN
 from ..reading.reader import read_model
-from ..weights_cache import WeightsCache, facts_of_device, in_turns
+from ..weights_cache import WeightsCache, facts_of_device
 from .bound_tensors import TensorBinding, check_bindable
 from .callbacks import Replace
 from .census import OtherOperators, count_others
@@ -197,14 +196,12 @@ class Application:
         options = self._options
 
         def make() -> DelegatedModel:
-            memory = in_turns(REWRITTEN) if self._cache else REWRITTEN
-            rates = rates_of(engine.is_software)
-            return plan_model(found, options, engine.device, rates, memory, engine.kept_graph)
+            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.plan)
 
         if self._cache is None:
             return make()
-        names = ("precision", "budget_s", "max_delegated_partitions", "min_nodes_per_partition")
-        facts = {"use": "in a delegate", **{name: getattr(options, name) for name in names}}
+        names = ("max_delegated_partitions", "min_nodes_per_partition")
+        facts = {"use": "in a delegate", **vars(options.compiling), **{name: getattr(options, name) for name in names}}
         return self._cache.shared(found.graph, {**facts, **facts_of_device(engine.device)}, make)
 
     def _tell_of_serialization(self, failure: str) -> None:
@@ -243,7 +240,7 @@ class Application:
         options = self._options
         self._worker = self._worker or open_worker(None, self._cache)
         return DelegateEngine(
-            self._worker, options.precision, options.budget_s, options.wait_type, self._cache, serialization_of(options)
+            self._worker, options.compiling, options.wait_type, self._cache, serialization_of(options)
         )
 
     def _count_others(self, context: TfLiteContext) -> None:

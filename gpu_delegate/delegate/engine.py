@@ -2,22 +2,21 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ..compile_options import CompileOptions
 from ..context import Context
 from ..device import Device
 from ..errors import DeviceError, UsageError
 from ..graph import Graph
 from ..layout import Precision
-from ..memory.options import REWRITTEN
 from ..program import CompiledGraph
 from ..runtime import Program
 from ..saving.kept_graph import code_version, kept_graph
 from ..saving.program_cache import ProgramCache
 from ..tuning.store import tuned_device
-from ..weights_cache import WeightsCache, graph_compiler
+from ..weights_cache import WeightsCache, graph_compiler, in_turns
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
 from .serialization import Serialization, SerializedFile
@@ -75,22 +74,20 @@ class DelegateEngine:
     def __init__(
         self,
         worker: GlWorker,
-        precision: Precision,
-        compile_budget_s: float,
+        options: CompileOptions,
         wait_type: WaitType = "passive",
         weights_cache: WeightsCache | None = None,
         serialization: Serialization | None = None,
     ) -> None:
         """Takes the worker over. Raises as its calls do."""
-        self._worker, self.precision, self._budget_s = worker, precision, compile_budget_s
+        self._worker, self._options = worker, options
         self._wait_type, self._cache = wait_type, weights_cache
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-        opened = worker.call(lambda gl: _opened(gl, precision, serialization, weights_cache))
+        opened = worker.call(lambda gl: _opened(gl, options.precision, serialization, weights_cache))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software, self._serialized = opened.is_software, opened.serialized
         self._programs = opened.programs
-        self.kept_graph = partial(kept_graph, opened.programs)  # as compile_graph
 
     @property
     def serialization_failure(self) -> str:
@@ -117,14 +114,20 @@ class DelegateEngine:
 
         return self._worker.call(checked)
 
+    def plan(self, part: Graph, device: Device, options: CompileOptions) -> CompiledGraph:
+        """As compile_graph: what earlier runs have kept is not made again."""
+        if self._cache:
+            options = replace(options, memory=in_turns(options.memory))
+        return kept_graph(self._programs, part, device, options)
+
     def compile(self, part: Graph, share: float) -> CompiledGraph:
         """Plan a partition that may take this share of the time for compilation.
 
         Raises UnsupportedError, DeviceError, UsageError for what the cache does not take.
         """
         compile_ = graph_compiler(self._programs, self._cache)
-        budget_s = self._budget_s * share
-        return compile_(part, self.device, precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
+        budget_s = self._options.compile_budget_s * share
+        return compile_(part, self.device, replace(self._options, compile_budget_s=budget_s))
 
     def load(self, compiled: CompiledGraph) -> LoadedPartition:
         """Have it compiled by the driver. Raises DeviceError."""

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, SupportsIndex, get_args
 
+from ..compile_options import CompileOptions
 from ..device import COMPILE_BUDGET_S
 from ..errors import UsageError
 from ..layout import Precision
+from ..memory.options import REWRITTEN
 from .synchronisation import WaitType
 
 InferencePreference = Literal["fast_single_answer", "sustained_speed", "balanced"]
@@ -89,9 +91,10 @@ class GpuDelegateOptions:
         return "fp32" if self.priorities[0] == "max_precision" else "fp16"
 
     @property
-    def budget_s(self) -> float:
-        """Seconds that compilation may take, by what the interpreter is for."""
-        return self.compile_budget_s * _BUDGETS[self.inference_preference]
+    def compiling(self) -> CompileOptions:
+        """Of all partitions together; the longer the interpreter is to run, the longer compilation may take."""
+        budget_s = self.compile_budget_s * _BUDGETS[self.inference_preference]
+        return CompileOptions(precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     @property
     def is_quantised_allowed(self) -> bool:

@@ -6,7 +6,6 @@ from ..compiled_partitions import CompiledPartitions, CompileGraph, compile_part
 from ..device import Device
 from ..errors import UnsupportedError
 from ..graph import Graph
-from ..memory.options import REWRITTEN, MemoryOptions
 from ..partition import Partition, subgraph
 from ..program import CompiledGraph, compile_graph
 from .model_finder import FoundModel
@@ -101,15 +100,16 @@ def plan_model(
     options: GpuDelegateOptions,
     device: Device,
     rates: DelegationRates,
-    memory: MemoryOptions = REWRITTEN,
     compile_part: CompileGraph = compile_graph,
 ) -> DelegatedModel:
-    """Compile the partitions of a model; `memory` is compile_graph's."""
+    """Compile the partitions of a model."""
     found = compile_partitions(
-        model.graph, device, precision=options.precision, compile_budget_s=options.budget_s,
-        select=selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
-        memory=memory, compile_part=compile_part,
-    )  # fmt: skip
+        model.graph,
+        device,
+        options.compiling,
+        selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
+        compile_part,
+    )
     graph, left = found.graph, found.reasons
     elsewhere = {tensor for number in left for tensor in graph.nodes[number].inputs} | {*graph.outputs}
     return DelegatedModel(

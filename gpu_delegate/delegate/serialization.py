@@ -40,7 +40,7 @@ def serialization_of(options: GpuDelegateOptions) -> Serialization | None:
     folder, token = options.serialization_dir, options.model_token
     if folder is None or token is None or not options.is_serializing:
         return None
-    counted = (options.precision, options.budget_s, options.max_delegated_partitions, options.min_nodes_per_partition)
+    counted = (options.compiling, options.max_delegated_partitions, options.min_nodes_per_partition)
     return Serialization(Path(os.fsdecode(folder)), token, repr(counted))
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..body import Body
+from ..compile_options import CompileOptions
 from ..device import Device
 from ..errors import UnsupportedError
 from ..graph import Graph, Tensor
@@ -85,8 +86,8 @@ def compile_native(
     module: Module | None = None,
     uses_views: bool = True,
 ) -> NativeProgram:
-    """Decide everything about a model; the arguments are those of compile_graph, and of its MemoryOptions. Functions go
-    into a module if given.
+    """Decide everything about a model; `fuse` and `keep_all` are CompileOptions', `uses_views` MemoryOptions'.
+    Functions go into a module if given.
 
     Raises UnsupportedError for a model with unsupported ops, too many weights or too much code, DeviceError for too
     much memory.
@@ -98,7 +99,7 @@ def compile_native(
     def makes(device: Device, storages: Storages) -> _NativeKernels:
         return _NativeKernels(module, target, storages, before)
 
-    lowered = lower_with(makes, graph, cpu_device(target), fuse, uses_views=uses_views)
+    lowered = lower_with(makes, graph, cpu_device(target), CompileOptions(fuse).with_memory(uses_views=uses_views))
     graph, kernels = lowered.graph, lowered.kernels
     records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
     pixels = pixels_of_steps(graph, kernels, lowered.views)

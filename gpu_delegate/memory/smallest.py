@@ -12,6 +12,7 @@ from .plan import MemoryPlan, Planner
 from .records import UsageRecord
 
 START_STEPS = 2000  # of the search when a program starts: some tens of milliseconds where it proves nothing
+START_TENSORS = 2000  # with more of them what comes before the search takes long, too
 EXACT_STEPS, EXACT_SECONDS = 10_000_000, 10.0
 
 
@@ -33,8 +34,11 @@ def smallest(planners: Sequence[Planner], bound_bytes: Callable[[Sequence[UsageR
 
 
 def searched_offsets(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
-    """Greedy by size, and what START_STEPS of the search find: always the same."""
-    return shrunk(records, alignment_bytes, greedy_by_size(records, alignment_bytes), SearchBudget(START_STEPS))
+    """Greedy by size, and what START_STEPS of the search find of up to START_TENSORS: always the same."""
+    plan = greedy_by_size(records, alignment_bytes)
+    if len(records) > START_TENSORS:
+        return plan
+    return shrunk(records, alignment_bytes, plan, SearchBudget(START_STEPS))
 
 
 def exact_offsets(planner: Planner) -> Planner:

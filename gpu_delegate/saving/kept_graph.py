@@ -9,9 +9,9 @@ import hashlib
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from .. import debug
+from ..compile_options import COMPILE_DEFAULTS, CompileOptions
 from ..device import Device
 from ..graph import Graph
 from ..graph_digest import graph_digest
@@ -26,18 +26,20 @@ _FOLDERS = (_ENGINE, _ENGINE.parent / "shaders")
 _ENDINGS = (".py", ".comp", ".glsl")
 
 
-def kept_graph(programs: ProgramCache, source: Graph, device: Device, **options: Any) -> CompiledGraph:
-    """Options and errors are compile_graph's. With DEBUG it is compiled, so that what the compiler says is seen."""
+def kept_graph(
+    programs: ProgramCache, source: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS
+) -> CompiledGraph:
+    """Errors are compile_graph's. With DEBUG it is compiled, so that what the compiler says is seen."""
     if not programs.is_on or debug.level() >= debug.RUN:
-        return compile_graph(source, device, **options)
-    parts = (graph_digest(source), device, sorted(options.items()), code_version())
+        return compile_graph(source, device, options)
+    parts = (graph_digest(source), device, options, code_version())
     key = programs.key_of(*parts, name=source.name)
     data = programs.get(GRAPHS, key)
     kept = restore_graph(data, source) if data is not None else None
     if kept is not None:
         programs.loaded_graphs += 1
         return kept
-    compiled = compile_graph(source, device, **options)
+    compiled = compile_graph(source, device, options)
     with contextlib.suppress(ValueError):
         content = save_graph(compiled)
         if len(content) <= MOST_GRAPH_BYTES:

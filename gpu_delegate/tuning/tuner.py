@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ..body import Body
 from ..choices import UNMEASURED, Choice, Choices, FusionChoice
+from ..compile_options import CompileOptions
 from ..device import Device
 from ..families import TUNINGS
 from ..fusion import group_nodes
@@ -71,7 +72,7 @@ class Tuner:
         self.choices = UNMEASURED
         self._timer, self._budget, self._precision = timer, budget, precision
         self._device = device
-        self._base = compile_graph(source, device, precision=precision)
+        self._base = compile_graph(source, device, CompileOptions(precision=precision))
         self._name = graph_signature(self._base.graph, precision)
         self._least_ms: dict[KernelKey, float] = {}
 
@@ -216,7 +217,7 @@ class Tuner:
         """All kernels, by settings of fusion and by choices, those found so far if none are given."""
         known = choices or self.device.choices
         device = replace(self._device.with_tuning(**settings), choices=Choices(known.kernels))
-        return lower(self._base.graph, device, precision=self._precision, compile_budget_s=math.inf)
+        return lower(self._base.graph, device, CompileOptions(precision=self._precision, compile_budget_s=math.inf))
 
     def _with_tiles(self, settings: _Settings, tiles: Mapping[str, Tile]) -> Lowered:
         """All kernels, some of them with these tiles."""

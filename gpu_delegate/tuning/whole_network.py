@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from ..compile_options import CompileOptions
 from ..context import Context
 from ..device import Device
 from ..errors import DeviceError
@@ -35,7 +36,7 @@ def compare_whole(
 ) -> WholeComparison:
     """Run both on the same input. Raises as compile_graph, and DeviceError."""
     clock = SpanClock(context)
-    compiled = [compile_graph(source, device, precision=precision) for device in (default, tuned)]
+    compiled = [compile_graph(source, device, CompileOptions(precision=precision)) for device in (default, tuned)]
     with Program(context, compiled[0]) as before, Program(context, compiled[1]) as after:
         results, least_s = [], [float("inf")] * 2
         for program in (before, after):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from texelflow.app.models.catalogue import fetch
 from texelflow.app.models.networks import NETWORKS, write_network
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.graph import Graph
@@ -49,7 +50,7 @@ def device_of(family: str, limits: Limits) -> Device:
 
 def dispatches(model: str, device: Device, precision: Precision = "fp32") -> tuple[Dispatch, ...]:
     """A model's kernels. Raises CatalogueError, UnsupportedError, DeviceError."""
-    kernels = compile_graph(graph_of(model), device, precision=precision).kernels
+    kernels = compile_graph(graph_of(model), device, CompileOptions(precision=precision)).kernels
     return tuple(_dispatch(number, kernel) for number, kernel in enumerate(kernels))
 
 

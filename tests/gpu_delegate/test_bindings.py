@@ -11,6 +11,7 @@ from hypothesis import given
 from tests.engine import on_gpu
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.bindings import KernelInput, settle_fetches
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, UNIFORM
@@ -70,7 +71,7 @@ def test_results_have_the_same_bits_however_memory_is_read(context: Context, pre
     limits, found = replace(context.limits, uniform_block_bytes=16384), {}
     for weights, inputs in product(FETCHES, FETCHES) if precision == "fp32" else zip(FETCHES, FETCHES, strict=True):
         device = replace(HARDWARE, limits=limits).with_tuning(weights_fetch=weights, inputs_fetch=inputs)
-        compiled = compile_graph(graph, device, precision=precision)
+        compiled = compile_graph(graph, device, CompileOptions(precision=precision))
         assert weights in {kernel.weights_fetch for kernel in compiled.kernels}
         assert inputs in {fetch for kernel in compiled.kernels for fetch in kernel.fetches}
         found[weights, inputs] = on_gpu(context, compiled, values)[0].tobytes()

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.graphs import GraphBuilder
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
@@ -75,7 +76,7 @@ def test_integers_are_not_stored_as_halves() -> None:
     tensors = {i: Tensor(i, f"t{i}", shape, "int32" if i == 1 else "float32") for i in range(4)}
     nodes = (Node("ABS", (0,), (1,)), Node("NEG", (1,), (2,)), Node("NEG", (2,), (3,)))
     graph = Graph("g", MappingProxyType(tensors), nodes, (0,), (3,))
-    compiled = compile_graph(graph, SOFTWARE, fuse=False, precision="fp16")
+    compiled = compile_graph(graph, SOFTWARE, CompileOptions(fuse=False, precision="fp16"))
     assert [compiled.storages[i] for i in (1, 2)] == [PHWC4, PHWC4_HALVES]
 
 

@@ -25,6 +25,7 @@ from texelflow.app.console import Console
 from texelflow.app.frame.masks import LIMITS, compare_masks
 from texelflow.app.verbs.check_model import Subject, check_model
 from texelflow.gpu_delegate.compare import compare, first_divergence, times_rounded
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
@@ -85,8 +86,8 @@ def test_ops_agree_with_tensorflow_lite(context: Context, case: OpCase) -> None:
     graph = read_model(model)
     reference = Reference(graph, keep_all_tensors=True)
     inputs = case.inputs(reference.input_shapes)
-    plans = [compile_graph(graph, SOFTWARE, fuse=False, keep_all=True, precision="fp16")]
-    plans.append(compile_graph(graph, HARDWARE, keep_all=True, precision="fp16"))
+    plans = [compile_graph(graph, SOFTWARE, CompileOptions(fuse=False, keep_all=True, precision="fp16"))]
+    plans.append(compile_graph(graph, HARDWARE, CompileOptions(keep_all=True, precision="fp16")))
     assert PHWC4_HALVES in {plans[0].storages[tensor] for tensor in plans[0].stored}
     assert [wrong(context, plan, reference, inputs) for plan in plans] == [None, None]
 
@@ -112,7 +113,8 @@ def test_a_wrong_op_is_named(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     altered = replace(graph, nodes=tuple(replace(n, op=other) if n is node else n for n in graph.nodes))
     compile_instead(altered, monkeypatch)
     subject = Subject("network", graph, (0, 1))
-    figures, code = check_model(subject, unfused=True, tolerance=None, console=Console(quiet=True), precision="fp16")
+    options = CompileOptions(fuse=False, precision="fp16")
+    figures, code = check_model(subject, None, Console(quiet=True), options)
     assert code == 1
     assert figures["first_divergence"]["operator"] == node.index
 
@@ -130,7 +132,7 @@ def test_random_networks_agree_and_share_memory(context: Context, seed: int) -> 
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_network(seed).build())
     for device, fuse in choices(seed).values():
-        compiled = compile_graph(graph, device, fuse=fuse, precision="fp16")
+        compiled = compile_graph(graph, device, CompileOptions(fuse=fuse, precision="fp16"))
         check_kernels(compiled)
         check_barriers(accesses_of(compiled), compiled.barriers)
         assert collisions(compiled.records, compiled.plan) == []
@@ -143,7 +145,8 @@ def test_halves_in_storage_buffers(context: Context, texels: int) -> None:
     graph = read_model(GATED.model())
     inputs = GATED.inputs([graph.tensors[graph.inputs[0]].shape])
     usual, stored = (
-        compile_graph(graph, HARDWARE.with_limits(texture_buffer_texels=n), precision="fp16") for n in (1 << 16, texels)
+        compile_graph(graph, HARDWARE.with_limits(texture_buffer_texels=n), CompileOptions(precision="fp16"))
+        for n in (1 << 16, texels)
     )
     assert any("from_halves(in0_texels[i])" in kernel.source for kernel in stored.kernels)
     assert not any("from_halves(in" in kernel.source for kernel in usual.kernels)
@@ -154,7 +157,7 @@ def through_halves(context: Context, values: Floats, device: Device) -> Floats:
     """Values written by one kernel as halves and read by the next."""
     sketch = Sketch(0)
     sketch.output(sketch.unary("NEG", sketch.unary("NEG", sketch.input((1, 1, len(values), 1)))))
-    compiled = compile_graph(read_model(sketch.build()), device, fuse=False, precision="fp16")
+    compiled = compile_graph(read_model(sketch.build()), device, CompileOptions(fuse=False, precision="fp16"))
     assert [compiled.storages[kernel.outputs[0]] for kernel in compiled.kernels] == [PHWC4_HALVES, PLAIN]
     with Program(context, compiled) as program:
         program._upload(program.input, values)  # write refuses what is not finite
@@ -207,7 +210,9 @@ class TestPacking:
     def test_kernels_use_it_where_it_was_found_right(self) -> None:
         graph = read_model(GATED.model())
         for packs, function in ((True, "pack_halves(v)"), (False, "to_halves(v)")):
-            kernels = compile_graph(graph, HARDWARE.with_limits(packs_halves=packs), precision="fp16").kernels
+            kernels = compile_graph(
+                graph, HARDWARE.with_limits(packs_halves=packs), CompileOptions(precision="fp16")
+            ).kernels
             assert any(f"= {function}" in kernel.source for kernel in kernels)
 
     @pytest.mark.parametrize(
@@ -259,7 +264,9 @@ def test_halves_in_memory_saturate_too() -> None:
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 def test_half_the_bytes_by_count(device: Device, fuse: bool) -> None:
     graph = read_model(selfie_like(0, SELFIE))
-    whole, half = (compile_graph(graph, device, fuse=fuse, precision=precision) for precision in PRECISIONS)
+    whole, half = (
+        compile_graph(graph, device, CompileOptions(fuse=fuse, precision=precision)) for precision in PRECISIONS
+    )
     outer = {*whole.graph.inputs, *whole.graph.outputs}
     sizes = {record.tensor: record.size_bytes for record in whole.records}
     assert len(sizes) > 30
@@ -282,7 +289,7 @@ def test_rounding_is_counted_on_the_longest_way() -> None:
     m.output(m.binary("ADD", x, y))
     graph = read_model(m.build())
     counts = [
-        list(times_rounded(compile_graph(graph, SOFTWARE, fuse=False, precision=precision)).values())
+        list(times_rounded(compile_graph(graph, SOFTWARE, CompileOptions(fuse=False, precision=precision))).values())
         for precision in PRECISIONS
     ]
     assert counts == [[0, 0, 0, 0, 0], [0, 1, 2, 3, 3]]

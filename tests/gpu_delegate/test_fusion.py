@@ -11,6 +11,7 @@ from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES, UNFUSED, devices_for
 from tests.sketch import OpCase, Sketch
 from texelflow.gpu_delegate.body import MOST_NODES
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.nodes import has_role, is_contraction
 from texelflow.gpu_delegate.ops.reduce import is_spatial_mean
@@ -61,7 +62,7 @@ def check_kernels(compiled: CompiledGraph) -> None:
 @pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])
 def test_kernels_of_the_real_models(name: str, device: Device, fuse: bool, request: pytest.FixtureRequest) -> None:
     graph = load_model(request.getfixturevalue(name))
-    compiled = compile_graph(graph, device, fuse=fuse)
+    compiled = compile_graph(graph, device, CompileOptions(fuse=fuse))
     check_kernels(compiled)
     if not fuse:
         assert all(len(kernel.nodes) == 1 for kernel in compiled.kernels)

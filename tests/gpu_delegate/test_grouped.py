@@ -8,6 +8,7 @@ import pytest
 
 from tests.engine import on_gpu, worst
 from tests.graphs import GraphBuilder
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError
@@ -37,7 +38,7 @@ def test_is_computed_right(context: Context, channels: int, out: int, groups: in
     assert weights is not None
     parts = zip(np.split(x, groups, -1), np.split(weights[:, 0, 0], groups), strict=True)
     wanted = np.concatenate([part @ own.T for part, own in parts], -1)
-    found = on_gpu(context, compile_graph(graph, SOFTWARE, fuse=fuse), [x])
+    found = on_gpu(context, compile_graph(graph, SOFTWARE, CompileOptions(fuse=fuse)), [x])
     assert worst(found, [wanted]) < 1e-5
 
 

@@ -30,6 +30,7 @@ from texelflow.gpu_delegate.code import (
     Weight,
     Widened,
 )
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import DeviceError
@@ -83,7 +84,7 @@ class TestStatements:
 
 def test_a_device_without_it_refuses() -> None:
     with pytest.raises(DeviceError, match="no half-precision arithmetic"):
-        compile_graph(read_model(GATED.model()), HARDWARE, precision="fp16-arithmetic")
+        compile_graph(read_model(GATED.model()), HARDWARE, CompileOptions(precision="fp16-arithmetic"))
 
 
 @needs_validator
@@ -91,7 +92,7 @@ def test_a_device_without_it_refuses() -> None:
 @pytest.mark.parametrize("fetch", ["texture", "storage"])
 def test_kernels_are_valid_with_an_extension(extension: str, fetch: str, tmp_path: Path) -> None:
     device = HARDWARE.with_limits(half_arithmetic=extension).with_tuning(weights_fetch=fetch, inputs_fetch=fetch)
-    kernels = compile_graph(read_model(GATED.model()), device, precision="fp16-arithmetic").kernels
+    kernels = compile_graph(read_model(GATED.model()), device, CompileOptions(precision="fp16-arithmetic")).kernels
     assert all(f"#extension {extension} : require" in kernel.source for kernel in kernels)
     assert any("h_" in kernel.source and "HALF4" in kernel.source for kernel in kernels)
     sources = {("comp", kernel.source.replace("#version 430", "#version 450", 1)) for kernel in kernels}
@@ -106,7 +107,7 @@ def test_kernels_run_on_opengl_es() -> None:
     device = HARDWARE.with_limits(half_arithmetic="mediump").with_tuning(weights_fetch="storage")
     with open_context(api="gles") as context:
         exact = on_gpu(context, compile_graph(graph, HARDWARE), inputs)[0]
-        found = on_gpu(context, compile_graph(graph, device, precision="fp16-arithmetic"), inputs)[0]
+        found = on_gpu(context, compile_graph(graph, device, CompileOptions(precision="fp16-arithmetic")), inputs)[0]
     assert 0 < np.abs(found - exact).max() < OUTER * np.abs(exact).max()
 
 
@@ -126,7 +127,7 @@ def test_every_operation_may_round(context: Context, monkeypatch: pytest.MonkeyP
     graph = read_model(GATED.model())
     inputs = GATED.inputs([graph.tensors[graph.inputs[0]].shape])
     exact = on_gpu(context, compile_graph(graph, HARDWARE), inputs)[0]
-    stored = on_gpu(context, compile_graph(graph, HARDWARE, precision="fp16"), inputs)[0]
+    stored = on_gpu(context, compile_graph(graph, HARDWARE, CompileOptions(precision="fp16")), inputs)[0]
     device = HARDWARE.with_limits(half_arithmetic="in place of it")
-    computed = on_gpu(context, compile_graph(graph, device, precision="fp16-arithmetic"), inputs)[0]
+    computed = on_gpu(context, compile_graph(graph, device, CompileOptions(precision="fp16-arithmetic")), inputs)[0]
     assert np.abs(stored - exact).max() < np.abs(computed - exact).max() < OUTER * np.abs(exact).max()

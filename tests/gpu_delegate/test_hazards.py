@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.model_builder import SELFIE, ModelBuilder, selfie_like
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.hazards import (
     STORAGE,
@@ -69,7 +70,7 @@ def test_every_barrier_of_the_real_models_is_needed(
     name: str, fuse: bool, device: Device, request: pytest.FixtureRequest
 ) -> None:
     path: Path = request.getfixturevalue(name)
-    compiled = compile_graph(load_model(path), device, fuse=fuse)
+    compiled = compile_graph(load_model(path), device, CompileOptions(fuse=fuse))
     assert check_barriers(accesses_of(compiled), compiled.barriers) >= len(compiled.kernels) // 2
 
 

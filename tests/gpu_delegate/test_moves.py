@@ -9,6 +9,7 @@ import pytest
 from tests.engine import DEVICES, on_gpu
 from tests.move_cases import MOVE_CASES, ints, mirrored, reshaped, sliced, transposed
 from tests.sketch import OpCase, Sketch
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.layout import Precision
@@ -25,7 +26,7 @@ DECLARATION = re.compile(r"\b(?:int|bool|float|vec4) (\w+) =")
 def compiled(draw: Callable[[Sketch], int], fuse: bool = True) -> CompiledGraph:
     sketch = Sketch(0)
     sketch.output(draw(sketch))
-    return compile_graph(read_model(sketch.build()), SOFTWARE, fuse=fuse)
+    return compile_graph(read_model(sketch.build()), SOFTWARE, CompileOptions(fuse=fuse))
 
 
 def chain(step: Step, count: int) -> Callable[[Sketch], int]:
@@ -84,7 +85,7 @@ def test_no_name_hides_another(fuse: bool) -> None:
     for case in cases:
         graph = read_model(case.model())
         for device in DEVICES.values():
-            for kernel in compile_graph(graph, device, fuse=fuse).kernels:
+            for kernel in compile_graph(graph, device, CompileOptions(fuse=fuse)).kernels:
                 assert not hidden_names(kernel.source), case.name
 
 
@@ -96,7 +97,7 @@ def test_views_of_integers(context: Context, precision: Precision) -> None:
     floats = sketch.unary("NEG", sketch.unary("NEG", sketch.op("CAST", [whole], (1, 8, 8, 16))))
     part = sliced(sketch, whole, (0, 0, 0, 8), (1, 8, 8, 8))
     sketch.output(sketch.op("CAST", [part], (1, 8, 8, 8)), sliced(sketch, floats, (0, 0, 0, 8), (1, 8, 8, 8)))
-    plan = compile_graph(read_model(sketch.build()), HARDWARE, precision=precision)
+    plan = compile_graph(read_model(sketch.build()), HARDWARE, CompileOptions(precision=precision))
     assert part in plan.views.inside
     values = np.arange(1024, dtype=np.float32).reshape(1, 8, 8, 16)
     for found in on_gpu(context, plan, [values]):

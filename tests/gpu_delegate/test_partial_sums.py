@@ -10,6 +10,7 @@ from tests.boundless import BoundlessProgram
 from tests.engine import kernel_names, on_cpu, run, worst
 from tests.gpu_delegate.test_random_networks import check_limits
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.layout import Precision
@@ -76,7 +77,7 @@ def check(
     context: Context, model: bytes, device: Device, precision: Precision = "fp32", tolerance: float = 2e-6
 ) -> int:
     """The outputs against TensorFlow Lite's, nothing touched outside; how many sums were left."""
-    compiled = compile_graph(read_model(model), device, precision=precision)
+    compiled = compile_graph(read_model(model), device, CompileOptions(precision=precision))
     check_limits(compiled, device.limits)
     rng = np.random.default_rng(1)
     inputs = [

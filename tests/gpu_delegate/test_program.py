@@ -17,6 +17,7 @@ from tests.sketch import Sketch
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Preprocessor
 from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE
@@ -58,7 +59,9 @@ def program_of(context: Context, _programs: dict[tuple[object, ...], Program]) -
         key = (name, device, fuse, keep_all)
         if key not in _programs:
             graph = load_model(name) if isinstance(name, Path) else read_model(CHANGES[name])
-            _programs[key] = Program(context, compile_graph(graph, DEVICES[device], fuse, keep_all))
+            _programs[key] = Program(
+                context, compile_graph(graph, DEVICES[device], CompileOptions(fuse=fuse, keep_all=keep_all))
+            )
         return _programs[key]
 
     return program
@@ -100,7 +103,7 @@ def test_every_stored_tensor_agrees_on_a_real_frame(
 def test_few_dispatches(context: Context, model: Path) -> None:
     device = device_of(context)
     assert len(compile_graph(load_model(model), device).kernels) <= MOST_DISPATCHES
-    assert len(compile_graph(load_model(model), device, fuse=False).kernels) > MOST_DISPATCHES
+    assert len(compile_graph(load_model(model), device, CompileOptions(fuse=False)).kernels) > MOST_DISPATCHES
 
 
 def test_memory_is_used_again_without_changing_anything(
@@ -155,7 +158,7 @@ def test_changed_networks_agree(program_of: Compile, name: str, device: str) -> 
 
 def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> None:
     graph = read_model(CHANGES["odd channels"])
-    fused, unfused = (compile_graph(graph, device_of(context), fuse=fuse) for fuse in (True, False))
+    fused, unfused = (compile_graph(graph, device_of(context), CompileOptions(fuse=fuse)) for fuse in (True, False))
     assert len(fused.kernels) * 2 < len(unfused.kernels)
     assert fused.plan.total_bytes < unfused.plan.total_bytes
 
@@ -210,7 +213,7 @@ def test_buffers_are_as_large_as_planned(context: Context, memory: MemoryOptions
         return sorted(buffer_size(context, name) for name in names)
 
     before = living(context, ["Buffer"])["Buffer"]
-    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE, memory=memory)
+    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE, CompileOptions(memory=memory))
     with Program(context, compiled) as program:
         made = living(context, ["Buffer"])["Buffer"] - before
         of_tensors = {program.range_of(tensor).buffer for tensor in compiled.plan.places}

@@ -21,6 +21,7 @@ from tests.gpu_delegate.test_hazards import check_barriers
 from tests.random_networks import random_device, random_network
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.compare import compare, first_divergence
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
@@ -85,7 +86,7 @@ def check_limits(compiled: CompiledGraph, limits: Limits) -> None:
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_network(seed).build())
     for device, fuse in choices(seed).values():
-        compiled = compile_graph(graph, device, fuse=fuse)
+        compiled = compile_graph(graph, device, CompileOptions(fuse=fuse))
         check_kernels(compiled)
         check_limits(compiled, device.limits)
         check_barriers(accesses_of(compiled), compiled.barriers)
@@ -104,13 +105,17 @@ def check_values(
 ) -> None:
     """All stored tensors against the CPU, then the outputs where memory is shared; nothing outside of them touched."""
     graph = read_model(model)
-    with BoundlessProgram(context, compile_graph(graph, device, fuse, True, precision)) as program:
+    with BoundlessProgram(
+        context, compile_graph(graph, device, CompileOptions(fuse=fuse, keep_all=True, precision=precision))
+    ) as program:
         differences = compare(program, reference, inputs)
         assert first_divergence(differences) is None
         assert {difference.tensor for difference in differences} >= set(graph.outputs)
         wanted = outputs(program, inputs)
         assert not program.strayed()
-    with BoundlessProgram(context, compile_graph(graph, device, fuse, False, precision)) as program:
+    with BoundlessProgram(
+        context, compile_graph(graph, device, CompileOptions(fuse=fuse, keep_all=False, precision=precision))
+    ) as program:
         assert outputs(program, inputs) == wanted, "a tensor was overwritten while it was needed"
         assert not program.strayed()
 
@@ -168,7 +173,7 @@ def test_straying_shows(context: Context) -> None:
     model = sketch.build()
     reference = Reference(read_model(model), keep_all_tensors=True)
     inputs = [np.ones((1, 5, 6, 5), np.float32)]
-    compiled = compile_graph(read_model(model), SOFTWARE, keep_all=True)
+    compiled = compile_graph(read_model(model), SOFTWARE, CompileOptions(keep_all=True))
     for right, wrong in (("s < 2", "s < 3"), ("WRITE(out0, ", "WRITE(out0, 6 + ")):
         (kernel,) = compiled.kernels
         assert right in kernel.source

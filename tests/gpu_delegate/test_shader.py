@@ -15,6 +15,7 @@ from tests.gpu_compilers.glslang import complaints_of_kernels, in_es, validate
 from tests.model_builder import SELFIE, selfie_like
 from tests.portable import needs_validator
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.layout import Precision
@@ -124,7 +125,7 @@ def small_model(device: Device, precision: Precision = "fp32") -> CompiledGraph:
     x = m.binary("ADD", m.conv(m.binary("MUL", wide, gate), 5), x)
     x = m.resize(x, (12, 16), half_pixel_centers=True)
     m.output(m.unary("LOGISTIC", m.transpose(x, 1, (2, 2), (2, 2), "SAME", custom=True)))
-    return compile_graph(read_model(m.build()), device, precision=precision)
+    return compile_graph(read_model(m.build()), device, CompileOptions(precision=precision))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def snapshots() -> Mapping[str, CompiledGraph]:
         "selfie, software": compile_graph(selfie, SOFTWARE),
         "selfie, hardware": compile_graph(selfie, HARDWARE),
         "changed, software": compile_graph(changed, SOFTWARE),
-        "changed, software, unfused": compile_graph(changed, SOFTWARE, fuse=False),
+        "changed, software, unfused": compile_graph(changed, SOFTWARE, CompileOptions(fuse=False)),
     }
 
 
@@ -188,7 +189,10 @@ def variants(name: str) -> list[str]:
 def test_generated_kernels_are_valid_glsl(tmp_path: Path, snapshots: Mapping[str, CompiledGraph]) -> None:
     """Those of whole networks; tests/gpu_delegate/ops/test_ops.py has every op's."""
     plans = [*snapshots.values()]
-    plans += [compile_graph(read_model(selfie_like(0)), device, precision="fp16") for device in (SOFTWARE, HARDWARE)]
+    plans += [
+        compile_graph(read_model(selfie_like(0)), device, CompileOptions(precision="fp16"))
+        for device in (SOFTWARE, HARDWARE)
+    ]
     plans.append(compile_graph(read_model(selfie_like(0)), DEVICES["baked"]))
     plans.append(compile_graph(read_model(selfie_like(0)), HARDWARE.with_limits(texture_buffer_texels=64)))
     assert complaints_of_kernels((kernel for plan in plans for kernel in plan.kernels), tmp_path) == []

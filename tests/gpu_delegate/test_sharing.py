@@ -13,6 +13,7 @@ from tests.gpu_delegate.test_hazards import check_barriers
 from tests.random_networks import random_network
 from tests.sharing import all_plans, compiled_by, outputs_by_plan
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.graph import Graph
@@ -72,7 +73,7 @@ UNFUSED: dict[str, tuple[Draw, list[str]]] = {
 def test_a_kernel_writes_over_what_its_thread_alone_has_read(draw: Draw, names: list[str]) -> None:
     m = Sketch(0)
     m.output(draw(m))
-    compiled = compile_graph(read_model(m.build()), SOFTWARE, fuse=False)
+    compiled = compile_graph(read_model(m.build()), SOFTWARE, CompileOptions(fuse=False))
     assert [kernel.name for kernel in compiled.kernels if kernel.in_place] == names
 
 
@@ -141,7 +142,8 @@ def test_no_plan_changes_a_value(context: Context, graph: Callable[[], Graph], d
 
 def test_it_is_done_only_where_it_takes_less_memory() -> None:
     apart, in_place = (
-        compile_graph(chain(), SOFTWARE, memory=replace(REWRITTEN, in_place=allowed)) for allowed in (False, True)
+        compile_graph(chain(), SOFTWARE, CompileOptions(memory=replace(REWRITTEN, in_place=allowed)))
+        for allowed in (False, True)
     )
     assert in_place.plan.total_bytes < apart.plan.total_bytes
     assert in_place.in_place
@@ -151,11 +153,11 @@ def test_it_is_done_only_where_it_takes_less_memory() -> None:
     m = Sketch(0)
     m.output(m.conv(m.unary("RELU", m.conv(m.image(32, 32, 4), 64)), 4))
     graph = read_model(m.build())
-    assert not compile_graph(graph, SOFTWARE, memory=REWRITTEN).in_place, "the peak is elsewhere"
+    assert not compile_graph(graph, SOFTWARE, CompileOptions(memory=REWRITTEN)).in_place, "the peak is elsewhere"
 
 
 def test_a_repeated_dispatch_leaves_what_it_would_replace(context: Context) -> None:
-    compiled = compile_graph(chain(), SOFTWARE, memory=MemoryOptions(keeps_inputs=True))
+    compiled = compile_graph(chain(), SOFTWARE, CompileOptions(memory=MemoryOptions(keeps_inputs=True)))
     assert compiled.in_place
     with Program(context, compiled) as program:
         (given,), (output,) = compiled.graph.inputs, compiled.graph.outputs
@@ -169,7 +171,9 @@ def test_a_repeated_dispatch_leaves_what_it_would_replace(context: Context) -> N
 
 
 def test_inputs_stay_unless_they_are_written_before_each_run(context: Context) -> None:
-    kept, rewritten = (compile_graph(chain(1), SOFTWARE, memory=memory) for memory in (ARENA, REWRITTEN))
+    kept, rewritten = (
+        compile_graph(chain(1), SOFTWARE, CompileOptions(memory=memory)) for memory in (ARENA, REWRITTEN)
+    )
     assert rewritten.plan.total_bytes < kept.plan.total_bytes
     (given,) = kept.graph.inputs
     with Program(context, kept) as program:

@@ -9,6 +9,7 @@ from tests.model_builder import SELFIE, selfie_like
 from tests.op_cases import CASES
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.body import Body
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.fusion import group_nodes
@@ -118,5 +119,5 @@ def test_whatever_the_budget_the_results_are_the_same(context: Context, budget_s
     m.output(x, m.conv(x, 67))
     model = m.build()
     inputs = [m.rng.uniform(-1, 1, (1, 24, 31, 3)).astype("float32")]
-    compiled = compile_graph(read_model(model), SOFTWARE, compile_budget_s=budget_s)
+    compiled = compile_graph(read_model(model), SOFTWARE, CompileOptions(compile_budget_s=budget_s))
     assert worst(on_gpu(context, compiled, inputs), on_cpu(model, inputs)) < 1e-4

@@ -11,6 +11,7 @@ from tests.gpu_delegate.memory.test_offsets import collisions
 from tests.gpu_delegate.test_hazards import check_barriers
 from tests.gpu_delegate.test_random_networks import asked_for, check_limits, choices
 from tests.random_moves import random_moves
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.graph import Shape
 from texelflow.gpu_delegate.layout import Precision, shape_of
 from texelflow.gpu_delegate.packing import Float32Array, phwc4
@@ -84,7 +85,7 @@ def test_plans_with_views(seed: int) -> None:
         alignment = (16, 64, 256)[(seed + number) % 3]
         device = device.with_limits(texture_buffer_alignment_bytes=alignment, storage_alignment_bytes=alignment)
         for keep_all in (False, True):
-            compiled = compile_graph(graph, device, fuse=fuse, keep_all=keep_all, precision=precision)
+            compiled = compile_graph(graph, device, CompileOptions(fuse=fuse, keep_all=keep_all, precision=precision))
             check_places(compiled)
             check_limits(compiled, device.limits)
             check_barriers(accesses_of(compiled), compiled.barriers)

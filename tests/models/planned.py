@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.models.measure import Target
 from tests.sharing import all_plans, outputs_by_plan
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.device import HARDWARE, Device
@@ -29,7 +30,7 @@ def measure_planned(target: Target, _: float = 0.0) -> dict[str, Any]:
 
 def _compared(context: Context, target: Target, device: Device) -> dict[str, Any]:
     start_s, plans = perf_counter(), all_plans()
-    parts = compile_partitions(load_model(target.path), device, memory=MemoryOptions("naive")).compiled
+    parts = compile_partitions(load_model(target.path), device, CompileOptions(memory=MemoryOptions("naive"))).compiled
     alignment_bytes = device.fitted().offset_alignment_bytes
     totals, in_place, differ = dict.fromkeys(plans, 0), 0, set[str]()
     for part in parts:

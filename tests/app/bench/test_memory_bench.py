@@ -13,6 +13,7 @@ from texelflow.app.bench.memory_records import SYNTHETIC, synthetic
 from texelflow.app.bench.memory_tables import default_row, show_memory, tflite_row
 from texelflow.app.console import Console
 from texelflow.app.models.networks import drawn
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.memory.options import REWRITTEN
@@ -77,7 +78,7 @@ def test_the_default_is_proven_and_never_larger_than_tensorflow_lites(rows: list
 
 
 def test_fused_networks_take_what_the_compiler_plans(rows: list[MemoryRow]) -> None:
-    compiled = compile_graph(drawn("mobilenet-v2").graph("mobilenet-v2"), SOFTWARE, memory=REWRITTEN)
+    compiled = compile_graph(drawn("mobilenet-v2").graph("mobilenet-v2"), SOFTWARE, CompileOptions(memory=REWRITTEN))
     own = [row for row in rows if (row["network"], row["graph"]) == ("mobilenet-v2", "fused")]
     ours = default_row(own)
     assert ours is not None

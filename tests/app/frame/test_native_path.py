@@ -7,6 +7,7 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.picture_formats import PLANAR, noise
+from texelflow.app.frame.backends import CpuChoice
 from texelflow.app.frame.cpu_engine import AnyCpuPath, open_cpu_path
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.native_path import NativePath
@@ -70,7 +71,7 @@ def test_a_networks_picture_is_shown_as_the_other_way_shows_it() -> None:
     graph = segmenting("none", 3).graph
     model: FrameModel = PictureModel("picture", graph, PictureSpec((0.0, 1.0), (-1.0, 1.0)), (26, 18), (13, 9))
     form = rgba_format((31, 20))
-    found, wanted = open_cpu_path(model, form, threads=1, engine="native"), open_cpu_path(model, form, engine="tflite")
+    found, wanted = (open_cpu_path(model, form, choice) for choice in (CpuChoice("native", 1), CpuChoice("tflite")))
     assert_alike(found, wanted, noise(form))
     assert (found.renderer.partition(" ")[2], wanted.renderer) == (
         "code on the CPU, 1 thread", "TensorFlow Lite on the CPU",
@@ -89,5 +90,5 @@ def test_models_without_native_code_go_to_tensorflow_lite() -> None:
     m.output(m.op("REVERSE_SEQUENCE", [x, m.constant([8], "int32")], (1, 8, 8, 3)))
     model = replace(segmenting("none", 3), graph=read_model(m.build()), input_size=(8, 8), output_size=(8, 8))
     with pytest.raises(UnsupportedError):
-        open_cpu_path(model, rgba_format((8, 8)), engine="native")
-    assert isinstance(open_cpu_path(model, rgba_format((8, 8)), engine="auto"), CpuPath)
+        open_cpu_path(model, rgba_format((8, 8)), CpuChoice("native"))
+    assert isinstance(open_cpu_path(model, rgba_format((8, 8)), CpuChoice()), CpuPath)

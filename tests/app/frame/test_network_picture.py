@@ -20,6 +20,7 @@ from texelflow.app.frame.background import cover
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.effects import Effect
 from texelflow.app.frame.frame_job import CpuFrameJob, frame_job
+from texelflow.app.frame.network_options import NetworkOptions
 from texelflow.app.frame.network_output import PictureLayout
 from texelflow.app.frame.network_picture import PictureCompositor
 from texelflow.app.frame.readback import ReadbackRing
@@ -139,7 +140,7 @@ def test_is_what_tensorflow_lite_makes_of_the_frame(
     assert model.spec.output_range == pytest.approx((-1, 1))
     frame = np.ascontiguousarray(frame_rgba[100:301, 150:420])
     expected = CpuPath(model, rgba_format((270, 201)), fit).run(rgba_picture(frame))
-    job = frame_job(context, model, rgba_format((270, 201)), fit=fit, preprocessing="auto")
+    job = frame_job(context, model, rgba_format((270, 201)), NetworkOptions(fit=fit, preprocessing="auto"))
     assert job.backend == "gl"
     found = job.run(rgba_picture(frame))
     assert found.shape == (201, 270, 4)

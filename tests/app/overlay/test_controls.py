@@ -153,7 +153,7 @@ class TestWithoutWindow:
             for y in range(top + 25, top + 275, 11):
                 for below in (0, 2 * ROW):  # the second of a list
                     clicked.click(BOXES, y + below)
-                waiting = {"backend", "cpu", "threads", "gpu", "precision", "fit"}
+                waiting = {"backend", "cpu", "threads", "gpu", "precision", "fit", "reorder"}
                 assert not waiting & {*changed(PLAIN, clicked.settings)}
         assert changed(PLAIN, clicked.settings), "others of this section can be"
 

@@ -23,6 +23,7 @@ from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.frame.looks import ChosenLook
+from texelflow.app.frame.network_options import NetworkOptions
 from texelflow.app.frame.pipeline import Pipeline, Stage
 from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
@@ -81,7 +82,7 @@ def clip_format() -> PictureFormat:
 
 def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
-    path = GlPath(context, load_segmentation("selfie"), clip_format(), preprocessing="auto")
+    path = GlPath(context, load_segmentation("selfie"), clip_format(), NetworkOptions(preprocessing="auto"))
     target = OffscreenTarget(context, SIZE)
     canvas = Canvas(context, path, target, "stretch", ChosenLook(Look()))
     return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)

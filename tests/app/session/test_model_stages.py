@@ -13,6 +13,7 @@ import pytest
 from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.backends import ComputeBackend
 from texelflow.app.frame.gl_path import GlPath
+from texelflow.app.frame.network_options import NetworkOptions
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import Picture, rgba_format, rgba_picture
@@ -27,8 +28,8 @@ from texelflow.app.session.model_stages import (
     stages_in_steps,
 )
 from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.memory.options import ARENA
 
 SIZE = (160, 120)
 
@@ -45,7 +46,7 @@ def without_collection() -> Iterator[None]:
 def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
     target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
     machine = ComputeBackend(request.param, context)
-    yield SharedParts(machine, rgba_format(SIZE), "stretch", "auto", "fp32", 10.0, ARENA, Drawn(target, backdrop))
+    yield SharedParts(machine, rgba_format(SIZE), NetworkOptions(preprocessing="auto"), Drawn(target, backdrop))
     backdrop.release()
     target.release()
 
@@ -66,7 +67,8 @@ def finished(steps: Steps) -> ModelStages:
 
 def test_the_compile_budget_reaches_the_compiler(shared: SharedParts) -> None:
     def characters(budget_s: float) -> int:
-        stages = finished(steps(replace(shared, compile_budget_s=budget_s), "selfie"))
+        options = replace(shared.options, compiling=CompileOptions(compile_budget_s=budget_s))
+        stages = finished(steps(replace(shared, options=options), "selfie"))
         made = stages.segmenter
         total = sum(len(k.source) for k in made.program.compiled.kernels) if isinstance(made, GlPath) else 0
         stages.release()

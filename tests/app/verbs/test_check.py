@@ -23,8 +23,10 @@ from texelflow.app.verbs import check_model as check_model_verb
 from texelflow.app.verbs.check_clip import check_clip
 from texelflow.app.verbs.check_model import Subject, check_model
 from texelflow.gpu_delegate.compare import compare, errors, first_divergence
+from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.graph import Graph, Node, Resize
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
@@ -87,8 +89,8 @@ def model_file(tmp_path: Path, network: bytes) -> Path:
 def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the compilers had a defect: they get this graph, TensorFlow Lite the model's."""
 
-    def altered(_: Graph, *arguments: Any, **options: Any) -> CompiledGraph:
-        return compile_graph(graph, *arguments, **options)
+    def altered(_: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS) -> CompiledGraph:
+        return compile_graph(graph, device, options)
 
     def altered_native(_: Graph, *arguments: Any, **options: Any) -> NativeProgram:
         return compile_native(graph, *arguments, **options)
@@ -102,7 +104,9 @@ def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("backend", "unfused"), [("gl", False), ("gl", True), ("native", False)])
 def test_a_sound_model_passes(network: bytes, backend: str, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
     graph = read_model(network)
-    figures, code = check_model(Subject("network", graph, (0, 1)), unfused, None, Console(), backend=backend)
+    figures, code = check_model(
+        Subject("network", graph, (0, 1)), None, Console(), CompileOptions(not unfused), backend
+    )
     assert (code, figures["passed"], figures["first_divergence"]) == (0, True, None)
     compared = {tensor["tensor"] for tensor in figures["tensors"]}
     assert set(graph.outputs) <= compared
@@ -128,7 +132,9 @@ def test_an_altered_op_is_named(
     sound = read_model(network)
     altered, node = alter(sound)
     compile_instead(altered, monkeypatch)
-    figures, code = check_model(Subject("network", sound, (0, 1)), unfused, None, Console(), backend=backend)
+    figures, code = check_model(
+        Subject("network", sound, (0, 1)), None, Console(), CompileOptions(not unfused), backend
+    )
     assert (code, figures["passed"]) == (1, False)
     name = f"{node.op} (operator {node.index})"
     assert name in figures["verdict"]
@@ -249,7 +255,9 @@ def test_in_place_arithmetic_does_not_fool_the_reference(context: Context) -> No
     data = model.build()
     graph = read_model(data)
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    with Program(context, compile_graph(graph, device_of(context), fuse=False, keep_all=True)) as program:
+    with Program(
+        context, compile_graph(graph, device_of(context), CompileOptions(fuse=False, keep_all=True))
+    ) as program:
         found = compare(program, Reference(graph, keep_all_tensors=True), [values])
     assert [difference.tensor for difference in found] == [left, right, product, graph.outputs[0]]
     assert first_divergence(found) is None

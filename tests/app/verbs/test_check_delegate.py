@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,8 @@ from tests.partial_models import reversed_twice, segments
 from texelflow import assets
 from texelflow.app.verbs.check_delegate import OutputErrors
 from texelflow.gpu_delegate import compiled_partitions
+from texelflow.gpu_delegate.compile_options import CompileOptions
+from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -105,14 +106,14 @@ def test_it_prints_what_inference_diff_prints(path: Path, run: Command) -> None:
 
 @pytest.mark.gl
 def test_a_wrong_delegate_is_found(path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def altered(graph: Graph, *arguments: Any, **options: Any) -> CompiledGraph:
+    def altered(graph: Graph, device: Device, options: CompileOptions) -> CompiledGraph:
         constants = {
             index: replace(tensor, data=tensor.data.astype(np.float32) * np.float32(1.01))
             for index, tensor in graph.tensors.items()
             if tensor.data is not None
         }
         changed = replace(graph, tensors=MappingProxyType({**graph.tensors, **constants}))
-        return compile_graph(changed, *arguments, **options)
+        return compile_graph(changed, device, options)
 
     monkeypatch.setattr(compiled_partitions, "compile_graph", altered)
     path.write_bytes(tripled())

@@ -24,6 +24,7 @@ from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
 from texelflow.app.verbs.memory_lines import memory_in_native_code, memory_on_gpu
 from texelflow.app.verbs.peaks import fullest_rate, half_vector, measure_half_macs, measure_peaks
 from texelflow.gpu_delegate.choices import UNMEASURED, Choice
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.report import op_lines
@@ -144,10 +145,10 @@ def test_each_way_to_save_memory_has_its_bytes() -> None:
     x = m.binary("ADD", m.depthwise(m.depthwise(x)), x)
     m.output(m.depthwise(m.concatenation(m.conv(x, 4, kernel=(3, 3)), m.conv(x, 4, kernel=(3, 3)))))
     source = read_model(m.build())
-    found = memory_on_gpu(compile_graph(source, SOFTWARE, memory=REWRITTEN), SOFTWARE)
+    found = memory_on_gpu(compile_graph(source, SOFTWARE, CompileOptions(memory=REWRITTEN)), SOFTWARE)
     assert min(found.outer_saved_bytes, found.views_saved_bytes + found.in_place_saved_bytes) > 0
     saved_bytes = found.outer_saved_bytes + found.views_saved_bytes + found.in_place_saved_bytes
-    plain = compile_graph(source, SOFTWARE, memory=MemoryOptions(uses_views=False, in_place=False))
+    plain = compile_graph(source, SOFTWARE, CompileOptions(memory=MemoryOptions(uses_views=False, in_place=False)))
     records = usage_records(plain.graph, plain.kernels, plain.storages, plain.views, always="both")
     assert found.planned_bytes + saved_bytes == REWRITTEN.strategy.plan(records, ALIGNMENT_BYTES).total_bytes
     on_cpu = memory_in_native_code(source)
@@ -392,7 +393,7 @@ def test_a_view_needs_no_kernel() -> None:
     (line,) = moves_of(compile_graph(read_model(model.build()), SOFTWARE))
     assert (line.op, line.way, line.kernels) == ("CONCATENATION", "view", ())
     assert line.why == "each part is written where it belongs"
-    (line,) = moves_of(compile_graph(read_model(model.build()), SOFTWARE, fuse=False))
+    (line,) = moves_of(compile_graph(read_model(model.build()), SOFTWARE, CompileOptions(fuse=False)))
     assert (line.way, len(line.kernels)) == ("kernel", 1)
     assert line.why.endswith("read by CONV_2D")
 

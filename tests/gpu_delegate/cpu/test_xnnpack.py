@@ -18,6 +18,7 @@ from tests.sketch import OpCase, Sketch
 from texelflow import Segmenter
 from texelflow.app.frame.backends import CpuChoice
 from texelflow.app.frame.cpu_choice import chosen_cpu_path
+from texelflow.app.frame.network_options import NetworkOptions
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format
 from texelflow.gpu_delegate.cpu import interpreter, shared_interpreter, xnnpack
@@ -129,7 +130,7 @@ def test_a_runtime_without_one_is_named_and_shares_nothing(monkeypatch: pytest.M
     for module in (interpreter, shared_interpreter):
         monkeypatch.setattr(module, "load_interpreter_module", lambda: litert)
     cache, model = WeightsCache(), load_segmentation("selfie")
-    path, line = chosen_cpu_path(model, rgba_format((64, 48)), CpuChoice("tflite"), weights_cache=cache)
+    path, line = chosen_cpu_path(model, rgba_format((64, 48)), CpuChoice("tflite"), NetworkOptions(weights_cache=cache))
     cache.finalize_soft()
     assert line == path.unshared
     assert re.fullmatch(

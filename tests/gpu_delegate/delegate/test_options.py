@@ -26,7 +26,7 @@ def priorities(*words: str) -> GpuDelegateOptions:
 
 def test_defaults() -> None:
     found = options()
-    assert (found.precision, found.priorities, found.budget_s) == ("fp32", (P, L, M), 10.0)
+    assert (found.precision, found.priorities, found.compiling.compile_budget_s) == ("fp32", (P, L, M), 10.0)
     assert found.is_quantised_allowed
     assert found.max_delegated_partitions is None
 
@@ -73,7 +73,7 @@ def test_precision_loss_comes_before_priorities() -> None:
 
 @pytest.mark.parametrize(("word", "budget_s"), [("fast_single_answer", 3), ("balanced", 6), ("sustained_speed", 12)])
 def test_what_runs_for_long_may_compile_for_long(word: str, budget_s: float) -> None:
-    assert options(inference_preference=word, compile_budget_s=3).budget_s == budget_s
+    assert options(inference_preference=word, compile_budget_s=3).compiling.compile_budget_s == budget_s
 
 
 @pytest.mark.parametrize(

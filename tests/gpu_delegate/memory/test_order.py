@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.gpu_delegate.test_hazards import check_barriers
 from tests.sharing import outputs_by_plan
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.graph import Graph
@@ -101,7 +102,7 @@ def layered() -> Graph:
 
 
 def test_kernels_change_places_without_changing_a_value(context: Context) -> None:
-    made = compile_graph(layered(), SOFTWARE, fuse=False, memory=MemoryOptions("naive"))
+    made = compile_graph(layered(), SOFTWARE, CompileOptions(fuse=False, memory=MemoryOptions("naive")))
     alignment_bytes = SOFTWARE.offset_alignment_bytes
     as_given, ordered = (
         planned_anew(made, MemoryOptions(keeps_inputs=False, reorders=reorders), alignment_bytes)

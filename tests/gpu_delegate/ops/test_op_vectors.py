@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine import DEVICES, on_gpu
 from tests.op_vectors import FUSION_CASES, VECTORS, Case, assert_expected, values_of, vector_graph, window_weights
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.graph import (
@@ -47,7 +48,7 @@ def compiled_ways(case: Case) -> Iterator[CompiledGraph]:
     graph = vector_graph(case)
     for tuning in ("software", "hardware"):
         for fuse in (True, False):
-            yield compile_graph(graph, DEVICES[tuning], fuse=fuse)
+            yield compile_graph(graph, DEVICES[tuning], CompileOptions(fuse=fuse))
 
 
 def work_of(compiled: CompiledGraph) -> Hashable:

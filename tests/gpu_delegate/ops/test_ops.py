@@ -12,6 +12,7 @@ from tests.gpu_compilers.glslang import complaints_of_kernels
 from tests.op_cases import CASES, UNFUSED, devices_for
 from tests.portable import needs_validator
 from tests.sketch import OpCase
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
@@ -27,7 +28,7 @@ def compiled_graphs(case: OpCase) -> Mapping[str, CompiledGraph]:
     graph, devices = read_model(case.model()), devices_for(case)
     found = {name: compile_graph(graph, DEVICES[name]) for name in devices if name != UNFUSED}
     if UNFUSED in devices:
-        found[UNFUSED] = compile_graph(graph, DEVICES["software"], fuse=False)
+        found[UNFUSED] = compile_graph(graph, DEVICES["software"], CompileOptions(fuse=False))
     different = {tuple(kernel.source for kernel in found[name].kernels): name for name in reversed(found)}
     return {name: found[name] for name in different.values()}
 
@@ -54,7 +55,7 @@ def test_their_kernels_are_valid_glsl(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_what_has_no_kernel_is_refused_by_name(case: OpCase, fuse: bool) -> None:
     with pytest.raises(UnsupportedError) as caught:
-        compile_graph(read_model(case.model()), DEVICES["software"], fuse=fuse)
+        compile_graph(read_model(case.model()), DEVICES["software"], CompileOptions(fuse=fuse))
     assert str(caught.value).startswith(case.refused)
     assert "\n" not in str(caught.value)
 

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.saved_starts import small_network
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Activated, Attributes, Graph, Node, OptionVector
@@ -31,7 +32,7 @@ def test_every_op_comes_back() -> None:
     for record, device in zip(OPS.values(), itertools.cycle((SOFTWARE, HARDWARE)), strict=False):
         source = example_graph(record)
         with contextlib.suppress(UnsupportedError):
-            compiled = compile_graph(source, device, precision="fp16")
+            compiled = compile_graph(source, device, CompileOptions(precision="fp16"))
             again = restore_graph(save_graph(compiled), source)
             assert again is not None
             assert again.source is source

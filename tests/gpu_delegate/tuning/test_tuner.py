@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pytest
 
 from tests.simulated_device import COMPILE_S, TRY_S, SimulatedDevice
 from tests.sketch import Sketch
 from texelflow.gpu_delegate import lower as lowering
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import HARDWARE, Device
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
@@ -46,10 +46,10 @@ def _lower_once() -> Iterator[None]:
     """Tunings ask for the same kernels again and again: as with a driver's cache, they are made once."""
     made: dict[str, Lowered] = {}
 
-    def lower(graph: Graph, device: Device, **options: Any) -> Lowered:
+    def lower(graph: Graph, device: Device, options: CompileOptions) -> Lowered:
         key = repr((graph.tensors.keys(), device, options))
         if key not in made:
-            made[key] = lowering.lower(graph, device, **options)
+            made[key] = lowering.lower(graph, device, options)
         return made[key]
 
     with pytest.MonkeyPatch.context() as patch:

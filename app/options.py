@@ -47,7 +47,7 @@ OutputRangeOption = Annotated[
 ForceOption = Annotated[
     bool, output_option("--force", help="Write over what is there; in folders, pictures of other frames stay.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of tables.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of tables.")]
 
 
 def refuse_given(options: Mapping[str, object], why: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.errors import CatalogueError, DeviceError, UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.program import compile_native
@@ -57,7 +57,13 @@ def load_network(name: str, progress: Progress | None = None) -> Graph:
     """A published network, a model of the catalogue or a file. Raises CatalogueError, ModelError."""
     if name in ALL_NETWORKS and name not in CATALOGUE:
         return drawn(name).graph(name)
-    return load_model(resolve(name, progress).path)
+    try:
+        path = resolve(name, progress).path
+    except CatalogueError as error:
+        if name in CATALOGUE:  # it cannot be fetched
+            raise
+        raise CatalogueError(f"{error}; published networks are: {', '.join(sorted(ALL_NETWORKS))}") from None
+    return load_model(path)
 
 
 def unfused(name: str, graph: Graph) -> GraphRecords:

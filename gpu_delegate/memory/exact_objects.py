@@ -6,6 +6,7 @@ tight that networks seldom need a branch. Tensors that always find an object fre
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from .profiles import full_tasks, record_columns
 from .records import UsageRecord
 
 MOST_SOLVED = 400  # tensors: each pair of them is an unknown
+MOST_SORTED_OUT = 4000  # tensors: each is compared with all others, at all tasks
 NO_HIGHS = "exact plans of objects need scipy, which is not installed: pip install scipy"
 
 
@@ -29,12 +31,13 @@ def least_objects(records: Sequence[UsageRecord], plan: MemoryPlan, seconds: flo
     Raises DeviceError without scipy.
     """
     least = objects_bound_bytes(records)
-    if plan.total_bytes <= least:
+    if plan.total_bytes <= least or len(records) > MOST_SORTED_OUT:
         return replace(plan, least_bytes=least)
-    hard, easy = _without_easy(records)
+    end_s = time.monotonic() + seconds
+    hard, easy = _without_easy(records, end_s)
     if len(hard) > MOST_SOLVED:
         return replace(plan, least_bytes=least)
-    leaders, solved_bytes = _solve(hard, seconds)
+    leaders, solved_bytes = _solve(hard, max(end_s - time.monotonic(), 0.0))
     least = max(least, solved_bytes)
     if leaders is not None:
         found = _plan(hard, leaders, easy)
@@ -42,10 +45,11 @@ def least_objects(records: Sequence[UsageRecord], plan: MemoryPlan, seconds: flo
     return replace(plan, least_bytes=min(least, plan.total_bytes))
 
 
-def _without_easy(records: Sequence[UsageRecord]) -> tuple[list[UsageRecord], list[UsageRecord]]:
+def _without_easy(records: Sequence[UsageRecord], end_s: float) -> tuple[list[UsageRecord], list[UsageRecord]]:
     """The records without, and in order those that are alive with fewer than there are objects of their size at least.
 
-    At any task all alive are in different objects: there are as many of a size as a task has tensors of that size.
+    At any task all alive are in different objects: there are as many of a size as a task has tensors of that size. At
+    that time of the monotonic clock what has not been looked at stays.
     """
     first, last, sizes = record_columns(records)
     tasks = np.array(full_tasks(records), np.int64)
@@ -56,6 +60,8 @@ def _without_easy(records: Sequence[UsageRecord]) -> tuple[list[UsageRecord], li
     while before < len(easy):
         before = len(easy)
         for number in np.argsort(sizes, kind="stable"):
+            if time.monotonic() > end_s:
+                break
             others = left & (sizes >= sizes[number])
             others[number] = False
             if left[number] and (together[number] & left).sum() < alive[others].sum(axis=0).max(initial=0):

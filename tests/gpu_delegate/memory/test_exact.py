@@ -16,7 +16,7 @@ from tests.gpu_delegate.memory.test_offsets import collisions
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.memory.bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.memory.budget import BudgetSpent, SearchBudget
-from texelflow.gpu_delegate.memory.exact_objects import least_objects
+from texelflow.gpu_delegate.memory.exact_objects import MOST_SORTED_OUT, least_objects
 from texelflow.gpu_delegate.memory.exact_offsets import offsets_within, shrunk
 from texelflow.gpu_delegate.memory.local_search import local_search
 from texelflow.gpu_delegate.memory.objects_in_order import naive_objects
@@ -127,6 +127,12 @@ def test_without_time_the_given_plan_is_left_unproven() -> None:
     with pytest.raises(BudgetSpent):
         spend_all(timed)
     assert timed.steps > 0, "its time is over, not its steps"
+
+
+def test_exact_objects_leave_a_plan_of_too_many_tensors_as_it_is() -> None:
+    records = [UsageRecord(task, 1 + task, task, task + 1) for task in range(MOST_SORTED_OUT + 1)]
+    start = naive_objects(records)
+    assert least_objects(records, start, 10) == replace(start, least_bytes=objects_bound_bytes(records))
 
 
 def test_exact_objects_say_in_one_line_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from texelflow.gpu_delegate.memory.registry import END_TO_END
+
 from ..plots import BLUE, ORANGE, SKY_BLUE, VERMILION, new_figure, save_figure
 from .memory_tables import MIB, by_network
 
@@ -23,12 +25,11 @@ _WIDTH, _ROW, _AROUND = 12.0, 0.24, 0.75  # inches: of the picture, of a strateg
 _MOST_PANELS = 3  # side by side
 _MOST_BOUNDS = 2.0  # times the largest bound that a panel shows
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-_LEFT_OUT = "end-to-end"
 
 
 def save_memory_bars(path: Path, rows: Sequence[_Row]) -> None:
     """A panel for each network. Raises UsageError without matplotlib, MediaError."""
-    drawn = [row for row in rows if row["graph"] in _GRAPHS and not row["strategy"].endswith(_LEFT_OUT)]
+    drawn = [row for row in rows if row["graph"] in _GRAPHS and not row["strategy"].endswith(END_TO_END)]
     networks, strategies = by_network(drawn), list(dict.fromkeys((row["kind"], row["strategy"]) for row in drawn))
     across = min(_MOST_PANELS, len(networks))
     down = -(-len(networks) // across)

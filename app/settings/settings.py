@@ -187,14 +187,6 @@ class Settings:
         choices=("fp32", "fp16", "fp16-arithmetic"),
         changes=_once,
     )
-    memory: "MemoryMode" = _model(
-        "arena", "How tensors share memory: places in one buffer, buffers in turns, not at all.",
-        choices=("arena", "objects", "naive"), changes=_once,
-    )  # fmt: skip
-    planner: str = _model(
-        "", "The strategy that plans this memory; else the smallest.", "text", changes=_once, placeholder="NAME",
-        label="memory planner",
-    )  # fmt: skip
     compile_budget: float = _model(
         10.0,
         "Seconds of CPU time to compile shaders in, about; less makes them slower.",
@@ -227,6 +219,14 @@ class Settings:
     output_range: str = _model(
         "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
+    memory: "MemoryMode" = _model(
+        "arena", "How tensors share memory: places in one buffer, buffers in turns, not at all.",
+        choices=("arena", "objects", "naive"), changes=_once,
+    )  # fmt: skip
+    planner: str = _model(
+        "", "The strategy that plans this memory; else the smallest.", "text", changes=_once, placeholder="NAME",
+        label="memory planner",
+    )  # fmt: skip
     reorder: bool = _model(
         False, "Run independent kernels in the order that takes the least memory.", changes=_once,
         label="memory order",

@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.memory.offsets import naive
 from texelflow.gpu_delegate.memory.op_graph import op_records
 from texelflow.gpu_delegate.memory.plan import MemoryPlan
 from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import BOUNDS, STRATEGIES, PlanKind, Strategy
+from texelflow.gpu_delegate.memory.registry import BOUNDS, END_TO_END, STRATEGIES, PlanKind, Strategy
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.wording import counted
 
@@ -180,7 +180,7 @@ def _section(use: TensorUse) -> StrategySection:
 
 
 def _is_drawn(strategy: Strategy) -> bool:
-    return strategy.name not in ("naive", "best") and not strategy.name.endswith("-end-to-end")
+    return strategy.name not in ("naive", "best") and not strategy.name.endswith(END_TO_END)
 
 
 def _plans(use: TensorUse, strategies: Iterable[Strategy]) -> Iterator[tuple[str, MemoryPlan]]:

@@ -23,6 +23,7 @@ from .strip_packing import strip_packing
 
 PlanKind = Literal["objects", "offsets"]
 
+END_TO_END = "-end-to-end"  # behind the name of a planner of objects: offsets of these one behind the other
 BOUNDS: Mapping[PlanKind, BytesBound] = MappingProxyType({"objects": objects_bound_bytes, "offsets": lower_bound_bytes})
 
 _2019, _2020 = "arXiv 1907.01989, section 5", "arXiv 2001.03288, section"
@@ -80,7 +81,7 @@ STRATEGIES = (
     *_OBJECTS,
     *_OFFSETS,
     *(
-        Strategy(f"{strategy.name}-end-to-end", "offsets", _laid_out(strategy.plan), strategy.source)
+        Strategy(strategy.name + END_TO_END, "offsets", _laid_out(strategy.plan), strategy.source)
         for strategy in _OBJECTS
         if strategy.name not in ("naive", "best", "exact")
     ),
@@ -88,8 +89,10 @@ STRATEGIES = (
 
 
 def strategy_of(kind: PlanKind, name: str) -> Strategy:
-    """The strategy of a kind with this name. Raises UsageError, which lists them, for other names."""
+    """The strategy of a kind with this name. Raises UsageError, which tells them, for other names."""
     found = {strategy.name: strategy for strategy in STRATEGIES if strategy.kind == kind}
     if name not in found:
-        raise UsageError(f"planner {name}: one of {', '.join(found)} is needed for {kind}{meant(name, found)}")
+        listed = ", ".join(known for known in found if not known.endswith(END_TO_END))
+        laid_out = f", or one for objects with {END_TO_END} behind its name," if kind == "offsets" else ""
+        raise UsageError(f"planner {name}: one of {listed}{laid_out} is needed for {kind}{meant(name, found)}")
     return found[name]

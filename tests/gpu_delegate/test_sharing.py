@@ -10,6 +10,7 @@ import pytest
 from tests.engine import DEVICES
 from tests.gpu_delegate.memory.test_offsets import collisions
 from tests.gpu_delegate.test_hazards import check_barriers
+from tests.markers import on_both_apis
 from tests.random_networks import random_network
 from tests.sharing import all_plans, compiled_by, outputs_by_plan
 from tests.sketch import Sketch
@@ -100,6 +101,7 @@ IN_PLACE: tuple[tuple[int, str, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
+@on_both_apis
 @pytest.mark.parametrize(("seed", "device", "options"), IN_PLACE, ids=str)
 def test_what_is_written_in_place_is_the_same(
     context: Context, all_in_place: MemoryOptions, seed: int, device: str, options: dict[str, Any]

@@ -13,12 +13,12 @@ from tests.model_builder import ModelBuilder, selfie_like
 from tests.partial_models import reversed_twice, segments
 from texelflow import assets
 from texelflow.app.verbs.check_delegate import OutputErrors
-from texelflow.gpu_delegate import compiled_partitions
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.saving import kept_graph
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 KINDS = ("avg_error", "std_dev", "min_error", "max_error")
@@ -115,7 +115,7 @@ def test_a_wrong_delegate_is_found(path: Path, run: Command, monkeypatch: pytest
         changed = replace(graph, tensors=MappingProxyType({**graph.tensors, **constants}))
         return compile_graph(changed, device, options)
 
-    monkeypatch.setattr(compiled_partitions, "compile_graph", altered)
+    monkeypatch.setattr(kept_graph, "compile_graph", altered)
     path.write_bytes(tripled())
     result = run("check", path, "--backend", "delegate", "--json")
     figures = json.loads(result.out)

@@ -31,6 +31,7 @@ def sized(size_bytes: int) -> str:
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """'; did you mean effect?' for efect; nothing where nothing is near."""
-    near = difflib.get_close_matches(name[:80], names, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    """'; did you mean effect?' for efect or EFFECT; nothing where nothing is near."""
+    by_lower = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name[:80].lower(), by_lower, 1)
+    return f"; did you mean {by_lower[near[0]]}?" if near else ""

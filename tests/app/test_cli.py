@@ -113,6 +113,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["replya", CLIP], "No such command 'replya'; did you mean replay?"),
         (["bench", "modle"], "did you mean model?"),
         (["inspect", "selfie", "--tuning", "hardwear"], "did you mean hardware?"),
+        (["inspect", "selfie", "--planner", "BEST"], "is needed for offsets; did you mean best?"),
         (["check", "selfie", "--backend", "delegat"], "did you mean delegate?"),
         (["bench", "model", "selfie", "--backend", "delegat"], "did you mean delegate?"),
         (["replay", CLIP, "--format", "webp"], "did you mean webm?"),

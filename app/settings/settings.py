@@ -404,7 +404,7 @@ def setting_meant(name: str, names: Iterable[str]) -> str:
 def as_text(raw: object) -> str:
     """A value in a line of text: short, without control characters, or the digits of a number that has no end."""
     if isinstance(raw, (dict, list)):
-        return "(a table)" if isinstance(raw, dict) else "(a list)"
+        return "(a table)" if isinstance(raw, dict) else f"(a list of {len(raw)})"
     if isinstance(raw, bool):
         return str(raw).lower()
     if isinstance(raw, int) and raw.bit_length() > 1000:

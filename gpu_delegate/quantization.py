@@ -1,4 +1,8 @@
-"""Real values of a tensor go in, the integers that its file has for them come out, and vice versa."""
+"""Real values of a tensor go in, the integers that its file has for them come out, and vice versa.
+
+Kernels compute with steps: the whole numbers q - zero point, as float32, for the integers q of a tensor of 8 bits that
+has a scale. What they are for a tensor of the file is said here.
+"""
 
 from typing import Any
 
@@ -8,6 +12,25 @@ import numpy.typing as npt
 from .graph import Quantization, Tensor
 
 FloatArray = npt.NDArray[np.float32]
+STEP_DTYPES = ("int8", "uint8")  # of tensors that are steps if they have a scale
+
+
+def zero_point_of(tensor: Tensor) -> int:
+    """The integer of a tensor's file that is the step 0: 0 where there are no steps, or no single zero point."""
+    points = tensor.quantization.zero_points if tensor.quantization and tensor.dtype in STEP_DTYPES else ()
+    return points[0] if len(points) == 1 else 0
+
+
+def scale_of(tensor: Tensor) -> float:
+    """What a step of a tensor means: 1 where there are no steps."""
+    scales = tensor.quantization.scales if tensor.quantization and tensor.dtype in STEP_DTYPES else ()
+    return (scales[0] or 1.0) if len(scales) == 1 else 1.0
+
+
+def nearest_whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Rounded, halves away from zero: as TensorFlow Lite quantises."""
+    whole: npt.NDArray[Any] = np.copysign(np.floor(np.abs(values) + 0.5), values)
+    return whole
 
 
 def quantized(values: FloatArray, tensor: Tensor) -> npt.NDArray[Any]:

@@ -9,22 +9,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .graph import Quantization, Tensor
+from .errors import UnsupportedError
+from .graph import Quantization, Steps, Tensor
 
 FloatArray = npt.NDArray[np.float32]
-STEP_DTYPES = ("int8", "uint8")  # of tensors that are steps if they have a scale
+BYTE_DTYPES = ("int8", "uint8")
+
+
+def is_quantized(tensor: Tensor) -> bool:
+    """Whether a tensor's bytes stand for real numbers."""
+    return tensor.dtype in BYTE_DTYPES and tensor.quantization is not None
+
+
+def quantization_of(tensor: Tensor) -> Quantization:
+    """What the integers of a tensor mean. Raises UnsupportedError where its file does not say it."""
+    if tensor.quantization is None:
+        raise UnsupportedError(f"{tensor.name}: {tensor.dtype} without a scale")
+    return tensor.quantization
+
+
+def steps_of(tensor: Tensor) -> Steps:
+    """The least and greatest steps that a tensor in one scale can have."""
+    limits, zero_point = np.iinfo(tensor.dtype), quantization_of(tensor).zero_points[0]
+    return Steps(int(limits.min) - zero_point, int(limits.max) - zero_point)
 
 
 def zero_point_of(tensor: Tensor) -> int:
-    """The integer of a tensor's file that is the step 0: 0 where there are no steps, or no single zero point."""
-    points = tensor.quantization.zero_points if tensor.quantization and tensor.dtype in STEP_DTYPES else ()
-    return points[0] if len(points) == 1 else 0
+    """The integer in the file that is the step 0 of a tensor; 0 where there are no steps."""
+    return quantization_of(tensor).zero_points[0] if is_quantized(tensor) else 0
 
 
-def scale_of(tensor: Tensor) -> float:
-    """What a step of a tensor means: 1 where there are no steps."""
-    scales = tensor.quantization.scales if tensor.quantization and tensor.dtype in STEP_DTYPES else ()
-    return (scales[0] or 1.0) if len(scales) == 1 else 1.0
+def step_size(tensor: Tensor) -> float:
+    """The real number that a step of a tensor is, as float32; 1 where there are no steps."""
+    return quantization_of(tensor).scales[0] if is_quantized(tensor) else 1.0
 
 
 def nearest_whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

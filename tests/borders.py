@@ -14,9 +14,8 @@ from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.graph import Activated, Graph, Quantization, Shape, Tensor
+from texelflow.gpu_delegate.graph import Activated, Graph, Padding, Pool2D, Quantization, Shape, Tensor
 from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.quantization import zero_point_of
 from texelflow.gpu_delegate.runtime import Program, TensorRange
 
 
@@ -42,13 +41,16 @@ BYTE_TENSORS = (("int8", -3, 0.5), ("uint8", 128, 0.25), ("int8", -128, 1 / 255)
 
 
 def bytes_graph(shapes: Sequence[Shape]) -> Graph:
-    """What RELU makes of bytes of each shape, in each of BYTE_TENSORS (type, zero point, scale): inputs and outputs."""
+    """The larger of each byte and the next one in its row, of each shape in each of BYTE_TENSORS.
+
+    These are (type, zero point, scale). Inputs and outputs in that order.
+    """
     g = GraphBuilder()
-    outputs = []
+    outputs, pool = [], Pool2D("NONE", (1, 2), (1, 1), Padding(right=1))
     for shape in shapes:
         for dtype, zero_point, scale in BYTE_TENSORS:
             x = g.input(*shape, dtype=dtype)
-            outputs.append(g.node("RELU", [x], shape, dtype=dtype))
+            outputs.append(g.node("MAX_POOL_2D", [x], shape, pool, dtype))
             for tensor in (x, outputs[-1]):
                 meaning = None if scale is None or zero_point is None else Quantization((scale,), (zero_point,))
                 g.tensors[tensor] = replace(g.tensors[tensor], quantization=meaning)
@@ -63,9 +65,10 @@ def random_bytes(tensor: Tensor, seed: int = 0) -> npt.NDArray[Any]:
     return values
 
 
-def relu_of(values: npt.NDArray[Any], tensor: Tensor) -> npt.NDArray[Any]:
-    """What no step below zero is left of."""
-    return np.maximum(values, np.asarray(zero_point_of(tensor), values.dtype))
+def larger_of_neighbours(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What bytes_graph makes of an input."""
+    following = np.concatenate([values[:, :, 1:], values[:, :, -1:]], axis=2)
+    return np.maximum(values, following)
 
 
 def two_graph(shape: Shape) -> Graph:

@@ -18,14 +18,14 @@ from ..gl_buffers import WayOut
 from ..graph import Tensor
 from ..hazards import STORAGE, TEXTURE_FETCH
 from ..packing import check_values
-from ..quantization import STEP_DTYPES
+from ..quantization import BYTE_DTYPES
 from ..runtime import Program
 from .gl_objects import Bound, BufferLayout, GlObject, bound_object
 from .repacking import RepackingPrograms
 from .synchronisation import WaitType, wait_for_gpu
 from .tensor_border import TensorBorder
 
-_REPACKED = ("float32", *STEP_DTYPES)
+_REPACKED = ("float32", *BYTE_DTYPES)
 
 
 def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
@@ -65,7 +65,7 @@ class ProgramBorder:
         """
         own = self._program.compiled.tensor(tensor)
         values = self._array_in_ram(tensor, address, size_bytes)
-        if own.dtype in STEP_DTYPES:
+        if own.dtype in BYTE_DTYPES:
             self._tensors[tensor].upload(values)
         elif own.dtype == "float32":
             check_values(values, own)

@@ -19,7 +19,7 @@ from ..errors import UsageError
 from ..graph import Tensor
 from ..layout import PHWC4, PLAIN, MapShape, shape_of
 from ..opengl import BufferRange
-from ..quantization import STEP_DTYPES
+from ..quantization import BYTE_DTYPES
 from .repacking import array_bytes
 
 GlObject = moderngl.Texture | moderngl.Buffer | tuple[int, int]  # (name of a buffer, offset in bytes)
@@ -74,8 +74,8 @@ def bound_object(
     context: Context, tensor: Tensor, given: GlObject, layout: BufferLayout, is_written: bool = False
 ) -> Bound:
     """What a tensor is bound to, to be read before a run, or to be written after it. Raises UsageError."""
-    if tensor.dtype not in ("float32", *STEP_DTYPES):
-        known = ", ".join(("float32", *STEP_DTYPES))
+    if tensor.dtype not in ("float32", *BYTE_DTYPES):
+        known = ", ".join(("float32", *BYTE_DTYPES))
         raise UsageError(f"{tensor.name} is {tensor.dtype}: only tensors of the types {known} can be bound")
     if layout not in ("BHWC", "PHWC4"):
         raise UsageError(f"layout is BHWC or PHWC4, not {layout!r}")

@@ -13,7 +13,7 @@ from ..kernel import Sides
 from ..layout import PHWC4, PLAIN, TEXEL_BYTES, MapShape, Storage, ceil_div
 from ..limits import Limits
 from ..opengl import BufferSpan
-from ..quantization import STEP_DTYPES, zero_point_of
+from ..quantization import BYTE_DTYPES, zero_point_of
 from ..roofline import Cost
 from ..runtime import TensorRange
 from ..shader import ParameterValue, fill, lines_of, load
@@ -38,7 +38,7 @@ class ByteFormat:
 
 def byte_format(tensor: Tensor) -> ByteFormat | None:
     """That of a tensor of the file; None for other types."""
-    return ByteFormat(tensor.dtype == "int8", zero_point_of(tensor)) if tensor.dtype in STEP_DTYPES else None
+    return ByteFormat(tensor.dtype == "int8", zero_point_of(tensor)) if tensor.dtype in BYTE_DTYPES else None
 
 
 def is_array(shape: MapShape, storage: Storage) -> bool:

@@ -36,11 +36,13 @@ from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
 from .simplify import drop_unused, join_moves, remove_identities
+from .steps import quantized_to_steps
 from .verification import verify
 
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
+    quantized_to_steps,
     split_to_slices,
     unify_moves,
     fold_constants,
@@ -74,6 +76,7 @@ PASSES: tuple[Pass, ...] = (
 # Passes for programs of one dispatch per op: nothing is moved; only unused nodes are removed, and only ops without a
 # kernel are merged or written as others.
 UNFUSED_PASSES: tuple[Pass, ...] = (
+    quantized_to_steps,
     split_to_slices,
     unify_moves,
     fold_constants,

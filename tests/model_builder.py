@@ -23,6 +23,7 @@ OPTIONS = MappingProxyType(
         "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
         "TRANSPOSE_CONV": "TransposeConvOptions",
         "FULLY_CONNECTED": "FullyConnectedOptions",
+        "BATCH_MATMUL": "BatchMatMulOptions",
         "ADD": "AddOptions",
         "SUB": "SubOptions",
         "MUL": "MulOptions",

@@ -39,11 +39,11 @@ def _owns_texels(body: Body, tile: Tile) -> bool:
     width, height = tile.area(body.domain)
     columns, rows, parts = tile.local
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    if parts > 1 or height % tile.rows or width * height != body.domain.pixels:
+    if parts > 1 or height % tile.down or width * height != body.domain.pixels:
         return False
     if tile.z_slices and slices % tile.z_slices:
         return False
-    return tile.leaves or not (width % columns or height % (rows * tile.rows))
+    return tile.leaves or not (width % columns or height % (rows * tile.down))
 
 
 def _may_replace(body: Body, tile: Tile, output: int, tensor: int, storages: Storages) -> bool:

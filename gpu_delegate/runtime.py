@@ -22,7 +22,7 @@ from .half_packing import packs_halves
 from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM
 from .layout import PHWC4, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from .opengl import BufferRange
-from .packing import Float32Array, as_type, check_values, from_memory, rounded, to_memory
+from .packing import Float32Array, check_values, from_memory, in_file_type, rounded, to_memory
 from .program import CompiledGraph
 from .program_log import ProgramLog
 from .weights_cache import WeightsCache
@@ -235,7 +235,7 @@ class Program:
         """Read a stored tensor back in its type and shape in the file; waits for the GPU."""
         place, own = self._ranges[tensor], self.compiled.tensor(tensor)
         data = read_buffer(self.context, place)
-        return as_type(from_memory(data, place.shape, place.storage), own.dtype).reshape(own.shape)
+        return in_file_type(from_memory(data, place.shape, place.storage), own).reshape(own.shape)
 
     @property
     def buffer_bytes(self) -> int:

@@ -1,16 +1,13 @@
-// What READ and WRITE need where tensors are stored as bytes, four in each uint. Arithmetic stays float32.
+// Four bytes in a word of a buffer, the first one lowest, become the steps of a quantised tensor, q - zero point, and
+// such steps become bytes. Integers without a scale have the zero point 0.
 
-#undef WRITE
-#define WRITE(tensor, i, v) tensor(i, v)
-
-// Whole numbers, less the least of their tensor. No driver's conversion to normalized bytes, which may round in any way;
-// and whatever is given, no lane reaches another one's bits.
-uint to_bytes(vec4 v, float low) {
-    uvec4 bits = uvec4(clamp(ivec4(v + (0.5 - low)), 0, 255));
-    return bits.x | (bits.y << 8) | (bits.z << 16) | (bits.w << 24);
+vec4 steps_of(uint word, bool is_signed, int zero_point) {
+    ivec4 q = is_signed ? ivec4(int(word)) << ivec4(24, 16, 8, 0) >> 24 : ivec4(uvec4(word) >> uvec4(0, 8, 16, 24)) & 255;
+    return vec4(q - zero_point);
 }
 
-// The numbers themselves are greater by the least one.
-vec4 from_bytes(uint v) {
-    return vec4(uvec4(v, v >> 8, v >> 16, v >> 24) & 255u);
+uint word_of(vec4 steps, bool is_signed, int zero_point) {
+    int least = is_signed ? -128 : 0;
+    ivec4 q = clamp(ivec4(floor(clamp(steps, -1e6, 1e6) + 0.5)) + zero_point, least, least + 255) & 255;
+    return uint(q.x | q.y << 8 | q.z << 16 | q.w << 24);
 }

@@ -1,5 +1,6 @@
 """Bytes between kernels: the same numbers to the bit, in a quarter of the memory, and where they cannot be had."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from tests.gpu_delegate.test_fusion import check_kernels
 from tests.gpu_delegate.test_hazards import check_barriers
 from tests.gpu_delegate.test_views import check_places
 from tests.whole_models import WholeSketch
+from texelflow.app.verbs.memory_lines import memory_on_gpu
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -23,6 +25,7 @@ from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.program import compile_native
 from texelflow.gpu_delegate.packing import from_memory, to_memory
 from texelflow.gpu_delegate.program import CompiledGraph, accesses_of, compile_graph
+from texelflow.gpu_delegate.program_log import plan_lines
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.runtime import Program
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
@@ -154,8 +157,8 @@ def test_bytes_halves_and_floats_in_one_kernel(context: Context) -> None:
     assert plans[1].storages[quarters] == PHWC4_HALVES
     assert all(plan.storages[whole] == Storage(value_bytes=1, low=-20) for plan in plans)
     assert any("from_halves(in0" in k.source and "from_bytes(in1" in k.source for k in plans[1].kernels)
-    found = [on_gpu(context, plan, whole_inputs(graph))[0] for plan in plans]
-    np.testing.assert_array_equal(*found)
+    floats, halves = (on_gpu(context, plan, whole_inputs(graph))[0] for plan in plans)
+    np.testing.assert_array_equal(halves, floats)
 
 
 class TestWhatIsStoredSo:
@@ -194,6 +197,12 @@ class TestWhatIsStoredSo:
             part = 4 if small.storages[record.tensor].is_bytes else 1
             assert record.size_bytes * part == before[record.tensor]
         assert small.plan.total_bytes < whole.plan.total_bytes
+        told = memory_on_gpu(small, SOFTWARE)
+        assert told.wide_bytes == whole.plan.total_bytes == memory_on_gpu(whole, SOFTWARE).wide_bytes
+        assert sum(told.stored.values()) == told.inner_bytes
+        assert 4 * told.stored["bytes"] + told.stored["float32"] == memory_on_gpu(whole, SOFTWARE).inner_bytes
+        kinds = Counter(line.split()[3] for line in [*plan_lines(small)][2:])
+        assert kinds == {"bytes": len(stored_as_bytes(small)), "float32": len(before) - len(stored_as_bytes(small))}
 
     def test_a_saved_graph_keeps_it(self) -> None:
         graph = every_way(5, 1).graph()
@@ -282,9 +291,9 @@ def test_memory_and_back(low: int) -> None:
     values = np.random.default_rng(0).integers(low, low + 256, (3, 5, 6)).astype(np.float32)
     data = to_memory(values, storage)
     assert data.nbytes == storage.size_bytes(shape)
-    np.testing.assert_array_equal(from_memory(data.reshape(-1), shape, storage), values)
+    np.testing.assert_array_equal(from_memory(data.reshape(-1).view(np.uint8), shape, storage), values)
     far = np.array([[[low - 9, low + 999, 0, -1e9]]], np.float32)
-    found = from_memory(to_memory(far, storage).reshape(-1), MapShape(1, 1, 1, 4), storage)
+    found = from_memory(to_memory(far, storage).reshape(-1).view(np.uint8), MapShape(1, 1, 1, 4), storage)
     np.testing.assert_array_equal(found, np.clip(far, low, low + 255))
 
 

@@ -70,6 +70,7 @@ def _broadcast(m: Sketch) -> tuple[int, ...]:
         _matmul(m, wide, m.random(1, 6, 7), adj_y=True),
         _matmul(m, m.random(5, 2), wide, adj_x=True),
         _matmul(m, m.input((1, 1)), m.input((1, 1))),
+        m.mean(_matmul(m, m.input((1, 4, 37, 5)), m.input((1, 1, 5, 6)))),  # pixels of a thread past a row's end
     )
 
 

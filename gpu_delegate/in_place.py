@@ -50,7 +50,8 @@ def _may_replace(body: Body, tile: Tile, output: int, tensor: int, storages: Sto
     """Whether both have the same texels, of the threads' pixels, and all is read before it is overwritten."""
     source, domain = body.graph.tensors[tensor], body.domain
     texels = [(s.batch, s.height, s.width, s.slices) for s in map(shape_of, (source, body.graph.tensors[output]))]
-    if source.is_constant or storages[tensor] != storages[output] or is_scatter(body.producers[output]):
+    kinds = [(each.lanes, each.value_bytes) for each in (storages[tensor], storages[output])]
+    if source.is_constant or kinds[0] != kinds[1] or is_scatter(body.producers[output]):
         return False
     if set(texels) != {(domain.batch, domain.height, domain.width, texels[0][3])}:
         return False

@@ -33,16 +33,21 @@ from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
+from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
 from .simplify import drop_unused, join_moves, remove_identities
+from .steps import quantized_to_steps
 from .verification import verify
 
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
+    quantized_to_steps,
     split_to_slices,
     unify_moves,
     fold_constants,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     split_sums,
     split_concatenations,
@@ -71,9 +76,12 @@ PASSES: tuple[Pass, ...] = (
 # Passes for programs of one dispatch per op: nothing is moved; only unused nodes are removed, and only ops without a
 # kernel are merged or written as others.
 UNFUSED_PASSES: tuple[Pass, ...] = (
+    quantized_to_steps,
     split_to_slices,
     unify_moves,
     fold_constants,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     split_sums,
     split_concatenations,

@@ -33,6 +33,7 @@ from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
+from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
@@ -45,6 +46,8 @@ PASSES: tuple[Pass, ...] = (
     split_to_slices,
     unify_moves,
     fold_constants,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     split_sums,
     split_concatenations,
@@ -77,6 +80,8 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     split_to_slices,
     unify_moves,
     fold_constants,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     split_sums,
     split_concatenations,

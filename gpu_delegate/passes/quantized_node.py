@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UnsupportedError
-from ..graph import ABSENT, Activated, Attributes, Graph, Node, Quantization, Shape, Steps, Tensor
+from ..graph import ABSENT, Activated, Attributes, Graph, Node, Shape, Steps, Tensor
 from ..ops.requantize import Requantize
+from ..quantization import is_quantized, nearest_whole, quantization_of, steps_of
 from ..rewrite import END_OF_INTEGERS, Rewriter
 
-BYTE_DTYPES = ("int8", "uint8")
 FINE = 2**16  # parts of a step that are rounded to before what is rounded once
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
 _ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
@@ -29,29 +29,11 @@ _Factor = float | npt.NDArray[np.float64]
 _Doubles = npt.NDArray[np.float64]
 
 
-def is_quantized(tensor: Tensor) -> bool:
-    """Whether a tensor's bytes stand for real numbers."""
-    return tensor.dtype in BYTE_DTYPES and tensor.quantization is not None
-
-
 def takes_type(tensor: Tensor) -> bool:
     """Whether an op that has a form may have such a tensor: bytes in one scale, or constants, or a bias."""
     if is_quantized(tensor):
         return tensor.is_constant or len(quantization_of(tensor).scales) == 1
     return tensor.dtype == "int32" and tensor.is_constant
-
-
-def steps_of(tensor: Tensor) -> Steps:
-    """The least and greatest steps that a tensor in one scale can have."""
-    limits, zero_point = np.iinfo(tensor.dtype), quantization_of(tensor).zero_points[0]
-    return Steps(int(limits.min) - zero_point, int(limits.max) - zero_point)
-
-
-def quantization_of(tensor: Tensor) -> Quantization:
-    """What the integers of a tensor mean. Raises UnsupportedError where its file does not say it."""
-    if tensor.quantization is None:
-        raise UnsupportedError(f"{tensor.name}: {tensor.dtype} without a scale")
-    return tensor.quantization
 
 
 class QuantizedNode:
@@ -101,8 +83,8 @@ class QuantizedNode:
         if activation != "NONE" and math.isinf(low):
             self.refuse(f"{activation} fused into an op of bytes")
         return Steps(
-            max(all_of.low, nearest_whole(low / scale)) if math.isfinite(low) else all_of.low,
-            min(all_of.high, nearest_whole(high / scale)) if math.isfinite(high) else all_of.high,
+            max(all_of.low, _nearest(low / scale)) if math.isfinite(low) else all_of.low,
+            min(all_of.high, _nearest(high / scale)) if math.isfinite(high) else all_of.high,
         )
 
     def operand(self, position: int) -> int:
@@ -143,6 +125,11 @@ class QuantizedNode:
         """All nodes, the last from whole numbers in another scale, `multipliers` of the output's, to the output."""
         return self._finish(x, *_two_factors(np.asarray(multipliers, np.float64)), limits)
 
+    def requantize_mean(self, total: int, multiplier: float, count: int) -> Sequence[Node]:
+        """The same of a sum, for its mean."""
+        first, power = _factors_of_mean(multiplier, count)
+        return self._finish(total, first, power, None)
+
     def round(self, x: int, multiplier: float = 1.0, limits: Steps | None = None) -> Sequence[Node]:
         """All nodes, the last from real numbers to the output: rounded once."""
         first, power = _one_rounding(multiplier)
@@ -174,9 +161,8 @@ def activation_of(node: Node) -> str:
     return node.attributes.activation if isinstance(node.attributes, Activated) else "NONE"
 
 
-def nearest_whole(value: float) -> int:
-    """The nearest whole number, of two the one farther from zero."""
-    return int(math.copysign(math.floor(abs(value) + 0.5), value))
+def _nearest(value: float) -> int:
+    return int(nearest_whole(np.array(value)))
 
 
 def _two_factors(multipliers: _Doubles) -> tuple[_Doubles, _Doubles]:
@@ -184,6 +170,14 @@ def _two_factors(multipliers: _Doubles) -> tuple[_Doubles, _Doubles]:
     mantissas, exponents = np.frexp(multipliers)
     mantissas = np.round(mantissas * 2**31) / 2**31
     return mantissas * np.exp2(np.maximum(exponents, 0)), np.exp2(np.minimum(exponents, 0))
+
+
+def _factors_of_mean(multiplier: float, count: int) -> tuple[float, float]:
+    """Those of a sum for its mean: an integer of 31 bits is divided by the count, after a shift by its bits."""
+    mantissa, exponent = math.frexp(multiplier)
+    bits = min(count.bit_length() - 1, 31 + exponent)
+    first = int(round(mantissa * 2**31) * 2**bits) // count / 2**31
+    return first * 2.0 ** max(exponent - bits, 0), 2.0 ** min(exponent - bits, 0)
 
 
 def _one_rounding(multiplier: float) -> tuple[float, float]:

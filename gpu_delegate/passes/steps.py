@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from ..graph import Graph
+from ..quantization import is_quantized, steps_of
 from ..rewrite import Outcome, Rewriter
-from .quantized_node import Form, QuantizedNode, is_quantized, steps_of
+from .quantized_node import Form, QuantizedNode
 from .steps_arithmetic import ARITHMETIC_FORMS
 from .steps_contractions import CONTRACTION_FORMS
 from .steps_functions import FUNCTION_FORMS

@@ -94,10 +94,6 @@ def _absolute(node: QuantizedNode) -> Sequence[Node]:
     return node.requantize(size, node.scale(node.input(0)) / node.scale(node.out))
 
 
-def _negated(node: QuantizedNode) -> Sequence[Node]:
-    return node.requantize(node.add("NEG", node.operand(0)), node.scale(node.input(0)) / node.scale(node.out))
-
-
 def _compared(node: QuantizedNode) -> Sequence[Node]:
     """Comparisons: of what the reference kernels round both inputs to."""
     if node.input(0).quantization == node.input(1).quantization and node.scale(node.input(0)) * 2**COMPARED_BITS >= 1:
@@ -119,7 +115,6 @@ ARITHMETIC_FORMS: Mapping[str, Form] = MappingProxyType(
         "LEAKY_RELU": _bent,
         "PRELU": _bent_by_channel,
         "ABS": _absolute,
-        "NEG": _negated,
         **dict.fromkeys(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), _compared),
     }
 )

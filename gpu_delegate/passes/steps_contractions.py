@@ -8,7 +8,8 @@ from types import MappingProxyType
 import numpy as np
 
 from ..graph import ABSENT, Activated, Node
-from .quantized_node import Form, QuantizedNode, is_quantized, quantization_of
+from ..quantization import is_quantized, quantization_of
+from .quantized_node import Form, QuantizedNode
 
 
 def _convolved(node: QuantizedNode) -> Sequence[Node]:
@@ -32,6 +33,8 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
     sums = node.add(node.node.op, *inputs, attributes=replace(attributes, activation="NONE"))
     multipliers = products / node.scale(node.out)
     limits = node.limits(attributes.activation)
+    if node.node.op == "FULLY_CONNECTED" and multipliers.size == 1:
+        return node.round(sums, float(multipliers[0]), limits)
     return node.requantize(sums, multipliers if multipliers.size > 1 else multipliers[0], limits)
 
 

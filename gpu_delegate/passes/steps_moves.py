@@ -1,4 +1,4 @@
-"""What moves or converts 8-bit integers goes in; the same of steps comes out, in another scale where the file has one."""
+"""What moves or converts 8-bit integers goes in; the same of steps comes out, in another scale where it is asked for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,8 @@ import numpy as np
 from ..graph import ABSENT, Activated, Node, Pad, Tensor
 from ..operators import attributes_of
 from ..ops.cast import Cast
-from .quantized_node import Form, QuantizedNode, activation_of, is_quantized, quantization_of
+from ..quantization import is_quantized, quantization_of
+from .quantized_node import Form, QuantizedNode, activation_of
 from .steps_reductions import rounded_with_zero_point
 
 _FROM_ONE = (

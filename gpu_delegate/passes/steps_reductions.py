@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ..graph import Node, Reduce, Steps
 from ..operators import attributes_of
-from .quantized_node import EXACT, Form, QuantizedNode, activation_of
+from .quantized_node import Form, QuantizedNode, activation_of
 
 ABOVE_ONE = 1 + 2**-20  # moves a quotient that should be a half, and is just below it, past it
 
@@ -35,18 +35,18 @@ def rounded_with_zero_point(node: QuantizedNode, x: int, limits: Steps) -> Seque
 
 
 def _mean(node: QuantizedNode) -> Sequence[Node]:
-    """MEAN: the sum in the output's scale, then its quotient."""
+    """MEAN: the sum, with a multiplier that is divided by the count as an integer."""
     x, reduced = node.input(0), attributes_of(node.node, Reduce)
     count = math.prod(x.shape[axis] for axis in reduced.axes)
-    total = node.requantized(
-        node.add("SUM", node.operand(0), attributes=reduced), node.scale(x) / node.scale(node.out), EXACT
-    )
-    return node.round(total, ABOVE_ONE / count)
+    total = node.add("SUM", node.operand(0), attributes=reduced)
+    return node.requantize_mean(total, node.scale(x) / node.scale(node.out), count)
 
 
 def _sum(node: QuantizedNode) -> Sequence[Node]:
+    if node.input(0).dtype == "int8":
+        node.refuse("int8, which TensorFlow Lite's kernels add as if it were uint8")
     total = node.add("SUM", node.operand(0), attributes=node.node.attributes)
-    return node.round(total, node.scale(node.input(0)) / node.scale(node.out))
+    return node.requantize(total, node.scale(node.input(0)) / node.scale(node.out))
 
 
 def _normalised(node: QuantizedNode) -> Sequence[Node]:

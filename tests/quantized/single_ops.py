@@ -126,7 +126,9 @@ SINGLE_OPS: Mapping[str, Draw] = MappingProxyType(
         "resize nearest": lambda net, x, y: net.resize(x, (13, 3), "RESIZE_NEAREST_NEIGHBOR"),
         "concatenation": _joined_parts,
         "padv2": _spread,
-        **{op.lower(): _compared(op) for op in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")},
+        **{
+            op.lower(): _compared(op) for op in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+        },
         "cast": lambda net, x, y: net.op("CAST", [x], net.shape(x), in_data_type=9, out_data_type=0),
     }
 )

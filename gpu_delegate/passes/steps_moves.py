@@ -1,4 +1,4 @@
-"""What moves or converts 8-bit integers goes in; the same of steps comes out, in another scale where it is asked for."""
+"""What moves or converts 8-bit integers goes in; the same of steps comes out, in another scale if the file says so."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..graph import ABSENT, Activated, Node, Pad, Tensor
+from ..graph import ABSENT, Activated, Node, Pad, Resize, Tensor
 from ..operators import attributes_of
 from ..ops.cast import Cast
 from ..quantization import is_quantized, quantization_of
@@ -68,7 +68,9 @@ def _joined(node: QuantizedNode) -> Sequence[Node]:
 
 def _resized(node: QuantizedNode) -> Sequence[Node]:
     """RESIZE_BILINEAR: between steps, then rounded."""
-    found = node.add(node.node.op, node.operand(0), attributes=node.node.attributes)
+    resize = attributes_of(node.node, Resize)
+    attributes = replace(resize, in_1024ths=node.out.dtype == "int8")
+    found = node.add(node.node.op, node.operand(0), attributes=attributes)
     return rounded_with_zero_point(node, found, node.limits())
 
 

@@ -115,7 +115,7 @@ SINGLE_OPS: Mapping[str, Draw] = MappingProxyType(
         "l2 normalization": _unary("L2_NORMALIZATION"),
         "arg max": _best,
         **{op.lower(): _unary(op) for op in ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")},
-        **{op.lower(): _unary(op) for op in ("LOGISTIC", "TANH", "HARD_SWISH", "ELU", "GELU", "EXP", "ABS", "NEG")},
+        **{op.lower(): _unary(op) for op in ("LOGISTIC", "TANH", "HARD_SWISH", "GELU", "EXP", "ABS")},
         "leaky relu": _unary("LEAKY_RELU", alpha=0.2),
         "prelu": _sloped,
         **{op.lower(): lambda net, x, y, op=op: net.unary(op, _positive(net, x)) for op in ("RSQRT", "LOG", "SQRT")},

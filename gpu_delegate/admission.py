@@ -4,7 +4,8 @@ from .errors import UnsupportedError
 from .graph import Conv2D, DepthwiseConv2D, Graph, Node, Opaque, TransposeConv2D
 from .operators import NO_RULE
 
-BORDER_DTYPES = ("float32", "float16", "int32", "bool")  # of inputs and outputs; kernels compute with float32
+# Of inputs and outputs; kernels compute with float32.
+BORDER_DTYPES = ("float32", "float16", "int32", "int64", "bool", "int8", "uint8")
 
 
 def check_compilable(graph: Graph) -> None:

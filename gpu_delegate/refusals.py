@@ -1,7 +1,8 @@
 """A graph as read and a device go in; for each operator why the GPU cannot take it comes out, before GLSL is made.
 
 What the reader has left opaque has its reason. Every other operator is planned as a graph of its own: the compiler's
-checks, its passes and the loops of its kernel. Operators that are alike are planned once.
+checks, its passes and the loops of its kernel. Operators that are alike are planned once. Integers that float32 may not
+have are found in the graph as a whole: nobody looks at what TensorFlow Lite hands over.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +11,7 @@ from types import MappingProxyType
 
 from .device import Device
 from .errors import DeviceError, UnsupportedError
+from .exact_integers import inexact_operators, with_ranges
 from .fusion import group_nodes
 from .graph import ABSENT, Graph, Opaque, Tensor, constant_location
 from .operators import NO_RULE
@@ -26,6 +28,7 @@ Attempt = Callable[[Graph], object]  # raises UnsupportedError or DeviceError
 class Refusals:
     """Operators by their positions in the graph."""
 
+    graph: Graph  # in which integers say how large they can be, so that parts of it know
     reasons: Mapping[int, str]  # of those that the GPU cannot take
     constants: frozenset[int]  # of the others, those whose values are known before a run
 
@@ -40,22 +43,28 @@ def find_refusals(graph: Graph, device: Device, fuse: bool = True) -> Refusals:
 
     attributes = [node.attributes for node in graph.nodes]
     opaque = {number: _opaque_reason(each) for number, each in enumerate(attributes) if isinstance(each, Opaque)}
-    planned = [number for number in range(len(graph.nodes)) if number not in opaque and number not in lone.constants]
-    return Refusals(MappingProxyType(opaque | lone.failures(planned, plan)), lone.constants)
+    refused = opaque | lone.inexact()
+    planned = [number for number in range(len(graph.nodes)) if number not in refused and number not in lone.constants]
+    return Refusals(lone.graph, MappingProxyType(refused | lone.failures(planned, plan)), lone.constants)
 
 
 class LoneNodes:
     """The known nodes of a graph, each as a graph of its own; what depends on constants alone is constant there."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
         self._folded = _folded(graph)
+        self.graph = with_ranges(graph, self._folded)
         left = {node.index for node in self._folded.nodes}
         self.constants = frozenset(
             number
             for number, node in enumerate(graph.nodes)
             if number not in left and not isinstance(node.attributes, Opaque)
         )
+
+    def inexact(self) -> dict[int, str]:
+        """Those that would compute integers which float32 may not have, and why."""
+        whole = replace(with_ranges(self._folded, self._folded), outputs=self.graph.outputs)
+        return {whole.nodes[place].index: reason for place, reason in inexact_operators(whole).items()}
 
     def failures(self, numbers: Iterable[int], attempt: Attempt) -> dict[int, str]:
         """Those of these nodes with which an attempt fails, and why; of nodes that are alike one is tried."""
@@ -71,13 +80,13 @@ class LoneNodes:
 
     def _alone(self, number: int) -> Graph:
         """One node; tensors are called by their places, so that messages about nodes that are alike are equal."""
-        node = replace(self._graph.nodes[number], index=0)
+        node = replace(self.graph.nodes[number], index=0)
         tensors: dict[int, Tensor] = {}
         for what, indices in (("output", node.outputs), ("input", node.inputs)):
             for place, index in enumerate(indices):
                 if index != ABSENT:
-                    tensor = self._folded.tensors.get(index, self._graph.tensors[index])
-                    tensors[index] = replace(tensor, name=f"{what} {place}")
+                    own, folded = self.graph.tensors[index], self._folded.tensors.get(index)
+                    tensors[index] = replace(folded or own, steps=own.steps, name=f"{what} {place}")
         inputs = tuple(i for i in dict.fromkeys(node.inputs) if i != ABSENT and not tensors[i].is_constant)
         return Graph(node.op, MappingProxyType(tensors), (node,), inputs, node.outputs)
 
@@ -112,7 +121,7 @@ def _tensor_likeness(tensor: Tensor) -> object:
         if tensor.data.dtype.kind != "f":
             small = tensor.data.nbytes <= MOST_COMPARED_BYTES
             value = tensor.data.tobytes() if small else constant_location(tensor.data)
-    return tensor.shape, tensor.dtype, tensor.unusable, value
+    return tensor.shape, tensor.dtype, tensor.unusable, tensor.steps, value
 
 
 def _failure(alone: Graph, attempt: Attempt) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from tests import fused_models as fused
 from tests.arithmetic_cases import reductions, value_by_value
 from tests.engine import DEVICES
+from tests.integer_cases import integer_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
 from tests.sketch import OpCase, Shape, Size, Sketch
@@ -383,6 +384,7 @@ CASES: tuple[OpCase, ...] = (
     *_transposed(),
     *_elementwise(),
     *value_by_value(),
+    *integer_cases(),
     *_repeated(),
     *_batches(),
     *_windows(),
@@ -395,7 +397,7 @@ CASES: tuple[OpCase, ...] = (
 )
 
 UNFUSED = "unfused"
-ALIKE = frozenset(case.name for case in (*value_by_value(), *_batches(), *reductions()))
+ALIKE = frozenset(case.name for case in (*value_by_value(), *integer_cases(), *_batches(), *reductions()))
 
 
 def devices_for(case: OpCase) -> list[str]:

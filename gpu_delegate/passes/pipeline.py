@@ -31,6 +31,7 @@ from .decomposition import (
 )
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
+from .integers import check_integers
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .ranks import align_ranks
@@ -45,6 +46,7 @@ PASSES: tuple[Pass, ...] = (
     split_to_slices,
     unify_moves,
     fold_constants,
+    check_integers,
     decompose_normalisations,
     split_sums,
     split_concatenations,
@@ -77,6 +79,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     split_to_slices,
     unify_moves,
     fold_constants,
+    check_integers,
     decompose_normalisations,
     split_sums,
     split_concatenations,

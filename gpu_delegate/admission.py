@@ -5,7 +5,7 @@ from .graph import Conv2D, DepthwiseConv2D, Graph, Node, Opaque, TransposeConv2D
 from .operators import NO_RULE
 
 # Of inputs and outputs; kernels compute with float32.
-BORDER_DTYPES = ("float32", "float16", "int32", "int64", "bool", "int8", "uint8")
+BORDER_DTYPES = ("float32", "float16", "int32", "bool", "int8", "uint8", "int64")
 
 
 def check_compilable(graph: Graph) -> None:

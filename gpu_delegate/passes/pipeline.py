@@ -34,6 +34,7 @@ from .grouped import expand_grouped_convolution
 from .integers import check_integers
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
+from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
@@ -47,6 +48,8 @@ PASSES: tuple[Pass, ...] = (
     unify_moves,
     fold_constants,
     check_integers,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     split_sums,
     split_concatenations,
@@ -80,6 +83,8 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     unify_moves,
     fold_constants,
     check_integers,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     split_sums,
     split_concatenations,

@@ -16,17 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UnsupportedError
-from ..graph import ABSENT, Activated, Graph, Node, Quantization, Shape, Steps, Tensor
+from ..graph import ABSENT, Activated, Graph, Node, Shape, Steps, Tensor
 from ..ops.requantize import Requantize
+from ..quantization import is_quantized, quantization_of, steps_of
 from ..rewrite import Outcome, Rewriter
 
-BYTE_DTYPES = ("int8", "uint8")
 _Doubles = npt.NDArray[np.float64]
-
-
-def is_quantized(tensor: Tensor) -> bool:
-    """Whether a tensor's bytes stand for real numbers."""
-    return tensor.dtype in BYTE_DTYPES and tensor.quantization is not None
 
 
 def takes_type(tensor: Tensor) -> bool:
@@ -34,19 +29,6 @@ def takes_type(tensor: Tensor) -> bool:
     if is_quantized(tensor):
         return tensor.is_constant or len(quantization_of(tensor).scales) == 1
     return tensor.dtype == "int32" and tensor.is_constant
-
-
-def steps_of(tensor: Tensor) -> Steps:
-    """The least and greatest steps that a tensor in one scale can have."""
-    limits, zero_point = np.iinfo(tensor.dtype), quantization_of(tensor).zero_points[0]
-    return Steps(int(limits.min) - zero_point, int(limits.max) - zero_point)
-
-
-def quantization_of(tensor: Tensor) -> Quantization:
-    """What the integers of a tensor mean. Raises UnsupportedError where its file does not say it."""
-    if tensor.quantization is None:
-        raise UnsupportedError(f"{tensor.name}: {tensor.dtype} without a scale")
-    return tensor.quantization
 
 
 def quantized_to_steps(graph: Graph) -> tuple[Graph, Outcome]:

@@ -22,7 +22,8 @@ from ..operators import MAX_OPERANDS, NO_RULE, Operator
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..passes.evaluation import FOLDS, fold_value
-from ..passes.steps import FORMS, is_quantized, takes_type
+from ..passes.steps import FORMS, takes_type
+from ..quantization import is_quantized
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name

@@ -31,6 +31,7 @@ from .decomposition import (
 )
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
+from .integers import check_integers
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
@@ -48,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     split_to_slices,
     unify_moves,
     fold_constants,
+    check_integers,
     express_products,
     separate_computed_weights,
     decompose_normalisations,
@@ -83,6 +85,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     split_to_slices,
     unify_moves,
     fold_constants,
+    check_integers,
     express_products,
     separate_computed_weights,
     decompose_normalisations,

@@ -203,7 +203,7 @@ def _output(k: int, target: KernelOutput, restrict: str) -> list[str]:
 
 
 def _converted_output(k: int, target: KernelOutput, restrict: str, to_halves: str) -> list[str]:
-    """In the form that WRITE in halves.glsl and bytes.glsl expects, whatever this output is stored as."""
+    """In the form that WRITE in halves.glsl and stored_bytes.glsl expects, whatever this output is stored as."""
     storage, value = target.storage, "v"
     if storage.is_packed:
         value = f"to_bytes(v, {storage.low}.0)" if storage.is_bytes else f"{to_halves}(v)"

@@ -7,8 +7,8 @@ the bytes to write, and to read after the network.
 
 Values are float32, or, on request, halves (fp16) for tensors inside the network: half the bytes to write and to read.
 Whole numbers of which there are at most 256 are stored as bytes there, which loses nothing (storages.py): a quarter of
-them. Kernels compute with float32 in all cases (shaders/halves.glsl, bytes.glsl), unless products are asked for in
-halves, too (half_products.py).
+them. Kernels compute with float32 in all cases (shaders/halves.glsl, shaders/stored_bytes.glsl), unless products are
+asked for in halves, too (half_products.py).
 """
 
 from collections.abc import Mapping
@@ -117,6 +117,11 @@ class Storage:
     @property
     def is_bytes(self) -> bool:
         return self.value_bytes == 1
+
+    @property
+    def kind(self) -> str:
+        """What values are stored as, for people."""
+        return {1: "bytes", 2: "halves", 4: "float32"}[self.value_bytes]
 
     @property
     def is_packed(self) -> bool:

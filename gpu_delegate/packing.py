@@ -109,8 +109,9 @@ def to_memory(values_hwc: Float32Array, storage: Storage) -> Stored:
 def rounded(values: Float32Array, storage: Storage) -> Stored:
     """Values in the precision of a storage."""
     if storage.is_bytes:
-        whole = np.floor(values + np.float32(0.5 - storage.low))
-        return np.clip(whole, 0, BYTE_VALUES - 1).astype(np.uint8)
+        whole: Float32Array = np.floor(values + np.float32(0.5 - storage.low))
+        stored: npt.NDArray[np.uint8] = np.clip(whole, 0, BYTE_VALUES - 1).astype(np.uint8)
+        return stored
     return np.clip(values, -LARGEST_HALF, LARGEST_HALF).astype(np.float16) if storage.is_halves else values
 
 

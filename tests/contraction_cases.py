@@ -24,10 +24,18 @@ def contractions() -> Iterator[OpCase]:
     yield OpCase("BATCH_MATMUL", "rows of heads, and the same as columns", _heads)
     yield OpCase("FULLY_CONNECTED", "with computed weights and biases", _connected)
     yield OpCase("FULLY_CONNECTED", "of all ranks, keep_num_dims", _ranks)
+    yield OpCase(
+        "CONV_2D",
+        "computed weights in 33 groups",
+        lambda m: _window(m, "CONV_2D", m.image(3, 3, 66), (33, 1, 1, 2), 33, False),
+        refused="CONV_2D (operator 0): weights that the model computes in 33 groups",
+    )
     for batch in (1, 3):
         yield OpCase("CONV_2D", f"computed weights and biases, batch {batch}", lambda m, b=batch: _convolutions(m, b))
         yield OpCase("DEPTHWISE_CONV_2D", f"computed weights, batch {batch}", lambda m, b=batch: _depthwise(m, b))
     yield OpCase("TRANSPOSE_CONV", "computed weights and biases", _transposed)
+    yield OpCase("LSTM", "7 to 5 units, 1 and 3 rows", lambda m: (*_lstm(m, 1, 7, 5), *_lstm(m, 3, 7, 5)))
+    yield OpCase("LSTM", "computed weights, all outputs", lambda m: _lstm(m, 2, 3, 5, computed=True))
     yield OpCase("fused", "attention of 3 heads, 7 rows and 5 channels", lambda m: _attention(m, 3, 7, 5))
     yield OpCase("fused", "attention of 2 heads, 48 rows and 8 channels", lambda m: _attention(m, 2, 48, 8))
     yield OpCase("fused", "a convolution with weights that the model computes", _dynamic_filter)
@@ -64,6 +72,7 @@ def _broadcast(m: Sketch) -> tuple[int, ...]:
         _matmul(m, wide, m.random(1, 6, 7), adj_y=True),
         _matmul(m, m.random(5, 2), wide, adj_x=True),
         _matmul(m, m.input((1, 1)), m.input((1, 1))),
+        m.mean(_matmul(m, m.input((1, 4, 37, 5)), m.input((1, 1, 5, 6)))),  # pixels of a thread past a row's end
     )
 
 
@@ -162,6 +171,17 @@ def _transposed(m: Sketch) -> tuple[int, ...]:
         )
     )
     return *rows, row(5, 3, (2, 2), (2, 2), "SAME", computed=False)
+
+
+def _lstm(m: Sketch, rows: int, depth: int, units: int, computed: bool = False) -> tuple[int, ...]:
+    """Activation and state; of computed weights also what is between."""
+    x, last, state = m.input((rows, depth)), m.input((rows, units)), m.input((rows, units))
+    shapes = (4 * units, depth + units), (4 * units,)
+    parameters = [m.input(shape) if computed else m.random(*shape) for shape in shapes]
+    outputs = [(rows, units), (rows, units), (rows, depth + units), (rows, 4 * units)]
+    inputs = [x, last, *parameters, state]
+    found = m.split("LSTM", inputs, outputs, kernel_type=1, activation="TANH")
+    return found if computed else found[:2]
 
 
 def _attention(m: Sketch, heads: int, rows: int, depth: int) -> int:

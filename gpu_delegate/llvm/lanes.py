@@ -389,7 +389,7 @@ class Lanes:
         return self.f.convert("bitcast", self.f.call("llvm.aarch64.neon.tbl1.v16i8", sixteen, whole, places), self.kind)
 
     def _permuted_by_halves(self, value: Register, offsets: Register) -> Register:
-        """Sixteen lanes by AVX2, which looks at the last three bits of a number: the fourth says which half is meant."""
+        """Sixteen lanes by AVX2, which looks at the last three bits of a number: the fourth says which half."""
         halves = (range(8), range(8, 16))
         sources = [self.f.shuffle(value, value, half) for half in halves]
         numbers = [self.f.shuffle(offsets, offsets, half) for half in halves]
@@ -397,7 +397,7 @@ class Lanes:
             [self.f.call("llvm.x86.avx2.permps", vector(FLOAT, 8), source, number) for number in numbers]
             for source in sources
         ]
-        low, high = (self.f.shuffle(*parts, range(16)) for parts in from_each)
+        low, high = (self.f.shuffle(first, second, range(16)) for first, second in from_each)
         return self.f.choose(self.f.compare("icmp slt", offsets, self._int_constant(8)), low, high)
 
     # Stores -----------------------------------------------------------------------------------------------------------

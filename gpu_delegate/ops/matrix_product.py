@@ -81,7 +81,7 @@ def _text(graph: Graph, node: Node) -> int:
 # Code ---------------------------------------------------------------------------------------------------------------
 
 
-def start(emitter: "Emitter", node: Node) -> None:
+def start_product(emitter: "Emitter", node: Node) -> None:
     """Declare the sums."""
     for index in emitter.held_slices(node.outputs[0]):
         for row in emitter.rows:
@@ -199,7 +199,7 @@ RECORDS = (
         FileForm(read_matrix_product, write_matrix_product, (0, 1), (2, 2)),
         Example(shapes=((2, 3, 8), (2, 8, 5)), out=(2, 3, 5), attributes=MatrixProduct()),
         short_name="matmul",
-        emission=Emission(stream=stream_product, start=start, accumulate=accumulate_product),
+        emission=Emission(stream=stream_product, start=start_product, accumulate=accumulate_product),
         pixelwise=always,
         from_memory=(1,),
         multiplies_rows=True,
@@ -209,7 +209,7 @@ RECORDS = (
         "COMPUTED_CONV_2D",
         "contraction",
         example=_WEIGHTS,
-        emission=Emission(start=start, accumulate=accumulate_window),
+        emission=Emission(start=start_product, accumulate=accumulate_window),
         pixelwise=is_pointwise_convolution,
         from_memory=(1,),
         macs=convolution_macs,
@@ -222,7 +222,7 @@ RECORDS = (
         example=Example(
             shapes=((1, 8, 8, 8), (8, 2, 2, 8)), out=(1, 16, 16, 8), attributes=TransposeConv2D(stride=(2, 2))
         ),
-        emission=Emission(start=start, accumulate=accumulate_window),
+        emission=Emission(start=start_product, accumulate=accumulate_window),
         from_memory=(1,),
         macs=convolution_macs,
         taps=window_taps,

@@ -46,8 +46,7 @@ CUSTOM = frozenset(  # that TensorFlow Lite has no kernels of
 NOT_YET = frozenset(
     {
         *CUSTOM,
-        "cl/fully_connected.FullyConnectedInt8Test",
-        *("ONE_HOT", "CUMSUM", "QUANTIZE_AND_DEQUANTIZE"),
+        *("ONE_HOT", "CUMSUM"),
         *("cl/reduce.ReduceSumChannelsIntTest", "cl/reduce.ReduceProductChannelsUIntTest"),  # inexact from 2^24 on
     }
 )
@@ -262,17 +261,10 @@ class _Drawing:
         activation, new_state = (self.model.op("RESHAPE", [out, target], self.shape) for out in outputs[:2])
         return new_state, activation
 
-    def steps(self) -> tuple[int, ...]:
-        """To the grid of integers and back: 8 bits by QUANTIZE and DEQUANTIZE, 16 by FAKE_QUANT."""
-        low, high = self.given["original_range"]
-        _, most = self.given["num_levels"]
-        if most > 255:
-            return self.plain("FAKE_QUANT", min=low, max=high, num_bits=16)
-        scale = self.given["scale"]
-        steps = {"scales": (scale,), "zero_points": (round(-self.given["min"] / scale),)}
-        whole = self.model.tensor(self.shape, "uint8", **steps)
-        self.model.op_of("QUANTIZE", self.inputs, [whole])
-        return (self.model.op("DEQUANTIZE", [whole], self.shape),)
+    def levels(self) -> tuple[int, ...]:
+        """Rounded to 2^8 or 2^16 levels of a range: FAKE_QUANT multiplies where QUANTIZE divides, as the original."""
+        (low, high), (_, most) = self.given["original_range"], self.given["num_levels"]
+        return self.plain("FAKE_QUANT", min=low, max=high, num_bits=int(most).bit_length())
 
     def one_hot(self) -> tuple[int, ...]:
         """The depth comes behind the last dimension of the indices, so one of theirs goes."""
@@ -370,7 +362,7 @@ _DRAW: Mapping[str, Callable[[_Drawing], tuple[int, ...]]] = MappingProxyType(
         "LSTM": _Drawing.lstm,
         "MAX_UNPOOLING_2D": _Drawing.unpooling,
         "RESAMPLER": _Drawing.resampler,
-        "QUANTIZE_AND_DEQUANTIZE": _Drawing.steps,
+        "QUANTIZE_AND_DEQUANTIZE": _Drawing.levels,
         "ONE_HOT": _Drawing.one_hot,
         "MEAN_STDDEV_NORMALIZATION": _Drawing.deviations,
         "CUMSUM": _Drawing.running_sum,

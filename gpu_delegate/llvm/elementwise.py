@@ -8,11 +8,14 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Protocol
 
+import numpy as np
+
 from ..errors import UnsupportedError
 from ..graph import Alpha, Attributes
 from ..ops.cast import Cast
 from ..ops.division import divides_integers
 from ..ops.elementwise import Gelu
+from ..ops.fake_quant import FakeQuant
 from ..ops.requantize import Requantize
 from .ir import Function, Register
 from .vector_math import FloatMath, math_of
@@ -106,6 +109,13 @@ def _requantize(m: FloatMath, attributes: Attributes, x: Register, multiplier: R
     return m.clamp(rounded, float(attributes.limits.low), float(attributes.limits.high))
 
 
+def _fake_quant(m: FloatMath, attributes: Attributes, x: Register) -> Register:
+    assert isinstance(attributes, FakeQuant)
+    low, high, step = attributes.levels
+    levels = m.mul(m.sub(m.clamp(x, low, high), low), float(np.float32(1) / np.float32(step)))
+    return m.add(m.mul(m.call("floor", m.add(levels, 0.5)), step), low)
+
+
 def _round_away(m: FloatMath, x: Register) -> Register:
     whole = m.call("trunc", x)
     return m.add(whole, m.call("trunc", m.mul(m.sub(x, whole), 2.0)))
@@ -186,6 +196,7 @@ _CODE: Mapping[str, Code] = MappingProxyType(
         "LOGICAL_NOT": lambda m, _, x: m.sub(1.0, x),
         "CAST": _cast,
         "REQUANTIZE": _requantize,
+        "FAKE_QUANT": _fake_quant,
         "SELECT": _select,
         "SELECT_V2": _select,
     }

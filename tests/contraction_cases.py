@@ -24,6 +24,12 @@ def contractions() -> Iterator[OpCase]:
     yield OpCase("BATCH_MATMUL", "rows of heads, and the same as columns", _heads)
     yield OpCase("FULLY_CONNECTED", "with computed weights and biases", _connected)
     yield OpCase("FULLY_CONNECTED", "of all ranks, keep_num_dims", _ranks)
+    yield OpCase(
+        "CONV_2D",
+        "computed weights in 33 groups",
+        lambda m: _window(m, "CONV_2D", m.image(3, 3, 66), (33, 1, 1, 2), 33, False),
+        refused="CONV_2D (operator 0): weights that the model computes in 33 groups",
+    )
     for batch in (1, 3):
         yield OpCase("CONV_2D", f"computed weights and biases, batch {batch}", lambda m, b=batch: _convolutions(m, b))
         yield OpCase("DEPTHWISE_CONV_2D", f"computed weights, batch {batch}", lambda m, b=batch: _depthwise(m, b))
@@ -64,6 +70,7 @@ def _broadcast(m: Sketch) -> tuple[int, ...]:
         _matmul(m, wide, m.random(1, 6, 7), adj_y=True),
         _matmul(m, m.random(5, 2), wide, adj_x=True),
         _matmul(m, m.input((1, 1)), m.input((1, 1))),
+        m.mean(_matmul(m, m.input((1, 4, 37, 5)), m.input((1, 1, 5, 6)))),  # pixels of a thread past a row's end
     )
 
 

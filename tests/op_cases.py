@@ -13,6 +13,7 @@ from tests import fused_models as fused
 from tests.arithmetic_cases import reductions, value_by_value
 from tests.contraction_cases import contractions
 from tests.engine import DEVICES
+from tests.integer_cases import integer_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
 from tests.sketch import OpCase, Shape, Size
@@ -376,6 +377,7 @@ CASES: tuple[OpCase, ...] = (
     *_transposed(),
     *_elementwise(),
     *value_by_value(),
+    *integer_cases(),
     *_repeated(),
     *_batches(),
     *_windows(),
@@ -389,7 +391,9 @@ CASES: tuple[OpCase, ...] = (
 )
 
 UNFUSED = "unfused"
-ALIKE = frozenset(case.name for case in (*value_by_value(), *_batches(), *reductions(), *contractions()))
+ALIKE = frozenset(
+    case.name for case in (*value_by_value(), *integer_cases(), *_batches(), *reductions(), *contractions())
+)
 
 
 def devices_for(case: OpCase) -> list[str]:

@@ -5,7 +5,9 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.contraction_cases import contractions
 from tests.engine import on_cpu, worst
+from tests.integer_cases import integer_cases
 from tests.native import native_networks
 from tests.op_cases import CASES
 from tests.op_vectors import (
@@ -30,7 +32,11 @@ OTHERS = (
     "EXPAND_DIMS", "L2_NORMALIZATION", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "PACK", "REDUCE_ALL", "REDUCE_ANY",
     "RELU_0_TO_1", "REVERSE_V2", "ROUND", "SELECT", "SIGN", "SPACE_TO_BATCH_ND", "SQUEEZE", "UNPACK",
 )  # fmt: skip
-ROWS = MappingProxyType({op: next(case for case in CASES if case.op == op and not case.refused) for op in OTHERS})
+ROWS = MappingProxyType(
+    {op: next(case for case in CASES if case.op == op and not case.refused) for op in OTHERS}
+    | {case.name: case for case in contractions() if not case.refused}
+    | {case.name: case for case in integer_cases()}
+)
 
 
 @cache

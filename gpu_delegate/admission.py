@@ -5,6 +5,7 @@ from .graph import Conv2D, DepthwiseConv2D, Graph, Node, Opaque, TransposeConv2D
 from .operators import NO_RULE
 
 BORDER_DTYPES = ("float32", "float16", "int32", "bool")  # of inputs and outputs; kernels compute with float32
+OUTPUT_DTYPES = (*BORDER_DTYPES, "int64")  # positions
 
 
 def check_compilable(graph: Graph) -> None:
@@ -18,8 +19,9 @@ def check_compilable(graph: Graph) -> None:
         tensor = graph.tensors[index]
         if tensor.unusable:
             raise UnsupportedError(f"{graph.name}: {tensor.unusable}")
-        if tensor.dtype not in BORDER_DTYPES:
-            known = ", ".join(BORDER_DTYPES)
+        dtypes = OUTPUT_DTYPES if index in graph.outputs and index not in graph.inputs else BORDER_DTYPES
+        if tensor.dtype not in dtypes:
+            known = ", ".join(dtypes)
             raise UnsupportedError(f"{graph.name}: tensor {index} is {tensor.dtype}, only {known} are supported")
 
 

@@ -11,7 +11,7 @@ from .code import AcrossLanes, Name, Splat
 from .graph import Graph, Node
 from .layout import shape_of
 from .nodes import expression, has_role, is_channel_reduction, is_elementwise, is_pixelwise_contraction, needs_mask
-from .ops.reduce import Reducer, fold_of, reduces_pixels, scaled
+from .ops.reduce import Reducer, fold_of, is_fold, reduces_pixels, scaled
 from .packing import Blob, bias_of, convolution_blocks
 from .print_glsl import glsl, lines
 from .rewrite import float_data
@@ -26,6 +26,8 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
     """Whether a reduction kernel can compute a node: its output is one pixel, as are inputs that it does not reduce."""
     out = shape_of(graph.tensors[node.outputs[0]])
     if not out.is_vector or out.slices > MOST_SLICES:
+        return False
+    if has_role(node, "reduction") and not is_fold(node):
         return False
     if has_role(node, "reduction") and reduces_pixels(graph, node):
         return True

@@ -14,6 +14,7 @@ from tests.arithmetic_cases import reductions, value_by_value
 from tests.engine import DEVICES
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
+from tests.ranking_cases import rankings
 from tests.sketch import OpCase, Shape, Size, Sketch
 
 ODD = (1, 3, 5, 13)  # channel counts that leave lanes of a texel empty
@@ -390,12 +391,13 @@ CASES: tuple[OpCase, ...] = (
     *_scattered(),
     *_shapes_and_reductions(),
     *reductions(),
+    *rankings(),
     *_fused(),
     *MOVE_CASES,
 )
 
 UNFUSED = "unfused"
-ALIKE = frozenset(case.name for case in (*value_by_value(), *_batches(), *reductions()))
+ALIKE = frozenset(case.name for case in (*value_by_value(), *_batches(), *reductions(), *rankings()))
 
 
 def devices_for(case: OpCase) -> list[str]:

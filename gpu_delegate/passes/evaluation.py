@@ -135,6 +135,24 @@ def _reduction(function: Callable[..., Values]) -> Fold:
     return fold
 
 
+def _arg_max(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(x, axis).astype(output.dtype)
+
+
+def _arg_min(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(-x if x.dtype.kind == "f" else np.invert(x), axis).astype(output.dtype)
+
+
+def _first_greatest(x: Values, axis: int) -> Values:
+    """Nothing is greater than NaN in the first place, and NaN elsewhere is greater than nothing."""
+    if x.dtype.kind == "f":
+        first = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis)) == 0
+        x = np.where(np.isnan(x), np.where(first, np.inf, -np.inf), x)
+    return np.asarray(np.argmax(x, axis))
+
+
 # Places ---------------------------------------------------------------------------------------------------------------
 
 
@@ -309,5 +327,7 @@ FOLDS: Mapping[str, Fold] = MappingProxyType(
         "REDUCE_PROD": _reduction(np.prod),
         "REDUCE_MAX": _reduction(np.max),
         "REDUCE_MIN": _reduction(np.min),
+        "ARG_MAX": _arg_max,
+        "ARG_MIN": _arg_min,
     }
 )

@@ -30,6 +30,7 @@ from ..graph import (
 )
 from ..layout import RANK, aligned_shape
 from ..nodes import has_weights, is_elementwise
+from ..ops.reduce import is_fold
 from ..rewrite import Outcome, Rewriter
 
 Item = TypeVar("Item")
@@ -174,7 +175,7 @@ def _dimensions(node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dim
     own = isinstance(node.attributes, _OWN_POSITIONS)
     alike = inputs[:1] if own else [*inputs, *outputs]
     rank = len(inputs[0].shape) if own else max(len(tensor.shape) for tensor in alike)
-    kept = node.attributes.axis - rank if isinstance(node.attributes, Axis) else -1 if _is_along_last(node) else None
+    kept = _kept(node, rank)
     units = [
         k
         for k in range(-rank, 0)
@@ -187,6 +188,16 @@ def _dimensions(node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dim
             f"shape {list(largest.shape)}, at most {RANK} dimensions are allowed"
         )
     return _Dimensions(rank, frozenset(units[: max(0, rank - RANK)]))
+
+
+def _kept(node: Node, rank: int) -> int | None:
+    """The dimension that is not dropped even if its size is 1, counted from the last one."""
+    match node.attributes:
+        case Axis(axis=axis):
+            return axis - rank
+        case Reduce(axes=(axis,)) if not is_fold(node):  # a position of 0 is no value
+            return axis - rank
+    return -1 if _is_along_last(node) else None
 
 
 def _is_along_last(node: Node) -> bool:

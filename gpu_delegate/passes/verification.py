@@ -28,6 +28,7 @@ from ..graph import (
     TransposeConv2D,
 )
 from ..operators import attributes_of
+from ..ops.extremum import EXTREMA
 from .evaluation import OF_SEVERAL, UNARY_FUNCTIONS
 
 Check = Callable[[Node, list[Shape], Shape], bool]  # a node, its inputs' shapes and its output's: whether they agree
@@ -191,7 +192,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
         **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
         **dict.fromkeys(
-            ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL"), _reduction
+            ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL", *EXTREMA), _reduction
         ),
         "CONCATENATION": _concatenation,
         **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _pad),

@@ -227,6 +227,14 @@ class Quantization:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """That values are whole numbers, from the least to the greatest that they can be."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
 class Tensor:
     """A value of the graph: a constant if it has data, else computed at run time."""
 
@@ -238,6 +246,7 @@ class Tensor:
     quantization: Quantization | None = None
     is_variable: bool = False  # keeps its value from run to run
     unusable: str = ""  # why only TensorFlow Lite can use it: its size or its values are unknown before it runs
+    steps: Steps | None = None  # of float32 that stands for a quantised type: steps of its scale from the zero point
 
     @property
     def is_constant(self) -> bool:

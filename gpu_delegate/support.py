@@ -7,10 +7,13 @@ import numpy.typing as npt
 
 from .device import SOFTWARE
 from .errors import UnsupportedError
-from .graph import Graph, Node, Shape, Tensor
+from .graph import Graph, Node, Quantization, Shape, Tensor
 from .ops.record import OpRecord
 from .ops.registry import OPS
+from .passes.steps import BYTE_DTYPES
 from .program import compile_graph
+
+_SCALE = Quantization((0.0625,), (0,))  # of bytes
 
 
 def unsupported_reason(op: str) -> str | None:
@@ -25,7 +28,8 @@ def unsupported_reason(op: str) -> str | None:
 def example_graph(record: OpRecord, seed: int = 0) -> Graph:
     """A graph of the record's example alone, with random constants; an op of constants alone gets a reader."""
     example, rng = record.example, np.random.default_rng(seed)
-    tensors = [Tensor(0, "y", example.out, example.out_dtype)]
+    tensors: list[Tensor] = []
+    _append(tensors, example.out, example.out_dtype)
     first = record.file.first_dtypes[:1] if record.file else ()
     dtypes = [*first, *[example.dtype] * len(example.shapes)]
     inputs = [_append(tensors, shape, dtype) for shape, dtype in zip(example.shapes, dtypes, strict=False)]
@@ -44,5 +48,6 @@ def example_graph(record: OpRecord, seed: int = 0) -> Graph:
 
 
 def _append(tensors: list[Tensor], shape: Shape, dtype: str, data: npt.NDArray[np.generic] | None = None) -> int:
-    tensors.append(Tensor(len(tensors), f"t{len(tensors)}", shape, dtype, data))
+    quantization = _SCALE if dtype in BYTE_DTYPES else None
+    tensors.append(Tensor(len(tensors), f"t{len(tensors)}", shape, dtype, data, quantization))
     return len(tensors) - 1

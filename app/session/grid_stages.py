@@ -16,7 +16,7 @@ from ..frame.refine import Refinement
 from ..models.loading import FrameModel
 from ..picture.grid_frame import CameraFrame, GridFrame
 from ..picture.video_frame import VideoFrame
-from .model_stages import ModelStages, SharedParts, Steps, stages_in_steps
+from .model_stages import ModelStages, SharedParts, StageSteps, stages_in_steps
 
 
 class CameraStages:
@@ -125,14 +125,16 @@ class GridStages(ModelStages):
             camera.stages.release()
 
 
-def all_stages_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
+def all_stages_in_steps(
+    shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement
+) -> StageSteps:
     """stages_in_steps for one camera, or for each of several."""
     if not shared.cameras:
         return stages_in_steps(shared, model, choice, refinement)
     return _grid_in_steps(shared, model, choice, refinement)
 
 
-def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> Steps:
+def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> StageSteps:
     """Weights and code are those of the first camera; each further one takes its own tensors alone."""
     cameras, cache = list[CameraStages](), WeightsCache()
     with contextlib.ExitStack() as made:
@@ -152,7 +154,7 @@ def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, r
     return GridStages(first.segmenter, first.refiner, canvas, first.stages, first.compute, tuple(cameras))
 
 
-def _counted(steps: Steps, before: int, in_all: int) -> Steps:
+def _counted(steps: StageSteps, before: int, in_all: int) -> StageSteps:
     """The steps of one of several cameras, as parts of all."""
     while True:
         try:

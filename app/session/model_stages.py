@@ -117,7 +117,7 @@ class ModelStages:
                 part.release()
 
 
-Steps = Generator[tuple[int, int], None, ModelStages]
+StageSteps = Generator[tuple[int, int], None, ModelStages]
 
 
 def stages_in_steps(
@@ -125,7 +125,7 @@ def stages_in_steps(
     model: FrameModel,
     choice: ChosenLook,
     refinement: Refinement,
-) -> Steps:
+) -> StageSteps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
     Raises TexelflowError.
@@ -161,7 +161,7 @@ class SwitchableStages:
         """Takes the first ones over; the name is that of their model in the settings."""
         self.current, self.name = first, name
         self.fresh, self.age, self.catches_up, self.refines = True, 0, False, True
-        self._coming: tuple[Steps, str] | None = None
+        self._coming: tuple[StageSteps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
         self._is_lost = False
         mask = [
@@ -234,7 +234,7 @@ class SwitchableStages:
         """Whether another model's are on their way."""
         return self._coming is not None
 
-    def change(self, steps: Steps, name: str) -> None:
+    def change(self, steps: StageSteps, name: str) -> None:
         """Begin to compile another model's; what was begun before is given up."""
         self.give_up()
         self._coming = steps, name

@@ -7,7 +7,7 @@ from texelflow.gpu_delegate.errors import TexelflowError
 from ..models.loading import FrameModel
 from ..models.spec import SpecOptions
 from ..threads import ThreadCall
-from .model_stages import ModelStages, Steps, SwitchableStages
+from .model_stages import ModelStages, StageSteps, SwitchableStages
 
 
 class ModelSwitch:
@@ -18,7 +18,7 @@ class ModelSwitch:
         stages: SwitchableStages,
         spec: SpecOptions,
         load: Callable[[str, SpecOptions], FrameModel],
-        steps_of: Callable[[FrameModel], Steps],
+        steps_of: Callable[[FrameModel], StageSteps],
     ) -> None:
         """`spec` is what was said of the model that runs; `steps_of` makes the stages of one that `load` has read."""
         self._running = self._wanted = stages.name, spec

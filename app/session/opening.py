@@ -57,7 +57,7 @@ from .derived import (
     writing_of,
 )
 from .grid_stages import all_stages_in_steps
-from .model_stages import Drawn, ModelStages, SharedParts, Steps, SwitchableStages
+from .model_stages import Drawn, ModelStages, SharedParts, StageSteps, SwitchableStages
 from .parts import SessionParts, captions_of, facts_of
 from .session import Session
 from .view import NoView, View, WindowView
@@ -287,7 +287,7 @@ def _compiled_stages(
     return stages
 
 
-def _compiled(steps: Steps, console: Console) -> ModelStages:
+def _compiled(steps: StageSteps, console: Console) -> ModelStages:
     with console.compilation() as progress:
         while True:
             try:

@@ -27,7 +27,7 @@ from .drop import DroppedFiles
 from .grid_clock import GridClock
 from .grid_stages import all_stages_in_steps
 from .hud import Hud
-from .model_stages import Steps
+from .model_stages import StageSteps
 from .model_switch import ModelSwitch
 from .motion import MotionCheck
 from .parts import SessionParts, captions_of, facts_of
@@ -442,6 +442,6 @@ class Session:
             self._hud.toast.add(words)
             self.controller.stale = True
 
-    def _steps_of(self, model: FrameModel) -> Steps:
+    def _steps_of(self, model: FrameModel) -> StageSteps:
         settings = self.controller.settings
         return all_stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))

@@ -12,6 +12,7 @@ from ..errors import UnsupportedError
 from ..graph import Alpha, Attributes
 from ..ops.cast import Cast
 from ..ops.elementwise import Gelu
+from ..ops.requantize import Requantize
 from .ir import Function, Register
 from .vector_math import FloatMath, math_of
 
@@ -76,6 +77,17 @@ def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
     if attributes.target == "bool":
         return m.truth(m.compare("une", x, 0.0))
     return m.call("trunc", x) if (attributes.source, attributes.target) == ("float32", "int32") else x
+
+
+def _requantize(m: FloatMath, attributes: Attributes, x: Register, multiplier: Register, power: Register) -> Register:
+    assert isinstance(attributes, Requantize)
+    rounded = _round_away(m, m.mul(_round_away(m, m.mul(x, multiplier)), power))
+    return m.clamp(rounded, float(attributes.limits.low), float(attributes.limits.high))
+
+
+def _round_away(m: FloatMath, x: Register) -> Register:
+    whole = m.call("trunc", x)
+    return m.add(whole, m.call("trunc", m.mul(m.sub(x, whole), 2.0)))
 
 
 def _select(m: FloatMath, _: Attributes, condition: Register, value: Register, other: Register) -> Register:
@@ -147,6 +159,7 @@ _CODE: Mapping[str, Code] = MappingProxyType(
         "LOGICAL_OR": lambda m, _, x, y: m.larger(y, x),
         "LOGICAL_NOT": lambda m, _, x: m.sub(1.0, x),
         "CAST": _cast,
+        "REQUANTIZE": _requantize,
         "SELECT": _select,
         "SELECT_V2": _select,
     }

@@ -148,7 +148,7 @@ _TWO = Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)))
 def elementwise(
     name: str,
     arithmetic: str | Callable[[Node], str],
-    file: FileForm = _PLAIN,
+    file: FileForm | None = _PLAIN,
     example: Example = _ONE,
     short_name: str = "",
     functions: str = "",
@@ -216,7 +216,14 @@ RECORDS = (
     elementwise(
         "ATAN2", "atan2({0}, {1})", FileForm(read_alike, write_plain, (0, 1), (2, 2)), _TWO, functions="atan2.glsl"
     ),
-    OpRecord(  # of constants alone, which a pass folds
+    OpRecord(  # of bytes, which a pass makes a product
+        "QUANTIZE",
+        "elementwise",
+        FileForm(read_plain, write_plain),
+        Example(out_dtype="int8"),
+        arithmetic="{0}",
+    ),
+    OpRecord(  # of halves that are constant, which a pass folds; of bytes as QUANTIZE
         "DEQUANTIZE",
         "elementwise",
         FileForm(read_plain, write_plain, dtypes=("float16",), version=3),

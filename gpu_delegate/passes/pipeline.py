@@ -35,11 +35,13 @@ from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .ranks import align_ranks
 from .simplify import drop_unused, join_moves, remove_identities
+from .steps import quantized_to_steps
 from .verification import verify
 
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
+    quantized_to_steps,
     split_to_slices,
     unify_moves,
     fold_constants,
@@ -71,6 +73,7 @@ PASSES: tuple[Pass, ...] = (
 # Passes for programs of one dispatch per op: nothing is moved; only unused nodes are removed, and only ops without a
 # kernel are merged or written as others.
 UNFUSED_PASSES: tuple[Pass, ...] = (
+    quantized_to_steps,
     split_to_slices,
     unify_moves,
     fold_constants,

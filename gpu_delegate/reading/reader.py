@@ -22,6 +22,7 @@ from ..operators import MAX_OPERANDS, NO_RULE, Operator
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..passes.evaluation import FOLDS, fold_value
+from ..passes.steps import FORMS, is_quantized, takes_type
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name
@@ -165,17 +166,25 @@ class GraphReader:
         for tensor in (*operator.inputs, *operator.outputs):
             if tensor is not None and tensor.unusable:
                 operator.unsupported(tensor.unusable)
-        typed = [(data[0], rule.first_dtypes or rule.dtypes), *((i, rule.dtypes) for i in data[1:] if i != ABSENT)]
-        for i, dtypes in [*typed, *((i, rule.out_dtypes) for i in outputs)]:
-            if dtypes and not folds and self.tensors[i].dtype not in dtypes:
-                only = " or ".join(dtypes)
-                operator.unsupported(f"tensor {i} is {self.tensors[i].dtype}, only {only} is supported")
+        if not folds:
+            self.verify_types(operator, rule, data, outputs)
         if rule.keeps_type:
             self.verify_one_type(operator, (*(data[:1] if rule.first_dtypes else data), *outputs))
         node = Node(op, data, outputs, rule.parse(operator), index)
         if folds or OPS[op].role == "folded":
             self.keep_value(node)
         return node
+
+    def verify_types(self, operator: Operator, rule: FileForm, data: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        """UnsupportedError unless each tensor has one of the types that the rule takes, or bytes that have a form."""
+        typed = [(data[0], rule.first_dtypes or rule.dtypes), *((i, rule.dtypes) for i in data[1:] if i != ABSENT)]
+        tensors = [(self.tensors[i], dtypes) for i, dtypes in [*typed, *((i, rule.out_dtypes) for i in outputs)]]
+        has_form = operator.op in FORMS and any(is_quantized(tensor) for tensor, _ in tensors)
+        for tensor, dtypes in tensors:
+            if not dtypes or tensor.dtype in dtypes or (has_form and takes_type(tensor)):
+                continue
+            only = " or ".join(dtypes)
+            operator.unsupported(f"tensor {tensor.index} is {tensor.dtype}, only {only} is supported")
 
     def verify_one_type(self, operator: Operator, tensors: tuple[int, ...]) -> None:
         """ModelError unless all of the tensors have the same type."""

@@ -23,7 +23,7 @@ from texelflow.app.session.model_stages import (
     Drawn,
     ModelStages,
     SharedParts,
-    Steps,
+    StageSteps,
     SwitchableStages,
     stages_in_steps,
 )
@@ -51,12 +51,12 @@ def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedP
     target.release()
 
 
-def steps(shared: SharedParts, model: str) -> Steps:
+def steps(shared: SharedParts, model: str) -> StageSteps:
     settings = Settings(effect="tint")
     return stages_in_steps(shared, load_segmentation(model), chosen_look_of(settings), refinement_of(settings))
 
 
-def finished(steps: Steps) -> ModelStages:
+def finished(steps: StageSteps) -> ModelStages:
     while True:
         try:
             next(steps)

@@ -74,18 +74,18 @@ def unknown_sizes() -> ModelBuilder:
 
 
 def integers() -> ModelBuilder:
-    """A quantised convolution between QUANTIZE and DEQUANTIZE, with a scale for each channel."""
+    """A convolution of 16-bit integers between QUANTIZE and DEQUANTIZE, with a scale for each channel."""
     m, rng = ModelBuilder(), np.random.default_rng(0)
-    x = m.op_of("QUANTIZE", [m.input(X)], [m.tensor(X, "int8", scales=(1 / 64,), zero_points=(3,))])[0]
+    x = m.op_of("QUANTIZE", [m.input(X)], [m.tensor(X, "int16", scales=(1 / 64,), zero_points=(0,))])[0]
     scales = tuple(rng.uniform(0.004, 0.01, 6).tolist())
     weights = rng.integers(-127, 128, (6, 3, 3, 5)).astype(np.int8)
-    bias = rng.integers(-500, 500, 6).astype(np.int32)
+    bias = rng.integers(-500, 500, 6).astype(np.int64)
     inputs = [
         x,
         m.tensor((6, 3, 3, 5), "int8", weights.tobytes(), scales=scales, zero_points=(0,) * 6),
-        m.tensor((6,), "int32", bias.tobytes(), scales=tuple(s / 64 for s in scales), zero_points=(0,) * 6),
+        m.tensor((6,), "int64", bias.tobytes(), scales=tuple(s / 64 for s in scales), zero_points=(0,) * 6),
     ]
-    out = m.tensor((1, 7, 9, 6), "int8", scales=(0.03,), zero_points=(-7,))
+    out = m.tensor((1, 7, 9, 6), "int16", scales=(0.03,), zero_points=(0,))
     m.op_of("CONV_2D", inputs, [out], stride=(1, 1), dilation=(1, 1), padding="SAME", activation="RELU")
     m.output(m.op("DEQUANTIZE", [out], (1, 7, 9, 6)), out)
     return m
@@ -230,12 +230,12 @@ def test_keeps_what_the_file_says() -> None:
     assert node.attributes.options == (("Boundaries", OptionVector("float32", bounds)),)
     graph = read_model(integers().build())
     x, weights, bias = (graph.tensors[i] for i in graph.nodes[1].inputs)
-    assert x.quantization == Quantization((1 / 64,), (3,))
+    assert x.quantization == Quantization((1 / 64,), (0,))
     assert weights.quantization is not None
     assert (len(weights.quantization.scales), weights.quantization.zero_points) == (6, (0,) * 6)
-    assert (weights.dtype, bias.dtype) == ("int8", "int32")
+    assert (weights.dtype, bias.dtype) == ("int8", "int64")
     assert bias.data is not None
-    assert bias.data.dtype == np.int32
+    assert bias.data.dtype == np.int64
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_keeps_what_the_file_says() -> None:
     [
         (cumulated, "operator 0 (CUMSUM) is not supported; `texelflow inspect --ops` lists the ops that are"),
         (largest, "operator 0 (TOPK_V2) is not supported"),
-        (integers, "operator 0 (QUANTIZE) is not supported"),
+        (integers, "operator 0 (QUANTIZE): tensor 1 is int16, only float32 is supported"),
         (branches, "operator 2 (IF) is not supported"),
     ],
 )

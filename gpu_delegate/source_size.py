@@ -19,6 +19,7 @@ from .nodes import (
     is_pixelwise_contraction,
     is_scatter,
     reads_memory,
+    record_of,
 )
 from .pixel_parts import is_shared_by_outputs
 from .tile import Tile
@@ -114,7 +115,8 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
 def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
     """One input slice of a contraction, or of a reduction of channels, added to all sums of a thread."""
     if not has_weights(node):
-        return SourceSize(100 * tile.rows, tile.rows)
+        statements = max(1, record_of(node).text_taps(body.graph, node))
+        return SourceSize(100 * tile.rows * statements, tile.rows * statements)
     weights = body.graph.tensors[node.inputs[1]].shape
     taps, slices = math.prod(weights[1:3]), shape_of(body.graph.tensors[node.inputs[0]]).slices
     lanes = (

@@ -85,6 +85,17 @@ class Sketch(ModelBuilder):
         kind = getattr(tflite.TensorType, dtype.upper())
         return self.op(op, [x, self.constant(axis, "int32")], left, dtype, table=table, output_type=kind)
 
+    def running_sum(self, x: int, axis: int, exclusive: bool = False, reverse: bool = False) -> int:
+        """CUMSUM."""
+        inputs = [x, self.constant(axis, "int32")]
+        return self.op("CUMSUM", inputs, self.shape(x), exclusive=exclusive, reverse=reverse)
+
+    def top(self, x: int, count: int) -> tuple[int, ...]:
+        """TOPK_V2: values and positions."""
+        shape = (*self.shape(x)[:-1], count)
+        outputs = [self.tensor(shape, dtype) for dtype in ("float32", "int32")]
+        return self.op_of("TOPK_V2", [x, self.constant(count, "int32")], outputs, table="TopKV2Options")
+
     def softmax(self, x: int) -> int:
         """Over channels, in the ops that it consists of."""
         powers = self.unary("EXP", self.binary("SUB", x, self.reduce("REDUCE_MAX", x)))

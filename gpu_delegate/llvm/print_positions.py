@@ -258,6 +258,8 @@ class PositionPrinter(ABC):
     def _float(self, value: Operand) -> FloatValue:
         if isinstance(value, int | float):
             return float(value)
+        if isinstance(value, Lane | AcrossLanes):  # of a variable, which may have another value now
+            return self._float_of(value)
         return self.lanes.once(("float", value), lambda: self._float_of(value))
 
     def _float_of(self, value: Value) -> FloatValue:

@@ -30,6 +30,7 @@ from ..graph import (
     Transpose,
 )
 from ..operators import attributes_of
+from ..ops.running_sum import RunningSum
 
 Values = npt.NDArray[Any]
 Fold = Callable[[Node, Sequence[Values], Tensor], Values]  # the node, its inputs' values, its output without a value
@@ -151,6 +152,16 @@ def _first_greatest(x: Values, axis: int) -> Values:
         first = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis)) == 0
         x = np.where(np.isnan(x), np.where(first, np.inf, -np.inf), x)
     return np.asarray(np.argmax(x, axis))
+
+
+def _running_sum(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (x,), running = values, attributes_of(node, RunningSum)
+    x = np.flip(x, running.axis) if running.reverse else x
+    total = np.cumsum(x, running.axis, dtype=x.dtype)
+    if running.exclusive:
+        total = np.roll(total, 1, running.axis)
+        np.moveaxis(total, running.axis, 0)[0] = 0
+    return np.flip(total, running.axis) if running.reverse else total
 
 
 # Places ---------------------------------------------------------------------------------------------------------------
@@ -329,5 +340,6 @@ FOLDS: Mapping[str, Fold] = MappingProxyType(
         "REDUCE_MIN": _reduction(np.min),
         "ARG_MAX": _arg_max,
         "ARG_MIN": _arg_min,
+        "CUMSUM": _running_sum,
     }
 )

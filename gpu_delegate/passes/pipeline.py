@@ -27,6 +27,7 @@ from .decomposition import (
     split_reductions,
     split_sums,
     split_to_slices,
+    split_top,
     unify_moves,
 )
 from .folding import fold_constants
@@ -34,6 +35,7 @@ from .grouped import expand_grouped_convolution
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .ranks import align_ranks
+from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
 from .verification import verify
@@ -44,8 +46,10 @@ PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
     split_to_slices,
     unify_moves,
+    split_top,
     fold_constants,
     decompose_normalisations,
+    expand_running_sums,
     split_sums,
     split_concatenations,
     join_moves,
@@ -76,8 +80,10 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
     split_to_slices,
     unify_moves,
+    split_top,
     fold_constants,
     decompose_normalisations,
+    expand_running_sums,
     split_sums,
     split_concatenations,
     split_activations,

@@ -184,7 +184,7 @@ def _pack(node: Node, inputs: list[Shape], output: Shape) -> bool:
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         **dict.fromkeys((*UNARY_FUNCTIONS, *OF_SEVERAL, "LEAKY_RELU", "PRELU", "CAST", "DEQUANTIZE"), _broadcast),
-        **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "REVERSE_V2"), _broadcast),
+        **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "REVERSE_V2", "CUMSUM"), _broadcast),
         **dict.fromkeys(("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _same_count),
         **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _convolution),
         **dict.fromkeys(("TRANSPOSE_CONV", "Convolution2DTransposeBias"), _transposed),

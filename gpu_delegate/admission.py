@@ -4,8 +4,8 @@ from .errors import UnsupportedError
 from .graph import Conv2D, DepthwiseConv2D, Graph, Node, Opaque, TransposeConv2D
 from .operators import NO_RULE
 
-BORDER_DTYPES = ("float32", "float16", "int32", "bool")  # of inputs and outputs; kernels compute with float32
-OUTPUT_DTYPES = (*BORDER_DTYPES, "int64")  # positions
+# Of inputs and outputs; kernels compute with float32.
+BORDER_DTYPES = ("float32", "float16", "int32", "bool", "int8", "uint8", "int64")
 
 
 def check_compilable(graph: Graph) -> None:
@@ -19,9 +19,8 @@ def check_compilable(graph: Graph) -> None:
         tensor = graph.tensors[index]
         if tensor.unusable:
             raise UnsupportedError(f"{graph.name}: {tensor.unusable}")
-        dtypes = OUTPUT_DTYPES if index in graph.outputs and index not in graph.inputs else BORDER_DTYPES
-        if tensor.dtype not in dtypes:
-            known = ", ".join(dtypes)
+        if tensor.dtype not in BORDER_DTYPES:
+            known = ", ".join(BORDER_DTYPES)
             raise UnsupportedError(f"{graph.name}: tensor {index} is {tensor.dtype}, only {known} are supported")
 
 

@@ -18,6 +18,7 @@ class Area:
     local: tuple[int, int]  # (x, y)
     cost: int  # of all threads, also of those past the edges
     flat: bool = False
+    across: bool = False  # pixels of a thread lie in a row
 
 
 # Software renderers --------------------------------------------------------------------------------------------------
@@ -55,6 +56,15 @@ def flat_area(pixels: int, rows: int, tuning: Tuning) -> Area:
     groups = ceil_div(threads, tuning.group_threads)
     local_x = aligned(ceil_div(threads, groups), tuning.simd_width)
     return Area(rows, (local_x, 1), _cost(groups * local_x, 1, rows), flat=True)
+
+
+def across_area(width: int, height: int, most_rows: int, tuning: Tuning) -> Area:
+    """Threads over rows and columns whose pixels lie in one row each."""
+    areas = [
+        (count, map_area(ceil_div(width, count), height, 1, tuning)) for count in range(1, min(most_rows, width) + 1)
+    ]
+    found = (Area(k, area.local, area.cost // _cost(1, 1, 1) * _cost(1, 1, k), across=True) for k, area in areas)
+    return min(found, key=lambda area: (area.cost, -area.rows))
 
 
 def _cost(width: int, height: int, rows: int) -> int:

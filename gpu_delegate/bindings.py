@@ -23,6 +23,8 @@ _OTHERWISE: Mapping[Fetch, tuple[Fetch, ...]] = MappingProxyType(  # where a dev
     }
 )
 
+_PACKED: Mapping[int, str] = MappingProxyType({1: "uint", 2: "uvec2"})  # types of texels in GLSL, by bytes of a value
+
 
 @dataclass(frozen=True)
 class KernelInput:
@@ -35,8 +37,8 @@ class KernelInput:
 
     @property
     def unpacks(self) -> bool:
-        """Whether the GLSL has to unpack halves; buffer textures convert them themselves."""
-        return self.fetch == "storage" and self.storage.is_halves
+        """Whether the GLSL has to unpack halves or bytes; buffer textures take them apart themselves."""
+        return self.fetch == "storage" and self.storage.is_packed
 
     def ways(self, limits: Limits) -> tuple[Fetch, ...]:
         """How a device can read it. The elements of arrays in uniform blocks are whole vec4s (std140)."""
@@ -59,7 +61,7 @@ class KernelOutput:
     @property
     def texel(self) -> str:
         """The GLSL type of what one WRITE stores in memory."""
-        return "uvec2" if self.storage.is_halves else "float" if self.lanes == 1 else f"vec{self.lanes}"
+        return _PACKED.get(self.storage.value_bytes) or ("float" if self.lanes == 1 else f"vec{self.lanes}")
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,9 @@ def declare(
     kernels that read those alone do without.
     """
     read = [*sources, *([weights] if weights else [])]
-    converts = halves.arithmetic or any(target.storage.is_halves for target in targets)
-    converts = converts or any(each.unpacks for each in read)
+    packed = [each.storage for each in read if each.unpacks] + [each.storage for each in targets]
+    has_halves = halves.arithmetic or any(storage.is_halves for storage in packed)
+    has_bytes = any(storage.is_bytes for storage in packed)
     restrict = "restrict " if restricts else ""
     storage, uniform = len(targets), 0
     lines = []
@@ -150,11 +153,13 @@ def declare(
     elif weights and weights.fetch == "uniform":
         lines += _weights_array(f"layout(std140, binding = 0) uniform Weights {{ vec4 weights[{weights.texels}]; }};")
         uniform += 1
-    if converts:
+    if has_halves:
         lines += halves.lines()
+    if has_bytes:
+        lines += lines_of("stored_bytes.glsl")
     for k, source in enumerate(sources):
         if source.fetch == "texture":
-            lines += _input_texture(k)
+            lines += _input_texture(k, source.storage)
         elif source.fetch == "uniform":
             lines += _input_array(k, f"std140, binding = {uniform}", "uniform", source, halves.unpack)
             uniform += 1
@@ -168,6 +173,7 @@ def declare(
         lines += _weights_array(block, f"{halves.unpack}(weights[i])" if weights.unpacks else "weights[i]")
     for k, target in enumerate(targets):
         alone = "" if target.replaces else restrict
+        converts = has_halves or has_bytes
         lines += _converted_output(k, target, alone, halves.pack) if converts else _output(k, target, alone)
     return lines
 
@@ -176,15 +182,18 @@ def _weights_array(block: str, value: str = "weights[i]") -> list[str]:
     return [block, "#undef WEIGHT", f"#define WEIGHT(i) {value}"]
 
 
-def _input_texture(k: int) -> list[str]:
-    return [
-        f"layout(binding = {FIRST_INPUT_UNIT + k}) uniform samplerBuffer in{k}_texels;",
-        f"#define in{k}(i) texelFetch(in{k}_texels, i)",
-    ]
+def _input_texture(k: int, storage: Storage) -> list[str]:
+    kind, value = "samplerBuffer", f"texelFetch(in{k}_texels, i)"
+    if storage.is_bytes:  # OpenGL ES has no precision of its own for such samplers
+        kind, value = "highp usamplerBuffer", _with_low(f"vec4({value})", storage)
+    return [f"layout(binding = {FIRST_INPUT_UNIT + k}) uniform {kind} in{k}_texels;", f"#define in{k}(i) {value}"]
 
 
 def _input_array(k: int, layout: str, kind: str, source: KernelInput, unpack: str) -> list[str]:
-    texel, value = ("uvec2", f"{unpack}(in{k}_texels[i])") if source.unpacks else ("vec4", f"in{k}_texels[i]")
+    texel, value = "vec4", f"in{k}_texels[i]"
+    if source.unpacks:
+        texel, storage = _PACKED[source.storage.value_bytes], source.storage
+        value = _with_low(f"from_bytes({value})", storage) if storage.is_bytes else f"{unpack}({value})"
     size = source.texels if source.fetch == "uniform" else ""
     return [f"layout({layout}) {kind} In{k} {{ {texel} in{k}_texels[{size}]; }};", f"#define in{k}(i) {value}"]
 
@@ -194,9 +203,17 @@ def _output(k: int, target: KernelOutput, restrict: str) -> list[str]:
 
 
 def _converted_output(k: int, target: KernelOutput, restrict: str, to_halves: str) -> list[str]:
-    """In the form that WRITE in halves.glsl expects, whether or not this output is stored as halves."""
-    value = f"{to_halves}(v)" if target.storage.is_halves else "v"
+    """In the form that WRITE in halves.glsl and stored_bytes.glsl expects, whatever this output is stored as."""
+    storage, value = target.storage, "v"
+    if storage.is_packed:
+        value = f"to_bytes(v, {storage.low}.0)" if storage.is_bytes else f"{to_halves}(v)"
     return [
         f"layout(std430, binding = {k}) writeonly {restrict}buffer Out{k} {{ {target.texel} out{k}_texels[]; }};",
         f"#define out{k}(i, v) out{k}_texels[i] = {value}",
     ]
+
+
+def _with_low(unsigned: str, storage: Storage) -> str:
+    """The numbers that the bytes of a texel stand for."""
+    low = storage.low
+    return f"({unsigned} {'-' if low < 0 else '+'} {abs(low)}.0)" if low else unsigned

@@ -25,6 +25,7 @@ from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
 from .limits import Limits
 from .moves import knows_lanes
 from .nodes import (
+    computed_weights,
     has_kernel,
     has_role,
     is_channel_reduction,
@@ -34,7 +35,9 @@ from .nodes import (
     is_pixelwise_contraction,
     is_scatter,
     memory_inputs,
+    multiplies_rows,
     reads_memory,
+    reads_window,
     record_of,
 )
 
@@ -209,6 +212,7 @@ class Loops:
         if any(is_scatter(self._producers[i]) for i in node.inputs if i in self._producers):
             raise Decline("it reads what the same kernel stores at other pixels")
         _check_window(self.graph, node)
+        _check_rows(self.graph, self._nodes)
         if is_scatter(node):
             self._hold(node.inputs[0])
         elif is_contraction(node):
@@ -225,6 +229,10 @@ class Loops:
 
     def _contract(self, node: Node) -> None:
         source, pointwise = node.inputs[0], is_pixelwise_contraction(self.graph, node)
+        for weights in computed_weights(node):
+            if weights in self._producers:
+                raise Decline("weights that the same kernel computes")
+            self._read(weights, as_map=True)
         if source in self._held and pointwise:
             return  # streamed, one output slice at a time
         if not pointwise and source in self._producers:
@@ -404,6 +412,12 @@ class Loops:
 def _check_length(nodes: int) -> None:
     if nodes > MOST_NODES:
         raise Decline(f"{nodes} ops, {MOST_NODES} are allowed")
+
+
+def _check_rows(graph: Graph, nodes: Sequence[Node]) -> None:
+    """Where pixels of a thread are rows of one matrix, they lie in a row; windows want them in a column."""
+    if any(map(multiplies_rows, nodes)) and any(reads_window(graph, node) or is_scatter(node) for node in nodes):
+        raise Decline("windows and products of matrices take their pixels in other orders")
 
 
 def _check_window(graph: Graph, node: Node) -> None:

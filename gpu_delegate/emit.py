@@ -13,7 +13,6 @@ from . import pixel_parts, sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
 from .code import (
     PART,
-    X0,
     Y0,
     Z0,
     ZEROS,
@@ -55,6 +54,7 @@ from .moves import Place, moved
 from .nodes import elementwise_value, has_weights, is_elementwise, needs_mask, record_of
 from .packing import Blob, Float32Array
 from .rewrite import float_data
+from .thread_pixels import index_in_smaller, index_of_pixel, place_of_pixel
 from .tile import Tile
 
 SLICE = Name("s", "int")  # of loops over slices
@@ -280,10 +280,7 @@ class Emitter:
 
     def place(self, shape: MapShape, row: int) -> Place:
         """(b, y, x) of the thread's pixel `row`, in a map that may be smaller: where its size is 1, it is broadcast."""
-        domain = self.body.domain
-        y = Index.variable(Y0, 0, domain.rows - self.tile.rows).plus(row)
-        x = Index.variable(X0, 0, domain.width - 1)
-        place = y.over(domain.height), y.modulo(domain.height), x
+        place = place_of_pixel(self.tile, self.body.domain, row)
         sizes = shape.batch, shape.height, shape.width
         b, y, x = (Index.of(0) if size == 1 else index for index, size in zip(place, sizes, strict=True))
         return b, y, x
@@ -302,23 +299,16 @@ class Emitter:
 
     def pixel(self, row: int) -> Operand:
         """The index of the thread's pixel `row` in a map of the domain's size."""
-        (width, _), pixels = self.tile.area(self.body.domain), self.body.domain.pixels
-        index = (Y0 + row) * width + X0
-        if (row + 1) * width > pixels and self.tile.flat:
-            index = Operation("minimum", (index, pixels - 1))
-        return self.position("i", index)
+        index = index_of_pixel(self.tile, self.body.domain, row)
+        return self.position("i", index) if isinstance(index, Value) else index
 
     def _pixel(self, shape: MapShape, row: int) -> Operand:
         """The same in a map that may be smaller: where its size is 1, it is broadcast."""
-        domain, y = self.body.domain, Y0 + row
+        domain = self.body.domain
         if (shape.batch, shape.height, shape.width) == (domain.batch, domain.height, domain.width):
             return self.pixel(row)
-        x = X0 if shape.width > 1 else 0
-        if shape.rows == 1:
-            return x
-        if shape.rows < domain.rows:
-            y = y / domain.height if shape.batch > 1 else y % domain.height
-        return self.position("i", y * shape.width + x)
+        index, is_long = index_in_smaller(self.tile, domain, shape, row)
+        return self.position("i", index) if is_long and isinstance(index, Value) else index
 
     def map_row(self) -> Name:
         """The thread's first row, counted from the top of its map of the batch."""

@@ -12,22 +12,27 @@ from .body import NOTHING, Body, Decline, Loops
 from .device import Device
 from .errors import UnsupportedError
 from .graph import Graph, Node
-from .layout import Precision
+from .layout import Precision, Storages
 from .nodes import has_role, is_channel_reduction, is_contraction, is_elementwise, is_pixelwise_contraction, is_scatter
 from .precedence import Precedence
 from .reads import read_through
 from .reduction import is_vector_node
+from .storages import plan_storages
 from .tiling import has_threads_enough, is_too_long
-from .views import NONE, Views, find_views
+from .views import Views
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Bodies of pixel kernels in an executable order, vector nodes by output, and why nodes did not join."""
+    """Bodies of pixel kernels in an executable order, vector nodes by output, and why nodes did not join.
+
+    `storages` says how tensors are stored that lie between kernels.
+    """
 
     bodies: tuple[Body, ...]
     vector_nodes: dict[int, Node]
     declined: tuple[str, ...]
+    storages: Storages
     views: Views
 
 
@@ -36,13 +41,12 @@ def group_nodes(
 ) -> Groups:
     """Partition the graph's nodes; with fuse=False every node is a kernel of its own.
 
-    The precision says what views may share, if tensors may lie inside others at all.
+    The precision says how tensors are stored, and so what views may share, if tensors may lie inside others at all.
 
     Raises UnsupportedError naming a node for which no kernel can be planned at all.
     """
-    alignment_bytes, in_planes = device.offset_alignment_bytes, device.in_planes
-    views = find_views(graph, alignment_bytes, precision, in_planes) if fuse and uses_views else NONE
-    grouper = _Grouper(graph, device.fitted(), views, fuse)
+    storages, views = plan_storages(graph, device, precision, fuse and uses_views)
+    grouper = _Grouper(graph, device.fitted(), storages, views, fuse)
     for number in range(len(graph.nodes)):
         grouper.place(number)
     return grouper.finish()
@@ -58,7 +62,8 @@ class _Group:
 
 
 class _Grouper:
-    def __init__(self, graph: Graph, device: Device, views: Views, fuse: bool) -> None:
+    def __init__(self, graph: Graph, device: Device, storages: Storages, views: Views, fuse: bool) -> None:
+        self.storages = storages
         self.views = views
         self.fuse = fuse
         self.graph = graph
@@ -155,7 +160,8 @@ class _Grouper:
 
     def finish(self) -> Groups:
         """All groups, in an executable order."""
-        return Groups(tuple(group.body for group in self._in_order()), self.vectors, tuple(self.declined), self.views)
+        bodies = tuple(group.body for group in self._in_order())
+        return Groups(bodies, self.vectors, tuple(self.declined), self.storages, self.views)
 
     def _in_order(self) -> list[_Group]:
         """Groups such that each comes after those that it needs, otherwise in the order of the graph."""

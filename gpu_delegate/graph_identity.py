@@ -32,4 +32,5 @@ def graph_identity(graph: Graph) -> GraphIdentity:
 
 
 def _described(number: int, tensor: Tensor) -> tuple[object, ...]:
-    return number, tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.is_variable, tensor.unusable
+    meaning = tensor.dtype, tensor.quantization, tensor.steps
+    return number, tensor.name, tensor.shape, *meaning, tensor.is_variable, tensor.unusable

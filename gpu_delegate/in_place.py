@@ -39,18 +39,19 @@ def _owns_texels(body: Body, tile: Tile) -> bool:
     width, height = tile.area(body.domain)
     columns, rows, parts = tile.local
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    if parts > 1 or height % tile.rows or width * height != body.domain.pixels:
+    if parts > 1 or height % tile.down or width * height != body.domain.pixels:
         return False
     if tile.z_slices and slices % tile.z_slices:
         return False
-    return tile.leaves or not (width % columns or height % (rows * tile.rows))
+    return tile.leaves or not (width % columns or height % (rows * tile.down))
 
 
 def _may_replace(body: Body, tile: Tile, output: int, tensor: int, storages: Storages) -> bool:
     """Whether both have the same texels, of the threads' pixels, and all is read before it is overwritten."""
     source, domain = body.graph.tensors[tensor], body.domain
     texels = [(s.batch, s.height, s.width, s.slices) for s in map(shape_of, (source, body.graph.tensors[output]))]
-    if source.is_constant or storages[tensor] != storages[output] or is_scatter(body.producers[output]):
+    kinds = [(each.lanes, each.value_bytes) for each in (storages[tensor], storages[output])]
+    if source.is_constant or kinds[0] != kinds[1] or is_scatter(body.producers[output]):
         return False
     if set(texels) != {(domain.batch, domain.height, domain.width, texels[0][3])}:
         return False

@@ -116,7 +116,7 @@ def pixel_kernel(
     defines = {
         "WIDTH": width,
         "HEIGHT": height,
-        "ROWS": tile.rows,
+        "ROWS": tile.down,
         "SLICES": max(tile.z_slices, 1),
         "ALL_SLICES": slices if tile.z_slices else 1,
     }
@@ -131,7 +131,7 @@ def pixel_kernel(
     shared = [shared_array(name, texels) for name, texels in (*emitter.shared.items(), *sums.shared.items())]
     grid = grid_of(body, tile)
     kernel = outline.kernel(nodes, grid, targets, _Main(defines, text, place, shared))
-    busy = width * ceil_div(height, tile.rows) * grid[2] * tile.parts
+    busy = width * ceil_div(height, tile.down) * grid[2] * tile.parts
     return replace(kernel, idle_threads=kernel.threads - busy)
 
 
@@ -162,12 +162,12 @@ def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
     (width, height), counts, (x, y, parts) = tile.area(domain), tile.groups(domain), tile.local
     place = [
         "    int x0 = int(gl_GlobalInvocationID.x);",
-        f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.rows}' if tile.rows > 1 else ''};",
+        f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.down}' if tile.down > 1 else ''};",
     ]
     if tile.z_slices:
         place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
     past = [f"x0 >= {width}"] if counts[0] * x > width else []
-    past += [f"y0 >= {height}"] if counts[1] * y * tile.rows > height else []
+    past += [f"y0 >= {height}"] if counts[1] * y * tile.down > height else []
     if parts == 1:
         return place, " || ".join(past)
     return [
@@ -176,7 +176,7 @@ def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
         f"    int pixel = thread % {x * y};  // of the group",
         f"    bool past = {' || '.join(past) or 'false'};  // such a thread repeats work until all threads have met",
         f"    x0 = min(x0, {width - 1});",
-        f"    y0 = min(y0, {height - tile.rows});",
+        f"    y0 = min(y0, {height - tile.down});",
     ], "past"
 
 

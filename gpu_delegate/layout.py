@@ -6,8 +6,9 @@ the model with one channel that no kernel reads is stored as a plain tensor inst
 the bytes to write, and to read after the network.
 
 Values are float32, or, on request, halves (fp16) for tensors inside the network: half the bytes to write and to read.
-Kernels compute with float32 in both cases (shaders/halves.glsl), unless products are asked for in halves, too
-(half_products.py).
+Whole numbers of which there are at most 256 are stored as bytes there, which loses nothing (storages.py): a quarter of
+them. Kernels compute with float32 in all cases (shaders/halves.glsl, shaders/stored_bytes.glsl), unless products are
+asked for in halves, too (half_products.py).
 """
 
 from collections.abc import Mapping
@@ -103,14 +104,29 @@ def shape_of(tensor: Tensor) -> MapShape:
 
 @dataclass(frozen=True)
 class Storage:
-    """How a tensor is stored in memory: PHWC4 or plain, as float32 or as halves."""
+    """How a tensor is stored in memory: PHWC4 or plain, as float32, as halves or as bytes."""
 
     lanes: Literal[1, 4] = 4  # values of a texel
-    value_bytes: Literal[2, 4] = 4
+    value_bytes: Literal[1, 2, 4] = 4
+    low: int = 0  # the whole number whose byte is 0
 
     @property
     def is_halves(self) -> bool:
         return self.value_bytes == 2
+
+    @property
+    def is_bytes(self) -> bool:
+        return self.value_bytes == 1
+
+    @property
+    def kind(self) -> str:
+        """What values are stored as, for people."""
+        return {1: "bytes", 2: "halves", 4: "float32"}[self.value_bytes]
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether values have fewer bytes than floats."""
+        return self.value_bytes < 4
 
     @property
     def texel_bytes(self) -> int:
@@ -124,11 +140,7 @@ class Storage:
 PHWC4 = Storage()
 PHWC4_HALVES = Storage(value_bytes=2)
 PLAIN = Storage(lanes=1)
-
-
-def storage_inside(tensor: Tensor, precision: Precision) -> Storage:
-    """How kernels store a tensor for other kernels; integers as float32, in which they are exact."""
-    return PHWC4_HALVES if stores_halves(precision) and "int" not in tensor.dtype else PHWC4
+BYTE_VALUES = 256  # that a byte can have
 
 
 Storages = Mapping[int, Storage]  # of each tensor of a graph

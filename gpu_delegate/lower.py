@@ -12,7 +12,7 @@ from .device import Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import GlslKernels, Kernel, grid_of
-from .layout import PHWC4, PLAIN, Precision, Storages, shape_of, storage_inside
+from .layout import PLAIN, Precision, Storages, shape_of
 from .nodes import has_role
 from .partial_sums import (
     PartialSum,
@@ -24,9 +24,10 @@ from .partial_sums import (
 )
 from .pixel_parts import within_limits
 from .signature import graph_signature, signature_of
+from .storages import storage_inside
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
-from .vector_work import VectorWork, input_names, map_loads, narrowed
+from .vector_work import MOST_TURNS, VectorWork, input_names, map_loads, matrix_turns, narrowed
 from .views import Views
 
 MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
@@ -121,16 +122,9 @@ def _tiles_with_sums(groups: Groups, tiles: Sequence[Tile], device: Device) -> l
 
 
 def _storages(graph: Graph, groups: Groups, precision: Precision) -> Storages:
-    """Float32 for inputs, outputs and constants, which others access; else as requested."""
-    plain, outside = _plain_outputs(graph, groups), {*graph.inputs, *graph.outputs}
-    return {
-        number: PLAIN
-        if number in plain
-        else PHWC4
-        if number in outside or tensor.is_constant
-        else storage_inside(tensor, precision)
-        for number, tensor in graph.tensors.items()
-    }
+    """As groups have it, and for partial sums as requested; some outputs are plain."""
+    sums = {number: storage_inside(tensor, precision) for number, tensor in graph.tensors.items()}
+    return {**sums, **groups.storages, **dict.fromkeys(_plain_outputs(graph, groups), PLAIN)}
 
 
 def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
@@ -219,5 +213,7 @@ class _Builder(Generic[K]):
         if not self.inline or not self._fits(prologue, body.inputs, outputs, taken_bytes):
             return False
         if not prologue.is_shared:
+            if matrix_turns(prologue) > MOST_TURNS:
+                return False
             return map_loads(prologue) * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads
         return prologue.loads * math.prod(grid_of(body, tile)) <= self.tuning.prologue_loads

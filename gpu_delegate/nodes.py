@@ -34,8 +34,18 @@ def reads_memory(graph: Graph, node: Node) -> bool:
 
 
 def memory_inputs(node: Node) -> tuple[int, ...]:
-    """The inputs of such a node that it reads there: data that it moves, or the map under its window."""
-    return node.inputs if record_of(node).role == "movement" else node.inputs[:1]
+    """The inputs of such a node that it reads there: data that it moves, or the map of its window, and weights."""
+    return node.inputs if record_of(node).role == "movement" else (*node.inputs[:1], *computed_weights(node))
+
+
+def computed_weights(node: Node) -> tuple[int, ...]:
+    """The inputs of a contraction or window that it reads in memory, wherever: weights that the model computes."""
+    return tuple(node.inputs[position] for position in record_of(node).from_memory)
+
+
+def multiplies_rows(node: Node) -> bool:
+    """Whether the node multiplies matrices, whose rows are pixels in a row: those share what is read of the other."""
+    return record_of(node).multiplies_rows
 
 
 def is_constant_vector(graph: Graph, tensor: int) -> bool:

@@ -7,20 +7,21 @@ import numpy.typing as npt
 
 from .errors import UsageError
 from .graph import ABSENT, Graph, Node, Tensor
-from .layout import MapShape, Storage, ceil_div, shape_of
+from .layout import BYTE_VALUES, MapShape, Storage, ceil_div, shape_of
+from .quantization import zero_point_of
 from .rewrite import END_OF_INTEGERS, fits_float32, float_data
 
 Float32Array = npt.NDArray[np.float32]
-Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16]
+Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16] | npt.NDArray[np.uint8]
 
 LARGEST_HALF = 65504.0
 END_OF_LONG_INTEGERS = 1 << 53  # float64 has all integers below it
 
 
 def check_values(values: object, tensor: Tensor) -> Float32Array:
-    """The values as float32, if a tensor takes them: of exactly its type and shape, finite, integers exact in float32.
+    """What kernels take for values of exactly a tensor's type and shape in the file: float32, or steps of float32.
 
-    Raises UsageError.
+    Raises UsageError for other values, for what is not finite, and for integers that float32 does not have.
     """
     if not isinstance(values, np.ndarray) or values.dtype != tensor.dtype or values.shape != tensor.shape:
         given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
@@ -31,7 +32,8 @@ def check_values(values: object, tensor: Tensor) -> Float32Array:
         raise UsageError(
             f"{tensor.name} takes integers from -{END_OF_INTEGERS - 1} to {END_OF_INTEGERS - 1} on the GPU"
         )
-    return values.astype(np.float32, copy=False)
+    floats = values.astype(np.float32, copy=False)
+    return floats - np.float32(zero_point) if (zero_point := zero_point_of(tensor)) else floats
 
 
 def is_finite(values: npt.NDArray[Any]) -> bool:
@@ -51,6 +53,12 @@ def as_type(values: Float32Array, dtype: str) -> npt.NDArray[Any]:
         whole = np.nan_to_num(np.rint(values.astype(np.float64)))
         return np.clip(whole, limits.min, min(limits.max, END_OF_LONG_INTEGERS)).astype(wanted)
     return values.astype(wanted, copy=False)
+
+
+def in_file_type(values: Float32Array, tensor: Tensor) -> npt.NDArray[Any]:
+    """What kernels have computed for a tensor, steps or values of its own, in the type that its file has for it."""
+    zero_point = zero_point_of(tensor)
+    return as_type(values + np.float32(zero_point) if zero_point else values, tensor.dtype)
 
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
@@ -94,18 +102,24 @@ def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:
 
 
 def to_memory(values_hwc: Float32Array, storage: Storage) -> Stored:
-    """HWC, as phwc4 takes it, -> the order and precision of a storage; halves saturate as in shaders/halves.glsl."""
+    """HWC, as phwc4 takes it, -> the order and precision of a storage; halves and bytes saturate as in shaders."""
     return rounded(phwc4(values_hwc) if storage.lanes == 4 else values_hwc, storage)
 
 
 def rounded(values: Float32Array, storage: Storage) -> Stored:
     """Values in the precision of a storage."""
+    if storage.is_bytes:
+        whole: Float32Array = np.floor(values + np.float32(0.5 - storage.low))
+        stored: npt.NDArray[np.uint8] = np.clip(whole, 0, BYTE_VALUES - 1).astype(np.uint8)
+        return stored
     return np.clip(values, -LARGEST_HALF, LARGEST_HALF).astype(np.float16) if storage.is_halves else values
 
 
 def from_memory(data: npt.NDArray[np.uint8], shape: MapShape, storage: Storage) -> Float32Array:
     """The bytes of a stored tensor -> HWC, where H counts the rows of the whole batch."""
-    values = data.view(np.float16 if storage.is_halves else np.float32).astype(np.float32, copy=False)
+    stored = data if storage.is_bytes else data.view(np.float16 if storage.is_halves else np.float32)
+    values = stored.astype(np.float32, copy=False)
+    values = values + np.float32(storage.low) if storage.low else values
     if storage.lanes == 1:
         return values.reshape(shape.rows, shape.width, 1)
     return from_phwc4(values.reshape(shape.slices, shape.rows, shape.width, 4), shape.channels)

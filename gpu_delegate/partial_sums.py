@@ -117,7 +117,7 @@ def with_few_groups(body: Body, tile: Tile, tuning: Tuning, limits: Limits) -> T
         if tile.flat:
             area = flat_group_area(domain.pixels, 2 * tile.threads, tuning.wave_threads)
         else:
-            area = group_area(domain.width, domain.rows, tile.rows, 2 * tile.threads, tuning.wave_threads)
+            area = group_area(*tile.area(domain), tile.down, 2 * tile.threads, tuning.wave_threads)
         larger = replace(tile, local=(*area.local, 1))
         if larger.threads <= tile.threads:
             break

@@ -1,13 +1,53 @@
-"""Real values of a tensor go in, the integers that its file has for them come out, and vice versa."""
+"""Real values of a tensor go in, the integers that its file has for them come out, and vice versa.
+
+Kernels compute with steps: the whole numbers q - zero point, as float32, for the integers q of a tensor of 8 bits that
+has a scale. What they are for a tensor of the file is said here.
+"""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .graph import Quantization, Tensor
+from .errors import UnsupportedError
+from .graph import Quantization, Steps, Tensor
 
 FloatArray = npt.NDArray[np.float32]
+BYTE_DTYPES = ("int8", "uint8")
+
+
+def is_quantized(tensor: Tensor) -> bool:
+    """Whether a tensor's bytes stand for real numbers."""
+    return tensor.dtype in BYTE_DTYPES and tensor.quantization is not None
+
+
+def quantization_of(tensor: Tensor) -> Quantization:
+    """What the integers of a tensor mean. Raises UnsupportedError where its file does not say it."""
+    if tensor.quantization is None:
+        raise UnsupportedError(f"{tensor.name}: {tensor.dtype} without a scale")
+    return tensor.quantization
+
+
+def steps_of(tensor: Tensor) -> Steps:
+    """The least and greatest steps that a tensor in one scale can have."""
+    limits, zero_point = np.iinfo(tensor.dtype), quantization_of(tensor).zero_points[0]
+    return Steps(int(limits.min) - zero_point, int(limits.max) - zero_point)
+
+
+def zero_point_of(tensor: Tensor) -> int:
+    """The integer in the file that is the step 0 of a tensor; 0 where there are no steps."""
+    return quantization_of(tensor).zero_points[0] if is_quantized(tensor) else 0
+
+
+def step_size(tensor: Tensor) -> float:
+    """The real number that a step of a tensor is, as float32; 1 where there are no steps."""
+    return quantization_of(tensor).scales[0] if is_quantized(tensor) else 1.0
+
+
+def nearest_whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Rounded, halves away from zero: as TensorFlow Lite quantises."""
+    whole: npt.NDArray[Any] = np.copysign(np.floor(np.abs(values) + 0.5), values)
+    return whole
 
 
 def quantized(values: FloatArray, tensor: Tensor) -> npt.NDArray[Any]:

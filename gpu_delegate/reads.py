@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 from .graph import Graph, Node
 from .moves import movement_of, text_length
-from .nodes import has_role, record_of
+from .nodes import computed_weights, has_role, is_contraction, record_of
+from .ops.convolution import SLICES_AT_ONCE
 from .reduction import is_vector_node
 from .views import NONE, Views
 
@@ -33,17 +34,19 @@ def read_through(graph: Graph, views: Views = NONE) -> Mapping[int, Node]:
             continue
         readers, count = consumers.get(out, []), 1 + maps[node.inputs[0]]
         if count <= MOST_MAPS and _can_be_read(graph, node, readers, views):
-            reads = max((_reads(graph, reader) for reader in readers), default=0)
+            reads = max((_reads(graph, reader, out) for reader in readers), default=0)
             if text_length(graph, node, found) * reads <= MOST_TEXT:
                 found[out], maps[out] = node, count
     return MappingProxyType(found)
 
 
-def _reads(graph: Graph, reader: Node) -> int:
-    """Reads that a node has in its source, for one pixel."""
+def _reads(graph: Graph, reader: Node, tensor: int) -> int:
+    """Reads of a tensor that a node has in its source, for one pixel."""
     if has_role(reader, "movement"):
         return 1 if movement_of(reader).together(graph, reader) else LANES
-    return record_of(reader).taps(graph, reader)
+    taps = record_of(reader).taps(graph, reader)
+    is_matrix = is_contraction(reader) and tensor in computed_weights(reader)
+    return LANES * SLICES_AT_ONCE * taps if is_matrix else taps
 
 
 def _can_be_read(graph: Graph, node: Node, readers: list[Node], views: Views) -> bool:

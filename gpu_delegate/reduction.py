@@ -10,7 +10,15 @@ import math
 from .code import AcrossLanes, Name, Splat
 from .graph import Graph, Node
 from .layout import shape_of
-from .nodes import expression, has_role, is_channel_reduction, is_elementwise, is_pixelwise_contraction, needs_mask
+from .nodes import (
+    expression,
+    has_role,
+    has_weights,
+    is_channel_reduction,
+    is_elementwise,
+    is_pixelwise_contraction,
+    needs_mask,
+)
 from .ops.reduce import Reducer, fold_of, is_fold, reduces_pixels, scaled
 from .packing import Blob, bias_of, convolution_blocks
 from .print_glsl import glsl, lines
@@ -36,7 +44,7 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
     if is_channel_reduction(graph, node):
         return shape_of(graph.tensors[node.inputs[0]]).slices <= MOST_SLICES
     if is_pixelwise_contraction(graph, node):
-        return True
+        return has_weights(node)
     return is_elementwise(node) and all(shape_of(graph.tensors[i]).is_vector for i in node.inputs)
 
 

@@ -20,17 +20,17 @@ from .gl_buffers import device_buffer, read_buffer, write_buffer
 from .gl_store import GlLease, GlStore
 from .half_packing import packs_halves
 from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM
-from .layout import PHWC4, PHWC4_HALVES, PLAIN, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
+from .layout import PHWC4, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from .opengl import BufferRange
-from .packing import Float32Array, as_type, check_values, from_memory, rounded, to_memory
+from .packing import Float32Array, check_values, from_memory, in_file_type, rounded, to_memory
 from .program import CompiledGraph
 from .program_log import ProgramLog
 from .weights_cache import WeightsCache
 
 CompileProgress = Callable[[int, int], None]  # (kernels ready, kernels in all)
 
-_FORMATS: Mapping[Storage, int] = MappingProxyType(
-    {PHWC4: opengl.RGBA32F, PHWC4_HALVES: opengl.RGBA16F, PLAIN: opengl.R32F}
+_FORMATS: Mapping[tuple[int, int], int] = MappingProxyType(  # of buffer textures, by lanes and bytes of each
+    {(4, 4): opengl.RGBA32F, (4, 2): opengl.RGBA16F, (4, 1): opengl.RGBA8UI, (1, 4): opengl.R32F}
 )
 
 
@@ -235,7 +235,7 @@ class Program:
         """Read a stored tensor back in its type and shape in the file; waits for the GPU."""
         place, own = self._ranges[tensor], self.compiled.tensor(tensor)
         data = read_buffer(self.context, place)
-        return as_type(from_memory(data, place.shape, place.storage), own.dtype).reshape(own.shape)
+        return in_file_type(from_memory(data, place.shape, place.storage), own).reshape(own.shape)
 
     @property
     def buffer_bytes(self) -> int:
@@ -307,7 +307,8 @@ class Program:
         self._gl.glGenTextures(1, ctypes.byref(name))
         self._textures.append(name.value)
         self._gl.glBindTexture(opengl.TEXTURE_BUFFER, name.value)
-        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, _FORMATS[storage], buffer, offset_bytes, size_bytes)
+        texel_format = _FORMATS[storage.lanes, storage.value_bytes]
+        self._gl.glTexBufferRange(opengl.TEXTURE_BUFFER, texel_format, buffer, offset_bytes, size_bytes)
         return name.value
 
     def _allocate(self) -> dict[int, TensorRange]:

@@ -54,4 +54,5 @@ def _tensor(graph: Graph, number: int) -> tuple[object, ...]:
     tensor = graph.tensors.get(number)
     if tensor is None:
         return ()
-    return tensor.shape, tensor.dtype, tensor.is_constant, number in graph.inputs, number in graph.outputs
+    stored = ("steps",) if tensor.steps else ()  # perhaps as bytes
+    return tensor.shape, tensor.dtype, tensor.is_constant, number in graph.inputs, number in graph.outputs, *stored

@@ -13,11 +13,13 @@ from .layout import ceil_div, shape_of
 from .moves import text_length
 from .nodes import (
     called_functions,
+    computed_weights,
     has_role,
     has_weights,
     is_contraction,
     is_pixelwise_contraction,
     is_scatter,
+    multiplies_rows,
     reads_memory,
     record_of,
 )
@@ -93,7 +95,8 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
     if isinstance(attributes, DepthwiseConv2D):
         height, width = body.graph.tensors[node.inputs[1]].shape[1:3]
         loads = _window(tile, height, attributes.stride[0], attributes.dilation[0]) * width
-        return _reads(body, node.inputs[0], loads) + _products(tile, height * width, 1)
+        weights = sum((_reads(body, each, height * width) for each in computed_weights(node)), SourceSize())
+        return _reads(body, node.inputs[0], loads) + _products(tile, height * width, 1) + weights
     if isinstance(attributes, Pool2D):
         height, width = attributes.kernel
         loads = _window(tile, height, attributes.stride[0], 1) * width
@@ -104,6 +107,8 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
         return _reads(body, node.inputs[0], 2 * (rows + 1)) + SourceSize(250 * rows, 3 * rows)
     if is_contraction(node):
         slices = shape_of(body.graph.tensors[node.inputs[0]]).slices
+        if computed_weights(node):
+            return _computed(body, tile, node, slices)
         return _products(tile, slices, body.graph.tensors[node.inputs[1]].shape[3] / slices)
     if is_scatter(node):
         return SourceSize(100 * rows * shape_of(body.graph.tensors[node.inputs[0]]).channels // 2, rows)
@@ -114,15 +119,18 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
 
 def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
     """One input slice of a contraction, or of a reduction of channels, added to all sums of a thread."""
-    if not has_weights(node):
+    if not (has_weights(node) or computed_weights(node)):
         statements = max(1, record_of(node).text_taps(body.graph, node))
         return SourceSize(100 * tile.rows * statements, tile.rows * statements)
+    if multiplies_rows(node):
+        return _computed(body, tile, node, _thread_slices(body, tile, node))
     weights = body.graph.tensors[node.inputs[1]].shape
     taps, slices = math.prod(weights[1:3]), shape_of(body.graph.tensors[node.inputs[0]]).slices
     lanes = (
         weights[3] / slices if tile.has_literals or slices == 1 else 4
     )  # a loop does not know the last slice from others
-    products = _products(tile, taps * _thread_slices(body, tile, node), lanes)
+    places = taps * _thread_slices(body, tile, node)
+    products = _computed(body, tile, node, places) if computed_weights(node) else _products(tile, places, lanes)
     if is_pixelwise_contraction(body.graph, node):
         return products
     height, width = weights[1:3]
@@ -130,6 +138,12 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
         (node.attributes.stride[0], node.attributes.dilation[0]) if isinstance(node.attributes, Conv2D) else (1, 1)
     )
     return _reads(body, node.inputs[0], _window(tile, height, stride, spread) * width) + products
+
+
+def _computed(body: Body, tile: Tile, node: Node, places: int) -> SourceSize:
+    """At each of some places four texels of computed weights, and what each pixel of a thread makes of them."""
+    (weights,), lanes = computed_weights(node), 4 * places
+    return _reads(body, weights, lanes) + SourceSize(lanes * tile.rows * 50, lanes * tile.rows)
 
 
 def _thread_slices(body: Body, tile: Tile, node: Node) -> int:

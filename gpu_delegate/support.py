@@ -10,8 +10,8 @@ from .errors import UnsupportedError
 from .graph import Graph, Node, Quantization, Shape, Tensor
 from .ops.record import OpRecord
 from .ops.registry import OPS
-from .passes.steps import BYTE_DTYPES
 from .program import compile_graph
+from .quantization import BYTE_DTYPES
 
 _SCALE = Quantization((0.0625,), (0,))  # of bytes
 

@@ -20,6 +20,7 @@ class Tile:
     loads_at_use: bool = False  # right before what needs them; else all of a window first
     unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
+    across: bool = False  # a thread's pixels lie in one row
 
     @property
     def threads(self) -> int:
@@ -28,7 +29,14 @@ class Tile:
 
     def area(self, domain: MapShape) -> tuple[int, int]:
         """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""
+        if self.across:
+            return ceil_div(domain.width, self.rows), domain.rows
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
+
+    @property
+    def down(self) -> int:
+        """Rows of that area that one thread computes."""
+        return 1 if self.across else self.rows
 
     @property
     def parts(self) -> int:
@@ -52,4 +60,4 @@ class Tile:
     def groups(self, domain: MapShape) -> tuple[int, int]:
         """Work-groups along x and y."""
         width, height = self.area(domain)
-        return ceil_div(width, self.local[0]), ceil_div(height, self.local[1] * self.rows)
+        return ceil_div(width, self.local[0]), ceil_div(height, self.local[1] * self.down)

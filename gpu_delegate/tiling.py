@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from .areas import Area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
+from .areas import Area, across_area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
 from .body import Accumulate, Body, thread_slices
 from .device import Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
+    computed_weights,
     has_role,
     has_weights,
     is_contraction,
     is_elementwise,
     is_pixelwise_contraction,
+    multiplies_rows,
     reads_window,
     record_of,
 )
@@ -143,6 +145,8 @@ def _lanes_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     """For a renderer on a CPU: threads that compute much, neighbours along x in the lanes of its registers."""
     z_slices = _z_slices(body, baked, tuning)
     most_rows, domain = _most_rows(body, baked, z_slices, tuning), body.domain
+    if runs_across(body):
+        return _tile(across_area(domain.width, domain.rows, most_rows, tuning), z_slices, 1, baked, tuning)
     shapes = [map_area(domain.width, domain.rows, most_rows, tuning, _unit(body))]
     if domain.width % tuning.simd_width and is_pixelwise(body):
         shapes += [flat_area(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
@@ -160,6 +164,9 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
         texels = z_slices * parts or texels_of_pixel(body, parts)
         most = min(most, power_of_two_to(min(tuning.sum_group_threads // parts, tuning.sum_texels // texels)))
+    if runs_across(body):
+        area = group_area(domain.width // rows, domain.rows, 1, most, tuning.wave_threads)
+        return _tile(replace(area, rows=rows, across=True), z_slices, parts, baked, tuning)
     shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
@@ -230,6 +237,7 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
         loads_at_use=tuning.loads_at_use,
         unrolls=tuning.unrolls,
         leaves=tuning.simd_width == 1,
+        across=area.across,
     )
 
 
@@ -259,8 +267,15 @@ def _most_rows(body: Body, baked: bool, z_slices: int, tuning: Tuning) -> int:
 
 
 def _unit(body: Body) -> int:
-    """Rows that those of one thread divide, because their windows are over one map of a batch; 0 if any will do."""
+    """What the pixels of one thread divide: a map of a batch, over which their windows are, or a row; 0 if any do."""
+    if runs_across(body):
+        return body.domain.width
     return body.domain.height if body.domain.batch > 1 and _shares_loads(body) else 0
+
+
+def runs_across(body: Body) -> bool:
+    """Whether the pixels of a thread lie in one row, where they share what matrices are multiplied by."""
+    return any(map(multiplies_rows, body.nodes))
 
 
 def is_pixelwise(body: Body) -> bool:
@@ -269,7 +284,8 @@ def is_pixelwise(body: Body) -> bool:
     read = {tensor for node in body.nodes for tensor in node.inputs}
     shapes = [shape_of(graph.tensors[tensor]) for tensor in body.inputs]
     return (
-        all(is_elementwise(node) or is_pixelwise_contraction(graph, node) for node in body.nodes)
+        not runs_across(body)
+        and all(is_elementwise(node) or is_pixelwise_contraction(graph, node) for node in body.nodes)
         and not read & body.through.keys()
         and all(s.is_vector or (s.batch, s.height, s.width) == domain_sides(domain) for s in shapes)
     )
@@ -307,7 +323,7 @@ def _unrolled(body: Body, z_slices: int) -> int:
     """The longest unrolled source for one pixel: taps times output slices of a contraction, taps of a window."""
     lengths = [1]
     for node in body.nodes:
-        if has_weights(node):
+        if has_weights(node) or computed_weights(node):
             taps = record_of(node).taps(body.graph, node)
             slices = z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
             lengths.append(taps * slices if node.outputs[0] in body.held else max(taps, slices))

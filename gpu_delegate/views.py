@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .graph import Concatenation, Graph, Node, Shape, StridedSlice
-from .layout import Precision, ceil_div, shape_of, storage_inside, stores_halves
+from .layout import Storages, ceil_div, shape_of
 from .llvm.planes import FLOAT_BYTES, plane_floats
 from .moves import movement_of
 from .nodes import has_role
@@ -28,12 +28,13 @@ class TensorView:
 NO_VIEWS: Mapping[int, TensorView] = MappingProxyType({})
 
 
-def find_views(graph: Graph, alignment_bytes: int, precision: Precision, in_planes: bool = False) -> "Views":
+def find_views(graph: Graph, alignment_bytes: int, storages: Storages, in_planes: bool = False) -> "Views":
     """The views of a graph of rank 4. Ranges begin at multiples of the alignment, as bindings need it.
 
-    Where tensors are in planes (llvm/planes.py), views have as many pixels as what they lie in.
+    What lies in another tensor is stored as that is. Where tensors are in planes (llvm/planes.py), views have as many
+    pixels as what they lie in.
     """
-    return _Finder(graph, alignment_bytes, precision, in_planes).views()
+    return _Finder(graph, alignment_bytes, storages, in_planes).views()
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,12 @@ NONE = Views(NO_VIEWS, MappingProxyType({}))
 
 
 class _Finder:
-    def __init__(self, graph: Graph, alignment_bytes: int, precision: Precision, in_planes: bool) -> None:
+    def __init__(self, graph: Graph, alignment_bytes: int, storages: Storages, in_planes: bool) -> None:
         self.graph = graph
         self.in_planes = in_planes
         self.alignment_bytes = alignment_bytes
         self.producers = graph.producers()
-        # Only float32 is what callers read and write; halves lie between kernels.
-        self.apart = {*graph.inputs, *graph.outputs} if stores_halves(precision) else set()
-        self.precision: Precision = precision
+        self.storages = storages
         self.inside: dict[int, TensorView] = {}
         self.nodes: dict[int, Node] = {}
 
@@ -80,8 +79,6 @@ class _Finder:
 
     def _is_view(self, node: Node) -> bool:
         """Whether a node's tensors share memory; if so, they do from now on."""
-        if {*node.inputs, *node.outputs} & self.apart:
-            return False
         shapes = self.graph.tensors
         source, out = node.inputs[0] if node.inputs else -1, node.outputs[0]
         match node.attributes:
@@ -91,10 +88,11 @@ class _Finder:
                 if any(step != 1 and size != 1 for step, size in zip(strides, sizes, strict=True)):
                     return False
                 offset = self._offset_bytes(source, begin, sizes)
-                return offset is not None and self._has_memory(source) and self._put(out, source, offset)
+                is_range = offset is not None and self._has_memory(source) and self._are_alike(source, out)
+                return is_range and self._put(out, source, offset or 0)
         in_order = has_role(node, "movement") and movement_of(node).in_order
         same_bytes = keeps_pixels if self.in_planes else keeps_bytes
-        if in_order and same_bytes(shapes[source].shape, shapes[out].shape):
+        if in_order and same_bytes(shapes[source].shape, shapes[out].shape) and self._are_alike(source, out):
             return self._alias(source, out)
         return False
 
@@ -109,6 +107,8 @@ class _Finder:
         out, start, places = node.outputs[0], 0, []
         if len(set(node.inputs)) < len(node.inputs) or not all(map(self._is_free, node.inputs)):
             return False
+        if not self._are_alike(*node.inputs, out):
+            return False
         for tensor in node.inputs:
             sizes = self.graph.tensors[tensor].shape
             begin = tuple(start if k == axis else 0 for k in range(4))
@@ -119,6 +119,10 @@ class _Finder:
         for tensor, offset in places:
             self._put(tensor, out, offset or 0)
         return True
+
+    def _are_alike(self, *tensors: int) -> bool:
+        """Whether tensors are stored alike: as numbers of the same type, bytes counted from the same number."""
+        return len({self.storages[tensor] for tensor in tensors}) == 1
 
     def _put(self, tensor: int, parent: int, offset_bytes: int) -> bool:
         self.inside[tensor] = TensorView(parent, offset_bytes)
@@ -152,7 +156,7 @@ class _Finder:
             return FLOAT_BYTES * plane_floats(shape_of(self.graph.tensors[tensor])) * begin[3] if in_place else None
         if texels is None:
             return None
-        offset_bytes = texels * storage_inside(self.graph.tensors[tensor], self.precision).texel_bytes
+        offset_bytes = texels * self.storages[tensor].texel_bytes
         return None if offset_bytes % self.alignment_bytes else offset_bytes
 
 

@@ -5,6 +5,9 @@
 #define WIDTH 8
 #define HEIGHT 8
 #define CHANNELS 3
+// Whether it is a quantised tensor, whose bytes are written: its steps plus the zero point.
+#define BYTES 0
+#define ZERO_POINT 0
 
 layout(local_size_x = GROUP) in;
 
@@ -19,6 +22,10 @@ layout(binding = 0) writeonly uniform image2D target;
 void main() {
     uvec2 at = gl_GlobalInvocationID.xy;
     int pixel = min(int(at.y * uint(GROUP) * gl_NumWorkGroups.x + at.x), WIDTH * HEIGHT - 1);
-    vec4 v = mix(vec4(0.0, 0.0, 0.0, 1.0), READ(in0, pixel), lessThan(ivec4(0, 1, 2, 3), ivec4(CHANNELS)));
+    vec4 read = READ(in0, pixel);
+#if BYTES
+    read = (read + float(ZERO_POINT)) / 255.0;
+#endif
+    vec4 v = mix(vec4(0.0, 0.0, 0.0, 1.0), read, lessThan(ivec4(0, 1, 2, 3), ivec4(CHANNELS)));
     imageStore(target, ivec2(pixel % WIDTH, pixel / WIDTH), v);
 }

@@ -4,6 +4,9 @@
 #define WIDTH 8
 #define HEIGHT 8
 #define CHANNELS 3
+// Whether its bytes are a quantised tensor's, whose steps come out: each less the zero point.
+#define BYTES 0
+#define ZERO_POINT 0
 
 layout(local_size_x = GROUP) in;
 
@@ -19,6 +22,10 @@ void main() {
     int first = 4 * int(at.y * uint(GROUP) * gl_NumWorkGroups.x + at.x);
     for (int k = 0; k < 4; k++) {  // a pixel a thread takes a quarter longer on a CPU
         int pixel = min(first + k, WIDTH * HEIGHT - 1);
-        WRITE(out0, pixel, keep(texelFetch(source, ivec2(pixel % WIDTH, pixel / WIDTH), 0), CHANNELS));
+        vec4 v = texelFetch(source, ivec2(pixel % WIDTH, pixel / WIDTH), 0);
+#if BYTES
+        v = floor(v * 255.0 + 0.5) - float(ZERO_POINT);
+#endif
+        WRITE(out0, pixel, keep(v, CHANNELS));
     }
 }

@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.llvm.ir import Module
 from texelflow.gpu_delegate.llvm.machine import NEON
 from texelflow.gpu_delegate.llvm.planes import from_planes, planes_of, tensor_floats
 from texelflow.gpu_delegate.llvm.program import NativeProgram
-from texelflow.gpu_delegate.packing import Float32Array, as_type
+from texelflow.gpu_delegate.packing import Float32Array, in_file_type
 
 Values = npt.NDArray[Any]
 
@@ -80,7 +80,7 @@ def _numbers(*values: int) -> npt.NDArray[np.int32]:
 
 def _read(arena: Float32Array, stored: StoredTensor) -> Values:
     data = arena[stored.place : stored.place + tensor_floats(stored.shape, stored.storage)]
-    return as_type(from_planes(data, stored.shape, stored.storage), stored.own.dtype).reshape(stored.own.shape)
+    return in_file_type(from_planes(data, stored.shape, stored.storage), stored.own).reshape(stored.own.shape)
 
 
 # What a model of a CPU says -------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """A graph goes in, its program behind a border comes out: for tests of how tensors get there and back."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.graph import Activated, Graph, Shape
+from texelflow.gpu_delegate.graph import Activated, Graph, Padding, Pool2D, Quantization, Shape, Tensor
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import Program, TensorRange
 
@@ -34,6 +35,40 @@ def product_graph(shape: Shape, dtype: str = "float32") -> Graph:
     """y = 3 * x; input 0, output 2."""
     g = GraphBuilder()
     return g.graph(g.node("MUL", [g.input(*shape, dtype=dtype), g.constant(3.0)], shape, Activated(), dtype))
+
+
+BYTE_TENSORS = (("int8", -3, 0.5), ("uint8", 128, 0.25), ("int8", -128, 1 / 255), ("uint8", None, None))
+
+
+def bytes_graph(shapes: Sequence[Shape]) -> Graph:
+    """The larger of each byte and the next one in its row, of each shape in each of BYTE_TENSORS.
+
+    These are (type, zero point, scale). Inputs and outputs in that order.
+    """
+    g = GraphBuilder()
+    outputs, pool = [], Pool2D("NONE", (1, 2), (1, 1), Padding(right=1))
+    for shape in shapes:
+        for dtype, zero_point, scale in BYTE_TENSORS:
+            x = g.input(*shape, dtype=dtype)
+            outputs.append(g.node("MAX_POOL_2D", [x], shape, pool, dtype))
+            for tensor in (x, outputs[-1]):
+                meaning = None if scale is None or zero_point is None else Quantization((scale,), (zero_point,))
+                g.tensors[tensor] = replace(g.tensors[tensor], quantization=meaning)
+    return g.graph(*outputs)
+
+
+def random_bytes(tensor: Tensor, seed: int = 0) -> npt.NDArray[Any]:
+    """Values of a tensor of bytes, the least and the largest among them."""
+    limits, rng = np.iinfo(tensor.dtype), np.random.default_rng(seed + tensor.index)
+    values = np.asarray(rng.integers(limits.min, limits.max, tensor.shape, endpoint=True)).astype(tensor.dtype)
+    values.flat[:2] = [limits.max, limits.min][: values.size]
+    return values
+
+
+def larger_of_neighbours(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What bytes_graph makes of an input."""
+    following = np.concatenate([values[:, :, 1:], values[:, :, -1:]], axis=2)
+    return np.maximum(values, following)
 
 
 def two_graph(shape: Shape) -> Graph:

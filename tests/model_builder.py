@@ -23,6 +23,7 @@ OPTIONS = MappingProxyType(
         "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
         "TRANSPOSE_CONV": "TransposeConvOptions",
         "FULLY_CONNECTED": "FullyConnectedOptions",
+        "BATCH_MATMUL": "BatchMatMulOptions",
         "ADD": "AddOptions",
         "SUB": "SubOptions",
         "MUL": "MulOptions",
@@ -39,6 +40,8 @@ OPTIONS = MappingProxyType(
             ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"), "ReducerOptions"
         ),
         "L2_NORMALIZATION": "L2NormOptions",
+        "LSTM": "LSTMOptions",
+        "CUMSUM": "CumsumOptions",
         "RESIZE_BILINEAR": "ResizeBilinearOptions",
         "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
         "CONCATENATION": "ConcatenationOptions",
@@ -46,7 +49,14 @@ OPTIONS = MappingProxyType(
     }
 )
 VERSIONS = MappingProxyType(
-    {"TRANSPOSE_CONV": 3, "DEQUANTIZE": 3, "RESIZE_BILINEAR": 3, "RESIZE_NEAREST_NEIGHBOR": 3, "BROADCAST_TO": 2}
+    {
+        "TRANSPOSE_CONV": 3,
+        "DEQUANTIZE": 3,
+        "RESIZE_BILINEAR": 3,
+        "RESIZE_NEAREST_NEIGHBOR": 3,
+        "BROADCAST_TO": 2,
+        "LSTM": 2,
+    }
 )
 PAIRS = MappingProxyType(
     {

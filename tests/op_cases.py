@@ -11,11 +11,13 @@ from typing import Any
 
 from tests import fused_models as fused
 from tests.arithmetic_cases import reductions, value_by_value
+from tests.contraction_cases import contractions
 from tests.engine import DEVICES
+from tests.integer_cases import integer_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
 from tests.ranking_cases import rankings
-from tests.sketch import OpCase, Shape, Size, Sketch
+from tests.sketch import OpCase, Shape, Size
 
 ODD = (1, 3, 5, 13)  # channel counts that leave lanes of a texel empty
 
@@ -61,14 +63,6 @@ def _convolutions() -> Iterator[OpCase]:
         lambda m: m.conv(m.image(24, 24, 1), 1, (23, 23), padding="VALID"),
         refused="CONV_2D (operator 0, tensor3) does not run on the GPU: a window of 529 pixels",
     )
-    yield OpCase(
-        "CONV_2D", "weights that are an input", _computed_weights, refused="tensor1: weights that the model computes"
-    )
-
-
-def _computed_weights(m: Sketch) -> int:
-    inputs = [m.image(5, 7, 3), m.input((5, 1, 1, 3)), m.random(5)]
-    return m.op("CONV_2D", inputs, (1, 5, 7, 5), stride=(1, 1), dilation=(1, 1), padding="SAME")
 
 
 def _depthwise() -> Iterator[OpCase]:
@@ -384,6 +378,7 @@ CASES: tuple[OpCase, ...] = (
     *_transposed(),
     *_elementwise(),
     *value_by_value(),
+    *integer_cases(),
     *_repeated(),
     *_batches(),
     *_windows(),
@@ -391,13 +386,24 @@ CASES: tuple[OpCase, ...] = (
     *_scattered(),
     *_shapes_and_reductions(),
     *reductions(),
+    *contractions(),
     *rankings(),
     *_fused(),
     *MOVE_CASES,
 )
 
 UNFUSED = "unfused"
-ALIKE = frozenset(case.name for case in (*value_by_value(), *_batches(), *reductions(), *rankings()))
+ALIKE = frozenset(
+    case.name
+    for case in (
+        *value_by_value(),
+        *integer_cases(),
+        *_batches(),
+        *reductions(),
+        *contractions(),
+        *rankings(),
+    )
+)
 
 
 def devices_for(case: OpCase) -> list[str]:

@@ -185,11 +185,15 @@ def _memory(console: Console, found: Inspection, compiled: CompiledGraph, on_cpu
     _title(console, "Memory")
     console.show(memory_table([plan, *([on_cpu] if on_cpu else [])]))
     saved = 1 - plan.planned_bytes / plan.naive_bytes if plan.naive_bytes else 0
-    stored = "halves" if found.precision != "fp32" else "float32"
+    stored = [f"{_mib(size_bytes)} MiB as {kind}" for kind, size_bytes in sorted(plan.stored.items())]
     console.show(
         f"{saved:.0%} less than naive; inputs and outputs: {_mib(plan.outer_bytes)} MiB as float32; "
-        f"tensors between kernels: {_mib(plan.inner_bytes)} MiB as {stored}"
+        f"tensors between kernels: {', '.join(stored) or 'none'}"
     )
+    if plan.wide_bytes > plan.planned_bytes:
+        wide = "halves" if found.precision != "fp32" else "float32"
+        whole = f"{_mib(plan.planned_bytes)} MiB planned, with {wide} it would be {_mib(plan.wide_bytes)}"
+        console.show(f"whole numbers that bytes hold are stored as bytes: {whole}")
     console.show(_order_line(plan))
     for line in _SAVED_BY:
         console.show(Text(line, "dim"))

@@ -1,8 +1,8 @@
 """Tensors in RAM, BHWC, go into a Program's inputs on the GPU; what it computes comes out there.
 
-float32 goes up as it is and is repacked to PHWC4 by a shader; an output is repacked back and read. Where shaders run on
-the CPU, NumPy packs pictures. Other types are few and small: they take Program.write and Program.read. What is bound to
-an object of OpenGL is read from it and written to it by run(), without the CPU.
+float32 and integers of 8 bits go up as they are and are repacked to PHWC4 by a shader; an output is repacked back and
+read. Where shaders run on the CPU, NumPy packs pictures. Other types are few and small: they take Program.write and
+Program.read. What is bound to an object of OpenGL is read from it and written to it by run(), without the CPU.
 """
 
 import ctypes
@@ -18,11 +18,14 @@ from ..gl_buffers import WayOut
 from ..graph import Tensor
 from ..hazards import STORAGE, TEXTURE_FETCH
 from ..packing import check_values
+from ..quantization import BYTE_DTYPES
 from ..runtime import Program
 from .gl_objects import Bound, BufferLayout, GlObject, bound_object
 from .repacking import RepackingPrograms
 from .synchronisation import WaitType, wait_for_gpu
 from .tensor_border import TensorBorder
+
+_REPACKED = ("float32", *BYTE_DTYPES)
 
 
 def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
@@ -45,7 +48,7 @@ class ProgramBorder:
         self._context, self._gl = program.context, program.context.gl
         graph = program.compiled.graph
         self._tensors = {
-            tensor: TensorBorder(shaders, program.range_of(tensor), program.compiled.tensor(tensor).name)
+            tensor: TensorBorder(shaders, program.range_of(tensor), program.compiled.tensor(tensor))
             for tensor in dict.fromkeys((*graph.inputs, *graph.outputs))
         }
         self._way_out = WayOut(self._context)
@@ -62,7 +65,9 @@ class ProgramBorder:
         """
         own = self._program.compiled.tensor(tensor)
         values = self._array_in_ram(tensor, address, size_bytes)
-        if own.dtype == "float32":
+        if own.dtype in BYTE_DTYPES:
+            self._tensors[tensor].upload(values)
+        elif own.dtype == "float32":
             check_values(values, own)
             self._tensors[tensor].upload(values)
         else:
@@ -106,14 +111,14 @@ class ProgramBorder:
         """The same for several, each as (tensor, address, size in bytes), waiting once."""
         compiled = self._program.compiled
         arrays = {tensor: self._array_in_ram(tensor, address, size) for tensor, address, size in outputs}
-        floats = [output for output in outputs if compiled.tensor(output[0]).dtype == "float32"]
-        spans = [self._tensors[tensor].array() for tensor, _, _ in floats]
+        repacked = [output for output in outputs if compiled.tensor(output[0]).dtype in _REPACKED]
+        spans = [self._tensors[tensor].array() for tensor, _, _ in repacked]
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         self._way_out.take(spans)
         wait_for_gpu(self._context, self._wait_type)
-        self._way_out.give([address for _, address, _ in floats])
+        self._way_out.give([address for _, address, _ in repacked])
         for tensor, values in arrays.items():
-            if values.dtype != np.float32:
+            if values.dtype not in _REPACKED:
                 values[...] = self._program.read(tensor)
         self._context.check_errors(f"reading what {compiled.source.name} has computed")
 
@@ -122,8 +127,9 @@ class ProgramBorder:
     def bind_input(self, tensor: int, source: GlObject, layout: BufferLayout = "BHWC") -> None:
         """From now on run() reads an input from a texture of its size, or from a buffer.
 
-        Row 0 of a texture is row 0 of the tensor; values are those that a shader reads from it. A buffer holds float32
-        in the order of BHWC, or as PHWC4 with zeros in the lanes behind the last channel. Raises UsageError.
+        Row 0 of a texture is row 0 of the tensor; values are those that a shader reads from it, or its bytes where the
+        tensor has bytes. A buffer holds the values of the tensor's type in the order of BHWC, or what Program.input has
+        as PHWC4 with zeros in the lanes behind the last channel. Raises UsageError.
         """
         self._bound_inputs[tensor] = self._bind(tensor, source, layout, is_written=False)
 

@@ -11,13 +11,15 @@ from types import MappingProxyType
 from typing import Literal
 
 import moderngl
+import numpy as np
 
 from .. import opengl
 from ..context import Context
 from ..errors import UsageError
 from ..graph import Tensor
-from ..layout import PHWC4, MapShape, shape_of
+from ..layout import PHWC4, PLAIN, MapShape, shape_of
 from ..opengl import BufferRange
+from ..quantization import BYTE_DTYPES
 from .repacking import array_bytes
 
 GlObject = moderngl.Texture | moderngl.Buffer | tuple[int, int]  # (name of a buffer, offset in bytes)
@@ -72,14 +74,17 @@ def bound_object(
     context: Context, tensor: Tensor, given: GlObject, layout: BufferLayout, is_written: bool = False
 ) -> Bound:
     """What a tensor is bound to, to be read before a run, or to be written after it. Raises UsageError."""
-    if tensor.dtype != "float32":
-        raise UsageError(f"{tensor.name} is {tensor.dtype}: only float32 tensors can be bound")
+    if tensor.dtype not in ("float32", *BYTE_DTYPES):
+        known = ", ".join(("float32", *BYTE_DTYPES))
+        raise UsageError(f"{tensor.name} is {tensor.dtype}: only tensors of the types {known} can be bound")
     if layout not in ("BHWC", "PHWC4"):
         raise UsageError(f"layout is BHWC or PHWC4, not {layout!r}")
     if isinstance(given, moderngl.Texture):
         if layout != "BHWC":
             raise UsageError(f"{tensor.name}: a texture has no layout; leave it out")
-        return _bound_texture(context, tensor, given, _WRITTEN if is_written else _READ)
+        if tensor.dtype == "int8":
+            raise UsageError(f"{tensor.name} is int8, and textures have bytes without a sign; bind a buffer")
+        return _bound_texture(context, tensor, given, is_written)
     return bound_buffer(context, tensor, given, layout)
 
 
@@ -92,7 +97,8 @@ def bound_buffer(
     gl.glBindBuffer(opengl.COPY_READ_BUFFER, name)
     gl.glGetBufferParameteri64v(opengl.COPY_READ_BUFFER, opengl.BUFFER_SIZE, ctypes.byref(size))
     shape = shape_of(tensor)
-    wanted_bytes = PHWC4.size_bytes(shape) if layout == "PHWC4" else array_bytes(shape)
+    as_array = array_bytes(shape) // PLAIN.value_bytes * np.dtype(tensor.dtype).itemsize
+    wanted_bytes = PHWC4.size_bytes(shape) if layout == "PHWC4" else as_array
     if size.value - offset_bytes < wanted_bytes:
         raise UsageError(
             f"{tensor.name} {list(tensor.shape)} takes {wanted_bytes} bytes as {layout}, "
@@ -119,15 +125,16 @@ def _name_and_offset(context: Context, tensor: Tensor, given: object) -> tuple[i
     )
 
 
-def _bound_texture(
-    context: Context, tensor: Tensor, given: moderngl.Texture, formats: Mapping[int, tuple[str, int]]
-) -> BoundTexture:
+def _bound_texture(context: Context, tensor: Tensor, given: moderngl.Texture, is_written: bool) -> BoundTexture:
     _check_there(given, tensor)
     _check_context(context, tensor, given)
-    if formats is _WRITTEN and context.gl.is_es:
+    if is_written and context.gl.is_es:
         raise UsageError(f"{tensor.name}: OpenGL ES does not write to textures of moderngl; bind a buffer")
     if given.samples:
         raise UsageError(f"{tensor.name}: a texture with several samples a pixel cannot be bound")
+    formats = _WRITTEN if is_written else _READ
+    if tensor.dtype == "uint8":
+        formats = {number: found for number, found in formats.items() if found[0].endswith("8")}
     width, height, image_format = _of_texture(context, given.glo)
     if image_format not in formats:
         names = ", ".join(name for name, _ in formats.values())

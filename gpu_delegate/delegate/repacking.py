@@ -1,21 +1,44 @@
-"""A tensor in PHWC4 goes in, it comes out as an array of floats, BHWC, and the other way: one dispatch each."""
+"""A tensor in PHWC4 goes in, an array of floats or bytes, BHWC, comes out, and the other way: one dispatch each."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from .. import opengl, program_log
 from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
 from ..context import Context
 from ..errors import DeviceError
 from ..gl_store import GlLease, GlStore
+from ..graph import Tensor
 from ..kernel import Sides
 from ..layout import PHWC4, PLAIN, TEXEL_BYTES, MapShape, Storage, ceil_div
 from ..limits import Limits
 from ..opengl import BufferSpan
+from ..quantization import BYTE_DTYPES, zero_point_of
 from ..roofline import Cost
-from ..shader import fill, load
+from ..runtime import TensorRange
+from ..shader import ParameterValue, fill, lines_of, load
 
 _MOST_THREADS = 256  # of a work-group, measured on llvmpipe; 64 are 5 % slower there
 PIXELS_OF_THREAD = 4  # of pack_bhwc.comp and texture_to_tensor.comp
+WORD_BYTES = 4  # bytes are read and written so many at a time
+
+
+@dataclass(frozen=True)
+class ByteFormat:
+    """How a tensor of bytes says the steps that kernels compute with: each is a byte less the zero point."""
+
+    is_signed: bool
+    zero_point: int
+
+    @property
+    def words(self) -> str:
+        """The arguments of the functions in bytes.glsl."""
+        return f"{str(self.is_signed).lower()}, {self.zero_point}"
+
+
+def byte_format(tensor: Tensor) -> ByteFormat | None:
+    """That of a tensor of the file; None for other types."""
+    return ByteFormat(tensor.dtype == "int8", zero_point_of(tensor)) if tensor.dtype in BYTE_DTYPES else None
 
 
 def is_array(shape: MapShape, storage: Storage) -> bool:
@@ -33,6 +56,11 @@ def staging_bytes(shape: MapShape) -> int:
     return ceil_div(array_bytes(shape), TEXEL_BYTES) * TEXEL_BYTES
 
 
+def words_bytes(shape: MapShape) -> int:
+    """The size of a tensor as an array of bytes, in whole words."""
+    return ceil_div(shape.pixels * shape.channels, WORD_BYTES) * WORD_BYTES
+
+
 def pack_source(threads: int, shape: MapShape, through_storage: bool) -> str:
     """The GLSL from an array to PHWC4; it reads the array as texels of a buffer texture or of an SSBO."""
     return _source("pack_bhwc.comp", threads, shape, through_storage, KernelOutput(PHWC4))
@@ -43,10 +71,48 @@ def unpack_source(threads: int, shape: MapShape, through_storage: bool) -> str:
     return _source("unpack_bhwc.comp", threads, shape, through_storage, KernelOutput(PLAIN, lanes=1))
 
 
+def pack_bytes_source(threads: int, shape: MapShape, form: ByteFormat) -> str:
+    """The GLSL from an array of bytes to PHWC4: four pixels, of any number of channels, begin at a whole word."""
+    bindings = [
+        *lines_of("bytes.glsl"),
+        "layout(std430, binding = 1) readonly buffer In0 { uint in0_words[]; };",
+        f"#define in0(i) steps_of(in0_words[i], {form.words})",
+        *declare([], [KernelOutput(PHWC4)]),
+    ]
+    return fill(load("pack_bhwc.comp", _defines(threads, shape)), {"bindings": bindings})
+
+
+def unpack_bytes_source(
+    threads: int, shape: MapShape, storage: Storage, form: ByteFormat, through_storage: bool
+) -> str:
+    """The GLSL from a stored tensor to an array of bytes in whole words."""
+    defines = {**_defines(threads, shape), "SIGNED": int(form.is_signed), "ZERO_POINT": form.zero_point}
+    bindings = [
+        *_tensor_lines(shape, storage, through_storage),
+        "layout(std430, binding = 0) writeonly buffer Out0 { uint out0[]; };",
+    ]
+    return fill(load("unpack_bytes.comp", defines), {"bindings": bindings})
+
+
+def _tensor_lines(shape: MapShape, storage: Storage, through_storage: bool) -> list[str]:
+    """What declares a stored tensor, whose texels or plain values are read as a buffer texture or as an SSBO."""
+    if storage == PLAIN and through_storage:
+        return [
+            "layout(std430, binding = 1) readonly buffer In0 { float in0_texels[]; };",
+            "#define in0(i) vec4(in0_texels[i], 0.0, 0.0, 0.0)",
+        ]
+    source = KernelInput(storage, shape.texels, "storage" if through_storage else "texture")
+    *lines, _ = declare([source], [KernelOutput(PLAIN, lanes=1)])  # the output is declared as words instead
+    return lines
+
+
+def _defines(threads: int, shape: MapShape) -> dict[str, ParameterValue]:
+    return {"GROUP": threads, "PIXELS": shape.pixels, "CHANNELS": shape.channels}
+
+
 def _source(file: str, threads: int, shape: MapShape, through_storage: bool, target: KernelOutput) -> str:
     bindings = declare([KernelInput(PHWC4, shape.texels, "storage" if through_storage else "texture")], [target])
-    defines = {"GROUP": threads, "PIXELS": shape.pixels, "CHANNELS": shape.channels}
-    return fill(load(file, defines), {"bindings": bindings})
+    return fill(load(file, _defines(threads, shape)), {"bindings": bindings})
 
 
 def group_threads(limits: Limits) -> int:
@@ -124,6 +190,25 @@ def unpack(shaders: RepackingPrograms, shape: MapShape, source: BufferSpan, text
     shaders.context.gl.glUseProgram(shaders.get("unpack_bhwc", unpack_source, shape, not texture))
     _bind(shaders.context, source, texture, target)
     dispatch_threads(shaders.context, "unpack_bhwc", shape.texels, Cost(0, source.size_bytes, target.size_bytes))
+
+
+def pack_bytes(
+    shaders: RepackingPrograms, shape: MapShape, form: ByteFormat, source: BufferSpan, target: BufferSpan
+) -> None:
+    """Issue the dispatch from an array of bytes, in whole words, to PHWC4; barriers are the caller's."""
+    shaders.context.gl.glUseProgram(shaders.get("pack_bytes", pack_bytes_source, shape, form))
+    _bind(shaders.context, source, 0, target)
+    threads = ceil_div(shape.pixels, PIXELS_OF_THREAD) * shape.slices
+    dispatch_threads(shaders.context, "pack_bytes", threads, Cost(0, source.size_bytes, target.size_bytes))
+
+
+def unpack_bytes(shaders: RepackingPrograms, stored: TensorRange, form: ByteFormat, target: BufferSpan) -> None:
+    """The same from a stored tensor to an array of bytes in whole words."""
+    parameters = stored.shape, stored.storage, form, not stored.texture
+    shaders.context.gl.glUseProgram(shaders.get("unpack_bytes", unpack_bytes_source, *parameters))
+    _bind(shaders.context, stored, stored.texture, target)
+    threads = words_bytes(stored.shape) // WORD_BYTES
+    dispatch_threads(shaders.context, "unpack_bytes", threads, Cost(0, stored.size_bytes, target.size_bytes))
 
 
 def dispatch_threads(context: Context, name: str, threads: int, cost: Cost) -> None:

@@ -1,24 +1,38 @@
 """An input or output of a Program goes in; other memory is copied into it or out of it, in one layout or the other.
 
+Integers of 8 bits lie as steps in a program's memory (quantization.py), and as bytes in all other.
 Whoever reads a tensor of a program by a shader, or writes it, issues the barriers between this and the program's run:
 here are those between the steps of one copy.
 """
 
 import ctypes
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import opengl
 from ..errors import DeviceError
 from ..gl_buffers import clear_buffer, copy_span, device_buffer, write_buffer
+from ..graph import Tensor
 from ..hazards import STORAGE, TEXTURE_FETCH
 from ..layout import PHWC4, TEXEL_BYTES
 from ..opengl import BufferRange, BufferSpan
-from ..packing import Float32Array
 from ..runtime import TensorRange
 from .gl_objects import Bound, BoundTexture
-from .repacking import RepackingPrograms, array_bytes, is_array, pack, staging_bytes, unpack
+from .repacking import (
+    RepackingPrograms,
+    array_bytes,
+    byte_format,
+    is_array,
+    pack,
+    pack_bytes,
+    staging_bytes,
+    unpack,
+    unpack_bytes,
+    words_bytes,
+)
 from .texture_passes import tensor_to_texture, texture_to_tensor
 
 
@@ -33,22 +47,28 @@ class _Staging:
 class TensorBorder:
     """One tensor. Use it only on the context's thread; release() frees what it has made."""
 
-    def __init__(self, shaders: RepackingPrograms, place: TensorRange, name: str) -> None:
+    def __init__(self, shaders: RepackingPrograms, place: TensorRange, tensor: Tensor) -> None:
+        """`tensor` is as in the file: an array of floats, or of integers of 8 bits."""
         self._shaders, self._context, self._gl = shaders, shaders.context, shaders.context.gl
-        self.place, self._name = place, name
+        self.place, self._name, self._bytes = place, tensor.name, byte_format(tensor)
         self._is_array, self._array_bytes = is_array(place.shape, place.storage), array_bytes(place.shape)
         self._padding_bytes = place.size_bytes - self._array_bytes  # behind an array
         # NumPy packs up to three channels in a third of the CPU time of a shader that runs on the CPU.
-        self._is_packed_in_ram = self._context.is_software and place.shape.slices == 1 and not self._is_array
+        has_floats = self._is_array and not self._bytes
+        self._is_packed_in_ram = self._context.is_software and place.shape.slices == 1 and not has_floats
         self._staged: dict[str, _Staging] = {}  # by layout
 
     # Into the tensor, padding lanes included: its memory may have been another tensor's since -------------------------
 
-    def upload(self, values: Float32Array) -> None:
-        """From a contiguous array in RAM."""
+    def upload(self, values: npt.NDArray[Any]) -> None:
+        """From a contiguous array in RAM, of the type in the file."""
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
         if self._is_packed_in_ram:
             self._write_lanes(values)
+            return
+        if self._bytes:
+            write_buffer(self._context, self._byte_target(), values.ctypes.data)
+            self._pack_bytes()
             return
         write_buffer(self._context, self._array_target(), values.ctypes.data)
         self._pack()
@@ -58,16 +78,19 @@ class TensorBorder:
         if source.place.storage == self.place.storage:
             self._copy(source.place, self.place)
         else:
-            self._copy(source.array(), self._array_target())
+            self._copy(source._floats(), self._array_target())
             self._pack()
 
     def read_bound(self, bound: Bound) -> None:
         """From what the caller has bound. Padding lanes of PHWC4 are to be zero there."""
         if isinstance(bound, BoundTexture):
             self._gl.glMemoryBarrier(STORAGE)  # kernels of the run before may still read what is written here
-            texture_to_tensor(self._shaders, bound.name, self.place)
+            texture_to_tensor(self._shaders, bound.name, self.place, self._bytes)
         elif bound.layout == "PHWC4":
             self._copy(bound.span, self.place)
+        elif self._bytes:
+            self._copy(bound.span, self._byte_target())
+            self._pack_bytes()
         else:
             self._copy(bound.span, self._array_target())
             self._pack()
@@ -75,7 +98,16 @@ class TensorBorder:
     # Out of the tensor --------------------------------------------------------------------------------------------
 
     def array(self) -> BufferRange:
-        """Where it lies as an array of floats, after repacking it if it does not lie so anyway."""
+        """Where it lies as an array of the type in the file, after repacking it if it does not lie so anyway."""
+        if not self._bytes:
+            return self._floats()
+        target = self._byte_target()
+        self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH)
+        unpack_bytes(self._shaders, self.place, self._bytes, self._staging("bytes").span)
+        return target
+
+    def _floats(self) -> BufferRange:
+        """Where it lies as an array of floats."""
         if self._is_array:
             return self._array_target()
         staging = self._staging("BHWC")
@@ -87,7 +119,7 @@ class TensorBorder:
         """To what the caller has bound."""
         if isinstance(bound, BoundTexture):
             self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH | opengl.SHADER_IMAGE_ACCESS_BARRIER_BIT)
-            tensor_to_texture(self._shaders, self.place, bound.name, bound.image_format)
+            tensor_to_texture(self._shaders, self.place, bound.name, bound.image_format, self._bytes)
         else:
             self._copy(self._packed() if bound.layout == "PHWC4" else self.array(), bound.span)
 
@@ -107,8 +139,19 @@ class TensorBorder:
             return BufferRange(self.place.buffer, self.place.offset_bytes, self._array_bytes)
         return BufferRange(self._staging("BHWC").span.buffer, 0, self._array_bytes)
 
-    def _write_lanes(self, values: Float32Array) -> None:
+    def _byte_target(self) -> BufferRange:
+        """Where it is written and read as an array of bytes; behind it the last word is filled up."""
+        return BufferRange(self._staging("bytes").span.buffer, 0, self.place.shape.pixels * self.place.shape.channels)
+
+    def _pack_bytes(self) -> None:
+        """From the array of bytes to the tensor."""
+        assert self._bytes
+        self._gl.glMemoryBarrier(STORAGE)  # as below
+        pack_bytes(self._shaders, self.place.shape, self._bytes, self._staging("bytes").span, self.place)
+
+    def _write_lanes(self, values: npt.NDArray[Any]) -> None:
         place, channels = self.place, self.place.shape.channels
+        zero_point = self._bytes.zero_point if self._bytes else 0
         self._gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, place.buffer)
         span = opengl.COPY_WRITE_BUFFER, place.offset_bytes, place.size_bytes
         address = self._gl.glMapBufferRange(*span, opengl.MAP_WRITE_BIT)
@@ -119,6 +162,8 @@ class TensorBorder:
         texels, pixels = np.ctypeslib.as_array(memory).reshape(-1, 4), values.reshape(-1, channels)
         for channel in range(channels):
             texels[:, channel] = pixels[:, channel]
+        if zero_point:
+            texels[:, :channels] -= np.float32(zero_point)
         texels[:, channels:] = 0
         self._gl.glUnmapBuffer(opengl.COPY_WRITE_BUFFER)
 
@@ -156,15 +201,15 @@ class TensorBorder:
     def _staging(self, layout: str) -> _Staging:
         if layout not in self._staged:
             shape = self.place.shape
-            size_bytes = PHWC4.size_bytes(shape) if layout == "PHWC4" else staging_bytes(shape)
-            self._staged[layout] = self._new_buffer(size_bytes, f"{self._name} as {layout}")
+            sizes = {"PHWC4": PHWC4.size_bytes, "BHWC": staging_bytes, "bytes": words_bytes}
+            self._staged[layout] = self._new_buffer(sizes[layout](shape), f"{self._name} as {layout}")
         return self._staged[layout]
 
     def _new_buffer(self, size_bytes: int, label: str) -> _Staging:
         """Raises DeviceError if there is no memory for it."""
         gl, texture, buffer = self._gl, 0, device_buffer(self._context, size_bytes)
         self._context.label(opengl.BUFFER, buffer, label)
-        if size_bytes // TEXEL_BYTES <= self._context.limits.texture_buffer_texels:
+        if size_bytes // TEXEL_BYTES <= self._context.limits.texture_buffer_texels and not self._bytes:
             texture = gl.generate("Textures")
             gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
             gl.glTexBuffer(opengl.TEXTURE_BUFFER, opengl.RGBA32F, buffer)

@@ -8,19 +8,20 @@ from ..opengl import BufferSpan
 from ..roofline import Cost
 from ..runtime import TensorRange
 from ..shader import ParameterValue, fill, load
-from .repacking import PIXELS_OF_THREAD, RepackingPrograms, dispatch_threads
+from .repacking import PIXELS_OF_THREAD, ByteFormat, RepackingPrograms, dispatch_threads
 
 _IMAGE_UNIT = 0
 
 
-def texture_to_tensor_source(threads: int, shape: MapShape) -> str:
-    """The GLSL that writes a tensor of at most four channels in PHWC4."""
-    return fill(
-        load("texture_to_tensor.comp", _defines(threads, shape)), {"bindings": declare([], [KernelOutput(PHWC4)])}
-    )
+def texture_to_tensor_source(threads: int, shape: MapShape, form: ByteFormat | None) -> str:
+    """The GLSL that writes a tensor of at most four channels in PHWC4, of bytes as steps."""
+    defines = {**_defines(threads, shape), **_byte_defines(form)}
+    return fill(load("texture_to_tensor.comp", defines), {"bindings": declare([], [KernelOutput(PHWC4)])})
 
 
-def tensor_to_texture_source(threads: int, shape: MapShape, storage: Storage, through_storage: bool) -> str:
+def tensor_to_texture_source(
+    threads: int, shape: MapShape, storage: Storage, through_storage: bool, form: ByteFormat | None
+) -> str:
     """The GLSL that reads such a tensor, from a buffer texture or an SSBO."""
     lines = declare([KernelInput(storage, shape.texels, "storage" if through_storage else "texture")], [])
     if storage == PLAIN and through_storage:
@@ -28,17 +29,24 @@ def tensor_to_texture_source(threads: int, shape: MapShape, storage: Storage, th
             "layout(std430, binding = 0) readonly buffer In0 { float in0_texels[]; };",
             "#define in0(i) vec4(in0_texels[i], 0.0, 0.0, 0.0)",
         ]
-    return fill(load("tensor_to_texture.comp", _defines(threads, shape)), {"bindings": lines})
+    defines = {**_defines(threads, shape), **_byte_defines(form)}
+    return fill(load("tensor_to_texture.comp", defines), {"bindings": lines})
+
+
+def _byte_defines(form: ByteFormat | None) -> dict[str, ParameterValue]:
+    return {"BYTES": 1, "ZERO_POINT": form.zero_point} if form else {}
 
 
 def _defines(threads: int, shape: MapShape) -> dict[str, ParameterValue]:
     return {"GROUP": threads, "WIDTH": shape.width, "HEIGHT": shape.height, "CHANNELS": shape.channels}
 
 
-def texture_to_tensor(shaders: RepackingPrograms, texture: int, place: TensorRange) -> None:
+def texture_to_tensor(
+    shaders: RepackingPrograms, texture: int, place: TensorRange, form: ByteFormat | None = None
+) -> None:
     """Issue the dispatch; barriers are the caller's. The padding lanes become zero. Raises DeviceError."""
     gl = shaders.context.gl
-    gl.glUseProgram(shaders.get("texture_to_tensor", texture_to_tensor_source, place.shape))
+    gl.glUseProgram(shaders.get("texture_to_tensor", texture_to_tensor_source, place.shape, form))
     gl.bind_texture(FIRST_INPUT_UNIT, opengl.TEXTURE_2D, texture)
     gl.glBindSampler(FIRST_INPUT_UNIT, shaders.sampler())
     _bind_storage(shaders.context, place)
@@ -47,10 +55,12 @@ def texture_to_tensor(shaders: RepackingPrograms, texture: int, place: TensorRan
     gl.glBindSampler(FIRST_INPUT_UNIT, 0)
 
 
-def tensor_to_texture(shaders: RepackingPrograms, place: TensorRange, texture: int, image_format: int) -> None:
+def tensor_to_texture(
+    shaders: RepackingPrograms, place: TensorRange, texture: int, image_format: int, form: ByteFormat | None = None
+) -> None:
     """Issue the dispatch; barriers are the caller's. Raises DeviceError."""
     gl = shaders.context.gl
-    parameters = place.shape, place.storage, not place.texture
+    parameters = place.shape, place.storage, not place.texture, form
     gl.glUseProgram(shaders.get("tensor_to_texture", tensor_to_texture_source, *parameters))
     if place.texture:
         gl.bind_texture(FIRST_INPUT_UNIT, opengl.TEXTURE_BUFFER, place.texture)

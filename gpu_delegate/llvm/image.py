@@ -6,13 +6,14 @@ other, so that no place lies outside of what is there.
 """
 
 import json
+import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..graph import Tensor
+from ..graph import Quantization, Tensor
 from ..layout import PHWC4, PLAIN, MapShape, Storage, shape_of
 from ..packing import Float32Array
 from .planes import FLOAT_BYTES, tensor_floats
@@ -120,7 +121,9 @@ def parse_image(data: bytes) -> NativeImage | None:
 
 def _described(number: int, tensor: StoredTensor) -> list[Any]:
     own, shape = tensor.own, tensor.shape
-    return [number, own.name, own.shape, own.dtype, list(vars(shape).values()), tensor.storage.lanes, tensor.place]
+    meaning = own.quantization and list(vars(own.quantization).values())
+    where = list(vars(shape).values()), tensor.storage.lanes, tensor.place
+    return [number, own.name, own.shape, own.dtype, meaning, *where]
 
 
 def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
@@ -128,8 +131,8 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
     if len(rest) != weights_bytes + described["code"] or weights_bytes < 0:
         raise ValueError("another length")
     tensors = {}
-    for number, name, own, dtype, shape, lanes, place in described["tensors"]:
-        tensor = Tensor(_count(number), str(name), _counts(own), np.dtype(dtype).name)
+    for number, name, own, dtype, meaning, shape, lanes, place in described["tensors"]:
+        tensor = Tensor(_count(number), str(name), _counts(own), np.dtype(dtype).name, None, _meaning(meaning))
         storage = PLAIN if lanes == 1 else PHWC4
         tensors[_count(number)] = StoredTensor(tensor, MapShape(*_counts(shape)), storage, _count(place))
     steps = tuple(
@@ -150,6 +153,17 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
     return NativeImage(
         inputs, outputs, tensors, steps, rounds, _count(described["arena_floats"]), weights, rest[weights_bytes:]
     )
+
+
+def _meaning(said: list[Any] | None) -> Quantization | None:
+    """What a tensor's integers mean. Raises ValueError where that makes no sense."""
+    if said is None:
+        return None
+    scales, zero_points, dimension = said
+    points = tuple(map(operator.index, zero_points))
+    if len(points) != len(scales):
+        raise ValueError("another number of zero points")
+    return Quantization(tuple(map(float, scales)), points, _count(dimension))
 
 
 def _counts(values: list[Any]) -> tuple[int, ...]:

@@ -85,11 +85,11 @@ def pixel_function(
         outputs=body.outputs,
         weights=weights,
         row_groups=grid.row_groups,
-        rows=tile.rows,
+        rows=tile.down,
         slice_blocks=grid.slice_blocks,
         macs=sum(record_of(node).macs(body.graph, node) for node in body.nodes),
         tile=tile,
-        group_pixels=grid.step or tile.rows * grid.width,
+        group_pixels=grid.step or tile.down * body.domain.width,
     )
 
 
@@ -111,8 +111,8 @@ class Grid:
         if tile.flat:
             step = tile.rows * lanes
             return Grid(domain.pixels, 1, 1, step, ceil_div(domain.pixels, step), slices, tile.z_slices)
-        groups = ceil_div(domain.rows, tile.rows)
-        return Grid(domain.width, domain.rows, tile.rows, 0, groups, slices, tile.z_slices)
+        width, height = tile.area(domain)
+        return Grid(width, height, tile.down, 0, ceil_div(height, tile.down), slices, tile.z_slices)
 
     @property
     def slice_blocks(self) -> int:

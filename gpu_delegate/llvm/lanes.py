@@ -68,6 +68,7 @@ class Lanes:
         self.math = FloatMath(function, self.kind)
         self.scalar_math = FloatMath(function, FLOAT)
         self._is_arm = target.triple.startswith(("aarch64", "arm64"))
+        self._permutes_16 = target.name == "avx512"
         self.present = self.first_lanes(self.count)  # lanes with a pixel: others may have places far from memory
         self._known: dict[Any, Any] = {}
         self._blocks: list[list[Any]] = [[]]
@@ -373,8 +374,10 @@ class Lanes:
 
     def permuted(self, value: Register, offsets: Register) -> Register:
         """Lanes of a vector by number."""
-        if self.count == 16:
+        if self.count == 16 and self._permutes_16:
             return self.f.call("llvm.x86.avx512.permvar.sf.512", self.kind, value, offsets)
+        if self.count == 16:
+            return self._permuted_by_halves(value, offsets)
         if self.count == 8:
             return self.f.call("llvm.x86.avx2.permps", self.kind, value, offsets)
         if not self._is_arm:
@@ -384,6 +387,18 @@ class Lanes:
         table = self.f.binary("add", every, self._int_constant(0x03020100))
         whole, places = self.f.convert("bitcast", value, sixteen), self.f.convert("bitcast", table, sixteen)
         return self.f.convert("bitcast", self.f.call("llvm.aarch64.neon.tbl1.v16i8", sixteen, whole, places), self.kind)
+
+    def _permuted_by_halves(self, value: Register, offsets: Register) -> Register:
+        """Sixteen lanes by AVX2, which looks at the last three bits of a number: the fourth says which half."""
+        halves = (range(8), range(8, 16))
+        sources = [self.f.shuffle(value, value, half) for half in halves]
+        numbers = [self.f.shuffle(offsets, offsets, half) for half in halves]
+        from_each = [
+            [self.f.call("llvm.x86.avx2.permps", vector(FLOAT, 8), source, number) for number in numbers]
+            for source in sources
+        ]
+        low, high = (self.f.shuffle(first, second, range(16)) for first, second in from_each)
+        return self.f.choose(self.f.compare("icmp slt", offsets, self._int_constant(8)), low, high)
 
     # Stores -----------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..graph import Graph, Node
 from ..layout import MapShape, shape_of
-from ..nodes import is_elementwise, is_pixelwise_contraction, is_scatter
+from ..nodes import computed_weights, is_elementwise, is_pixelwise_contraction, is_scatter
 from ..views import Views
 from .cutting import StepSize
 from .kernel import LlvmKernel
@@ -73,10 +73,12 @@ def _needs_its_pixel(graph: Graph, step: LlvmKernel, tensor: int) -> bool:
     sides = _sides(_domain(graph, step))
     readers = [node for node in step.nodes if tensor in node.inputs]
     same = _sides(shape_of(graph.tensors[tensor])) == sides
-    return same and bool(readers) and all(_is_of_pixels(graph, node) for node in readers)
+    return same and bool(readers) and all(_is_of_pixels(graph, node, tensor) for node in readers)
 
 
-def _is_of_pixels(graph: Graph, node: Node) -> bool:
+def _is_of_pixels(graph: Graph, node: Node, tensor: int) -> bool:
+    if tensor in computed_weights(node):
+        return False
     return is_elementwise(node) or is_scatter(node) or is_pixelwise_contraction(graph, node)
 
 

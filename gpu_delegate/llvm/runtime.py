@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..disk_cache import DiskCache
 from ..errors import UsageError
 from ..graph import Graph
-from ..packing import Float32Array, as_type, check_values
+from ..packing import Float32Array, check_values, in_file_type
 from ..weights_cache import WeightsCache
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
@@ -100,7 +100,7 @@ class NativeNetwork:
         """A stored tensor in its type and shape in the file."""
         stored = self.image.tensors[tensor]
         values = from_planes(self.memory(tensor), stored.shape, stored.storage)
-        return as_type(values, stored.own.dtype).reshape(stored.own.shape)
+        return in_file_type(values, stored.own).reshape(stored.own.shape)
 
     def memory(self, tensor: int) -> Float32Array:
         """The floats of a stored tensor as they lie in memory (planes.py). Raises KeyError for one that is not."""

@@ -12,6 +12,8 @@ from .machine import CpuTarget
 _LEAST_LANES = 4
 _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
 _MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
+_MOST_ACROSS = 4  # runs of pixels in a row that share the matrix that they are multiplied by
+_ACROSS_SLICES = 2  # of their sums: more would not stay in registers
 _MOST_WHOLE_ROWS = 10  # of a map in one group: what its rows share is loaded once
 
 
@@ -23,6 +25,8 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTar
     where a whole row fits, and groups have as many rows as leave the fewest to be computed twice.
     """
     domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+    if tile.across:
+        return _across_tile(body, tile, target)
     z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
     target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
     most = domain.pixels // target.lanes if flat else domain.rows
@@ -38,6 +42,17 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTar
         nearest = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
         rows = min(nearest, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)
     return Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target
+
+
+def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTarget]:
+    """For products of matrices: pixels of a row that are as far apart as all lanes, or more, share what is loaded."""
+    width, slices = body.domain.width, shape_of(body.graph.tensors[body.outputs[0]]).slices
+    lanes = _lanes(width, target.lanes)
+    choices = [rows for rows in range(1, _MOST_ACROSS + 1) if width % rows == 0 and width // rows >= lanes]
+    z_slices = min(tile.z_slices, _ACROSS_SLICES) if tile.z_slices else 0
+    rows = max(choices, default=1)
+    local = (1, 1, 1)
+    return Tile(rows, min(z_slices, slices), local, loads_at_use=True, across=True), replace(target, lanes=lanes)
 
 
 def _lanes(pixels: int, lanes: int) -> int:

@@ -27,7 +27,7 @@ SLICES_AT_ONCE = 8  # of a convolution's outputs: each tap is written out for ea
 def is_pointwise_convolution(graph: Graph, node: Node) -> bool:
     """A CONV_2D that reads and writes one pixel: 1x1 kernel, stride 1, no padding."""
     conv = node.attributes
-    if node.op != "CONV_2D" or not isinstance(conv, Conv2D):
+    if node.op not in ("CONV_2D", "COMPUTED_CONV_2D") or not isinstance(conv, Conv2D):
         return False
     return graph.tensors[node.inputs[1]].shape[1:3] == (1, 1) and conv.stride == (1, 1) and conv.padding == Padding()
 
@@ -155,7 +155,7 @@ def accumulate(emitter: "Emitter", node: Node, at: Slice) -> None:
         for index in emitter.held_slices(out)
     ]
     for tap in range(blocks.values.shape[1]):
-        values = _taps(emitter, node, at, tap)
+        values = taps_of_window(emitter, node, at, tap)
         for position, sums in registers:
             _multiply(emitter, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
 
@@ -183,7 +183,7 @@ def _multiply(emitter: "Emitter", sums: Sequence[Name], values: Sequence[Value],
         emitter.add(AddTo(total, combined("add", terms)))
 
 
-def _taps(emitter: "Emitter", node: Node, at: Slice, tap: int) -> Sequence[Value]:
+def taps_of_window(emitter: "Emitter", node: Node, at: Slice, tap: int) -> Sequence[Value]:
     """The input under one tap of the window, for each of the thread's pixels."""
     if is_pointwise_convolution(emitter.graph, node):
         return emitter.value(node.inputs[0], at)

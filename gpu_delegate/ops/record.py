@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # elementwise   each output value depends on the input values at the same position
 # window        each output value depends on a window of the input, for each channel separately
 # movement      output values are input values, or constants, at other positions
-# contraction   each output value is a sum over all input channels, with constant weights
+# contraction   each output value is a sum over all input channels, with constant or computed weights
 # reduction     one value for many positions
 # scatter       results are stored at other pixels than those they are computed from: all the work is in the store
 # folded        a value that is known before anything runs
@@ -148,7 +148,9 @@ class OpRecord:
     pixelwise: Callable[[Graph, Node], bool] = (
         never  # a contraction or reduction that reads just the pixel that it writes
     )
-    weighted: bool = False  # whether input 1 has weights, OHWI or 1HWC
+    weighted: bool = False  # whether input 1 has weights, OHWI or 1HWC, among the constants of the kernel
+    from_memory: tuple[int, ...] = ()  # further inputs that a contraction or window reads at places of its own
+    multiplies_rows: bool = False  # whether pixels in a row, and no others, share what is read of those
     macs: Callable[[Graph, Node], int] = nothing  # multiply-accumulates as the op is defined
     weight_bytes: Callable[[Graph, Node], int] = nothing  # that it, or what a pass makes of it, adds to its kernel
     taps: Callable[[Graph, Node], int] = one  # pixels of its window, each written out in the shader

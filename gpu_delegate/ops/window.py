@@ -21,6 +21,7 @@ from ..code import (
 )
 from ..expressions import Slice
 from ..graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Pool2D, Size2
+from ..indices import Index
 from ..layout import aligned_channels
 from ..operators import EncodedOperator, Operator, attributes_of
 from ..packing import bias_of, depthwise_taps
@@ -99,21 +100,35 @@ def _pool_taps(graph: Graph, node: Node) -> int:
 
 def depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a depthwise convolution: bias + sum over taps of x * w, lane by lane."""
-    conv = node.attributes
-    assert isinstance(conv, DepthwiseConv2D)
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
-    window = SlidingWindow((weights.shape[1], weights.shape[2]), conv.stride, conv.padding, conv.dilation)
     taps = emitter.weights(node, "taps", depthwise_taps(weights))
     bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
     several = emitter.tile.rows > 1  # then the thread's pixels share their weights
     first = emitter.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
     sums = emitter.declare([first for _ in emitter.rows], "d")
-    for row, tap, value in _taps(emitter, node, window, at):
+    for row, tap, value in _taps(emitter, node, _depthwise_window(emitter, node), at):
         weight = taps.texel(at, tap)
         if several:
             weight = emitter.once("w", weight)
         emitter.add(AddTo(sums[row], value * weight))
     return sums
+
+
+def computed_depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+    """The same with weights in memory, where slice `at` of pixel (ky, kx) is that of a tap; there is no bias."""
+    width = emitter.graph.tensors[node.inputs[1]].shape[2]
+    sums = emitter.declare([ZEROS for _ in emitter.rows], "d")
+    for row, tap, value in _taps(emitter, node, _depthwise_window(emitter, node), at):
+        ky, kx = divmod(tap, width)
+        place = Index.of(0), Index.of(ky), Index.of(kx)
+        weight = emitter.once("w", emitter.texel_at(node.inputs[1], at, place))
+        emitter.add(AddTo(sums[row], value * weight))
+    return sums
+
+
+def _depthwise_window(emitter: "Emitter", node: Node) -> SlidingWindow:
+    conv, (_, height, width, _) = attributes_of(node, DepthwiseConv2D), emitter.graph.tensors[node.inputs[1]].shape
+    return SlidingWindow((height, width), conv.stride, conv.padding, conv.dilation)
 
 
 def pool(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:

@@ -32,7 +32,7 @@ def split_activations(graph: Graph) -> tuple[Graph, Outcome]:
         if not isinstance(attributes, Activated) or attributes.activation == "NONE":
             continue
         out = graph.tensors[node.outputs[0]]
-        linear = edit.new_tensor(out.name + ":linear", out.shape)
+        linear = edit.new_tensor(out.name + ":linear", out.shape, out.dtype)
         edit.replace(
             node,
             replace(node, outputs=(linear,), attributes=replace(attributes, activation="NONE")),
@@ -116,7 +116,9 @@ def merge_pad(graph: Graph) -> tuple[Graph, Outcome]:
         ((top, bottom), (left, right)) = pad.amounts[1:3] if len(pad.amounts) == 4 else ((0, 0), (0, 0))
         if pad.value != 0.0 or len(pad.amounts) != 4 or any(pad.amounts[0] + pad.amounts[3]):
             edit.decline(f"{graph.tensors[node.outputs[0]].name}: not zeros around rows and columns only")
-        elif node.outputs[0] in graph.outputs or not all(isinstance(reader.attributes, Conv2D) for reader in readers):
+        elif node.outputs[0] in graph.outputs or not all(
+            _is_window_over(reader, node.outputs[0]) for reader in readers
+        ):
             edit.decline(f"{graph.tensors[node.outputs[0]].name} is read by more than convolutions")
         else:
             for reader in readers:
@@ -128,6 +130,11 @@ def merge_pad(graph: Graph) -> tuple[Graph, Outcome]:
                 edit.replace(reader, replace(reader, inputs=inputs, attributes=replace(conv, padding=padding)))
             edit.remove(node)
     return edit.finish()
+
+
+def _is_window_over(node: Node, tensor: int) -> bool:
+    """Whether it is a convolution that reads a tensor as its input, and not as weights as well."""
+    return isinstance(node.attributes, Conv2D) and tensor not in node.inputs[1:]
 
 
 def pool_to_mean(graph: Graph) -> tuple[Graph, Outcome]:
@@ -158,7 +165,7 @@ def transpose_convolution_to_depth(graph: Graph) -> tuple[Graph, Outcome]:
     edit = Rewriter(graph)
     for node in graph.nodes:
         attributes = node.attributes
-        if not isinstance(attributes, TransposeConv2D):
+        if not isinstance(attributes, TransposeConv2D) or not graph.tensors[node.inputs[1]].is_constant:
             continue
         weights = float_data(graph.tensors[node.inputs[1]])
         out_channels, kernel_h, kernel_w, channels = weights.shape

@@ -1,6 +1,7 @@
 """A graph goes in, one without the nodes that compute constants comes out."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,15 @@ MOST_FOLDED_BYTES = 1 << 30  # of all constants that are computed, before those 
 def fold_constants(graph: Graph) -> tuple[Graph, Outcome]:
     """What depends on constants and shapes alone -> a constant: DEQUANTIZE of weights, SHAPE, arithmetic."""
     edit = Rewriter(graph)
+    for node, tensor in computed_constants(graph, edit.decline).values():
+        edit.set_tensor(tensor)
+        edit.remove(node)
+    return edit.finish()
+
+
+def computed_constants(graph: Graph, decline: Callable[[str], None]) -> Mapping[int, tuple[Node, Tensor]]:
+    """The tensors that are known before a run, with their values and the nodes that need not compute them."""
+    found: dict[int, tuple[Node, Tensor]] = {}
     known: dict[int, Tensor] = {}
     values: dict[object, Values] = {}  # many ops may compute the same
     left_bytes = MOST_FOLDED_BYTES
@@ -29,13 +39,12 @@ def fold_constants(graph: Graph) -> tuple[Graph, Outcome]:
             _check(graph, output, size_bytes, left_bytes)
             values[key] = values[key] if key in values else fold_value(node, inputs, output)
         except ValueError as error:
-            edit.decline(f"{output.name} ({node.op}): {error}")
+            decline(f"{output.name} ({node.op}): {error}")
             continue
         left_bytes -= size_bytes
         known[output.index] = replace(output, data=values[key])
-        edit.set_tensor(known[output.index])
-        edit.remove(node)
-    return edit.finish()
+        found[output.index] = node, known[output.index]
+    return found
 
 
 def _is_constant(node: Node, inputs: list[Tensor]) -> bool:

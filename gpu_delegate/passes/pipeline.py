@@ -32,9 +32,12 @@ from .decomposition import (
 )
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
+from .integers import check_integers
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
+from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
+from .recurrent import express_lstm
 from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
@@ -44,10 +47,14 @@ Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
+    express_lstm,
     split_to_slices,
     unify_moves,
     split_top,
     fold_constants,
+    check_integers,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     expand_running_sums,
     split_sums,
@@ -78,10 +85,14 @@ PASSES: tuple[Pass, ...] = (
 # kernel are merged or written as others.
 UNFUSED_PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
+    express_lstm,
     split_to_slices,
     unify_moves,
     split_top,
     fold_constants,
+    check_integers,
+    express_products,
+    separate_computed_weights,
     decompose_normalisations,
     expand_running_sums,
     split_sums,

@@ -29,7 +29,7 @@ from ..graph import (
     Transpose,
 )
 from ..layout import RANK, aligned_shape
-from ..nodes import has_weights, is_elementwise
+from ..nodes import computed_weights, has_weights, is_elementwise, multiplies_rows
 from ..ops.reduce import is_fold
 from ..rewrite import Outcome, Rewriter
 
@@ -100,7 +100,9 @@ class _Aligner:
         """Replace a node, with a RESHAPE for each input and output whose form differs from what the node takes."""
         tensors = self.graph.tensors
         count = 1 if isinstance(node.attributes, Axis) or node.op == "FULLY_CONNECTED" else len(node.inputs)
-        if has_weights(node) or not node.inputs or ABSENT in node.inputs[:count]:  # such are ops without a kernel
+        if (
+            has_weights(node) or _has_computed_weights(node) or not node.inputs or ABSENT in node.inputs[:count]
+        ):  # such are ops without a kernel
             return
         inputs, outputs = ([tensors[i] for i in list_ if i != ABSENT] for list_ in (node.inputs[:count], node.outputs))
         if node.op in RESHAPES:
@@ -155,6 +157,11 @@ class _Aligner:
         return self.constants[tensor.index, shape]
 
 
+def _has_computed_weights(node: Node) -> bool:
+    """Of a convolution: all its inputs have four dimensions. Matrices may have fewer, or more."""
+    return bool(computed_weights(node)) and not multiplies_rows(node)
+
+
 def _aligned(tensor: Tensor) -> Shape:
     try:
         return aligned_shape(tensor.shape)
@@ -179,7 +186,7 @@ def _dimensions(node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dim
     units = [
         k
         for k in range(-rank, 0)
-        if k != kept and all(-k > len(tensor.shape) or tensor.shape[k] == 1 for tensor in alike)
+        if k not in kept and all(-k > len(tensor.shape) or tensor.shape[k] == 1 for tensor in alike)
     ]
     if len(units) < rank - RANK:
         largest = max(alike, key=lambda tensor: len(tensor.shape))
@@ -190,14 +197,16 @@ def _dimensions(node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dim
     return _Dimensions(rank, frozenset(units[: max(0, rank - RANK)]))
 
 
-def _kept(node: Node, rank: int) -> int | None:
-    """The dimension that is not dropped even if its size is 1, counted from the last one."""
+def _kept(node: Node, rank: int) -> tuple[int, ...]:
+    """Dimensions, counted from the last one, that are not dropped even if their size is 1."""
     match node.attributes:
         case Axis(axis=axis):
-            return axis - rank
+            return (axis - rank,)
         case Reduce(axes=(axis,)) if not is_fold(node):  # a position of 0 is no value
-            return axis - rank
-    return -1 if _is_along_last(node) else None
+            return (axis - rank,)
+    if multiplies_rows(node):
+        return -2, -1
+    return (-1,) if _is_along_last(node) else ()
 
 
 def _is_along_last(node: Node) -> bool:

@@ -16,7 +16,7 @@ from ..layout import Fetch, ceil_div, shape_of
 from ..pixel_parts import shared_texels_of
 from ..source_size import source_size
 from ..tile import Tile
-from ..tiling import is_pixelwise, possible_parts, weight_count
+from ..tiling import is_pixelwise, possible_parts, runs_across, weight_count
 from .static_model import estimate, held_texels
 
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
@@ -102,8 +102,10 @@ class Search:
                 yield replace(best, rows=1, flat=False, local=(x, y, parts))
 
     def _rows(self) -> list[int]:
-        """Rows of a thread, none of another map of the batch."""
+        """Pixels of a thread, none of another map of the batch, or of another row."""
         domain = self.body.domain
+        if runs_across(self.body):
+            return [rows for rows in _ROWS if domain.width % rows == 0]
         return [rows for rows in _ROWS if rows <= domain.rows and (domain.batch == 1 or domain.height % rows == 0)]
 
     def _slices(self) -> Iterator[tuple[int, bool]]:
@@ -137,7 +139,7 @@ class Search:
 
     def _proper(self, tile: Tile) -> Tile:
         """The tile, whose threads stay where there are some that have a part of their rows only."""
-        leaves = tile.rows == 1 or (self.body.domain.height % tile.rows == 0 and not tile.flat)
+        leaves = tile.rows == 1 or tile.across or (self.body.domain.height % tile.rows == 0 and not tile.flat)
         return replace(tile, leaves=tile.leaves and leaves)
 
     def _fits(self, tile: Tile) -> bool:

@@ -39,9 +39,11 @@ def isolated(base: CompiledGraph, lowered: Lowered, kernel: Kernel, device: Devi
 
 
 def sample(graph: Graph, number: int) -> npt.NDArray[np.generic]:
-    """Values for an input tensor, the same in each process: of a normal distribution, or small integers."""
+    """Values for an input tensor, the same in each process: of a normal distribution, or integers in its range."""
     tensor: Tensor = graph.tensors[number]
     generator = np.random.default_rng(len(tensor.shape) + sum(tensor.shape))
+    if tensor.steps:
+        return generator.integers(tensor.steps.low, tensor.steps.high + 1, tensor.shape).astype(tensor.dtype)
     if np.issubdtype(np.dtype(tensor.dtype), np.floating):
         return generator.standard_normal(tensor.shape, np.float32).astype(tensor.dtype)
     return generator.integers(0, 2, tensor.shape).astype(tensor.dtype)

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from ..body import Accumulate, Body, Phase, tensor_of
 from ..graph import Conv2D, Node, Pool2D
 from ..layout import ceil_div, shape_of
-from ..nodes import has_role, has_weights, is_contraction, is_pixelwise_contraction, reads_memory, record_of
+from ..nodes import (
+    computed_weights,
+    has_role,
+    has_weights,
+    is_contraction,
+    is_pixelwise_contraction,
+    reads_memory,
+    record_of,
+)
 from ..tile import Tile
 
 _INPUT = 8.0  # multiplications that take as long as a read of an input
@@ -96,27 +104,32 @@ def _streamed(body: Body, tile: Tile, node: Node) -> ThreadWork:
     """One slice of a node's result for all pixels of a thread."""
     if is_contraction(node):  # over held values
         texels = _LANES * shape_of(body.graph.tensors[node.inputs[0]]).slices
+        if computed_weights(node):
+            return ThreadWork(texels, 0, texels * tile.rows)
         return ThreadWork(0, _weights(tile, texels), texels * tile.rows)
     if reads_memory(body.graph, node):
         taps = record_of(node).taps(body.graph, node)
         own = taps if has_weights(node) else 0
-        return ThreadWork(_window_reads(tile, node, taps), _weights(tile, own), taps * tile.rows)
+        read_at = _window_reads(tile, node, taps) + taps * len(computed_weights(node))
+        return ThreadWork(read_at, _weights(tile, own), taps * tile.rows)
     return ThreadWork(products=2 * tile.rows)
 
 
 def _summed(body: Body, tile: Tile, node: Node) -> ThreadWork:
     """One input slice added to all sums of a thread."""
-    if not has_weights(node):
+    if not (has_weights(node) or computed_weights(node)):
         return ThreadWork(products=tile.rows)
     taps = record_of(node).taps(body.graph, node)
     slices = tile.z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
     texels = _LANES * taps * slices
     reads = _window_reads(tile, node, taps) if _reads_window(body, node) else 0
+    if computed_weights(node):
+        return ThreadWork(reads + texels, 0, texels * tile.rows)
     return ThreadWork(reads, _weights(tile, texels), texels * tile.rows)
 
 
 def _reads_window(body: Body, node: Node) -> bool:
-    return has_weights(node) and is_contraction(node) and not is_pixelwise_contraction(body.graph, node)
+    return is_contraction(node) and not is_pixelwise_contraction(body.graph, node)
 
 
 def _weights(tile: Tile, texels: float) -> float:

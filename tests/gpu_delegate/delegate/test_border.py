@@ -8,7 +8,18 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tests.borders import border_of, give, numbers, product_graph, stored_bits, take, two_graph
+from tests.borders import (
+    border_of,
+    bytes_graph,
+    give,
+    larger_of_neighbours,
+    numbers,
+    product_graph,
+    random_bytes,
+    stored_bits,
+    take,
+    two_graph,
+)
 from tests.graphs import GraphBuilder
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
@@ -74,6 +85,38 @@ def test_what_is_uploaded_and_read_is_what_the_engine_writes_and_reads(cramped: 
         np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
         border.release()
     shaders.release()
+
+
+BYTE_SHAPES: tuple[Shape, ...] = (
+    (1, 1, 1, 1), (1, 1, 1, 5), (1, 3, 4, 1), (1, 5, 7, 3), (1, 9, 5, 4), (2, 3, 5, 13), (1, 1, 3, 8),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)
+def test_bytes_become_steps_and_come_back(cramped: Context) -> None:
+    """As those of the engine's own, slower way, whatever lay there; so do those that no scale makes steps of."""
+    graph = bytes_graph(BYTE_SHAPES)
+    given = {tensor: random_bytes(graph.tensors[tensor]) for tensor in graph.inputs}
+    shaders = RepackingPrograms(cramped)
+    with Program(cramped, compile_graph(graph, kernels_for(cramped))) as program:
+        border = ProgramBorder(program, shaders)
+        outputs = [np.full_like(values, 77) for values in given.values()]
+        for tensor, values in given.items():
+            program.write(tensor, values)
+            np.testing.assert_array_equal(program.read(tensor), values)
+            stored = stored_bits(cramped, program.range_of(tensor))
+            fill_with_nan(cramped, program.range_of(tensor))
+            give(border, tensor, values)
+            np.testing.assert_array_equal(stored_bits(cramped, program.range_of(tensor)), stored)
+        border.run()
+        held = zip(graph.outputs, outputs, strict=True)
+        border.read_all([(tensor, found.ctypes.data, found.nbytes) for tensor, found in held])
+        for output, values, found in zip(graph.outputs, given.values(), outputs, strict=True):
+            np.testing.assert_array_equal(found, larger_of_neighbours(values))
+            np.testing.assert_array_equal(program.read(output), found)
+        border.release()
+    shaders.release()
+    cramped.check_errors("bytes")
 
 
 def test_large_tensors_take_several_work_groups(cramped: Context) -> None:

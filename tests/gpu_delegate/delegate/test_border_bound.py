@@ -9,7 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.borders import border_of, give, numbers, product_graph, stored_bits, take, two_graph
+from tests.borders import (
+    border_of,
+    bytes_graph,
+    give,
+    larger_of_neighbours,
+    numbers,
+    product_graph,
+    random_bytes,
+    stored_bits,
+    take,
+    two_graph,
+)
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.gl_objects import BufferLayout
@@ -17,6 +28,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Shape
 from texelflow.gpu_delegate.layout import map_shape
 from texelflow.gpu_delegate.packing import from_phwc4, phwc4
+from texelflow.gpu_delegate.quantization import zero_point_of
 from texelflow.gpu_delegate.runtime import device_of
 
 Floats = npt.NDArray[np.float32]
@@ -141,6 +153,56 @@ def test_buffers_hold_inputs_and_outputs(context: Context, shape: Shape, layout:
     target.release()
 
 
+@pytest.mark.parametrize("layout", ["BHWC", "PHWC4"])
+def test_buffers_hold_bytes_or_steps(context: Context, layout: BufferLayout) -> None:
+    graph, offset_bytes = bytes_graph([(1, 5, 7, 3), (1, 3, 4, 1), (1, 1, 1, 5)]), 20
+    with border_of(context, graph) as (program, border):
+        for tensor, output in zip(graph.inputs, graph.outputs, strict=True):
+            own, values = graph.tensors[tensor], random_bytes(graph.tensors[tensor])
+            wanted = larger_of_neighbours(values)
+            size_bytes = values.nbytes if layout == "BHWC" else 16 * map_shape(own.shape).texels
+            program.write(tensor, values)
+            inside = values.tobytes() if layout == "BHWC" else stored_bits(context, program.range_of(tensor)).tobytes()
+            source = context.mgl.buffer(bytes(offset_bytes) + inside)
+            target = context.mgl.buffer(bytes([77]) * (size_bytes + 8))
+            program.write(tensor, np.zeros_like(values))
+            border.bind_input(tensor, (source.glo, offset_bytes), layout)
+            border.bind_output(output, target, layout)
+            border.run()
+            found = target.read()
+            assert found[size_bytes:] == bytes([77]) * 8
+            if layout == "BHWC":
+                np.testing.assert_array_equal(np.frombuffer(found, own.dtype, values.size), wanted.ravel())
+            else:
+                steps = in_buffer(target, own.shape, layout)
+                np.testing.assert_array_equal(steps + zero_point_of(own), wanted)
+            border.unbind(tensor)
+            border.unbind(output)
+            source.release()
+            target.release()
+
+
+def test_textures_of_bytes_hold_those_of_a_tensor_without_a_sign(context: Context) -> None:
+    graph = bytes_graph([(1, HEIGHT, WIDTH, 3)])
+    signed, unsigned = graph.inputs[:2]
+    stored, _ = picture("f1", 4)
+    texture, other = texture_of(context, stored, "f1"), texture_of(context, stored.astype("f4"), "f4")
+    target = context.mgl.texture((WIDTH, HEIGHT), 4, dtype="f1")
+    with border_of(context, graph) as (_, border):
+        border.bind_input(unsigned, texture)
+        border.bind_output(graph.outputs[1], target)
+        border.run()
+        wanted = larger_of_neighbours(stored[None])[0]
+        wanted[..., 3] = 255
+        np.testing.assert_array_equal(in_texture(target), wanted)
+        with pytest.raises(UsageError, match="t0 is int8, and textures have bytes without a sign; bind a buffer"):
+            border.bind_input(signed, texture)
+        with pytest.raises(UsageError, match="t2: a texture has one of the formats R8, RG8, RGBA8, RGB8, not 0x8814"):
+            border.bind_input(unsigned, other)
+    for each in (texture, other, target):
+        each.release()
+
+
 def test_arrays_and_objects_side_by_side(context: Context) -> None:
     shape = (1, HEIGHT, WIDTH, 4)
     stored, values = picture("f4", 4)
@@ -221,7 +283,7 @@ def test_other_misuse_is_refused(context: Context) -> None:
             border.bind_input(0, texture, "NCHW")  # type: ignore[arg-type]
         border.unbind(0)
     other = product_graph((3, 5), "int32")
-    with border_of(context, other) as (_, border), pytest.raises(UsageError, match="t0 is int32: only float32"):
+    with border_of(context, other) as (_, border), pytest.raises(UsageError, match="t0 is int32: only tensors of"):
         border.bind_input(0, texture)
     texture.release()
 

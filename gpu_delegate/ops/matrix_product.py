@@ -1,0 +1,241 @@
+"""BATCH_MATMUL, and convolutions whose weights the model computes: how files say the first; the code of all of them.
+
+Weights lie in memory as any tensor does. A matrix of K rows and N columns has rows as pixels and columns as channels:
+texel o of row k holds what input value k is multiplied by for output slice o. A matrix of N rows and K columns, and the
+OHWI weights of a convolution, have their terms along channels: texel s of row n is factors of slice s for value n.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..code import ZEROS, AddTo, Declare, Lane, Name, Operand, Value, Vector, combined
+from ..expressions import Slice
+from ..graph import Attributes, Conv2D, DepthwiseConv2D, Graph, Node, Shape, TransposeConv2D
+from ..indices import Index
+from ..layout import ceil_div, shape_of
+from ..operators import EncodedOperator, Operator, attributes_of
+from .convolution import SLICES_AT_ONCE, convolution_macs, is_pointwise_convolution, taps_of_window, window_taps
+from .record import Emission, Example, FileForm, OpRecord, always
+from .window import computed_depthwise
+
+if TYPE_CHECKING:
+    from ..emit import Emitter
+    from ..moves import Place
+
+
+@dataclass(frozen=True)
+class MatrixProduct(Attributes):
+    """BATCH_MATMUL: inputs (x, y), matrices in the last two dimensions; the others broadcast."""
+
+    adj_x: bool = False  # whether a matrix of x stands with rows and columns exchanged
+    adj_y: bool = False
+
+
+def read_matrix_product(operator: Operator) -> Attributes:
+    options = operator.options("BatchMatMulOptions")
+    product = MatrixProduct(bool(options.AdjX()), bool(options.AdjY()))
+    x, y = operator.shape(0), operator.shape(1)
+    if min(len(x), len(y)) < 2:
+        operator.damaged(f"matrices of shape {list(x)} and {list(y)}")
+    (rows, depth), (terms, columns) = exchanged(x[-2:], product.adj_x), exchanged(y[-2:], product.adj_y)
+    batch = broadcast_sides(x[:-2], y[:-2])
+    if depth != terms or batch is None:
+        operator.damaged(f"matrices of shape {list(x)} and {list(y)} with {product}")
+    operator.expect((*batch, rows, columns))
+    return product
+
+
+def exchanged(sides: Shape, is_adjoint: bool) -> Shape:
+    """The sides of a matrix, or of the same with rows and columns exchanged."""
+    return sides[::-1] if is_adjoint else sides
+
+
+def broadcast_sides(x: Shape, y: Shape) -> Shape | None:
+    """The shape to which two broadcast; None if they do not."""
+    count = max(len(x), len(y))
+    pairs = zip((1,) * (count - len(x)) + x, (1,) * (count - len(y)) + y, strict=True)
+    sides = [(max(a, b), min(a, b)) for a, b in pairs]
+    if any(small not in (1, large) for large, small in sides):
+        return None
+    return tuple(large for large, _ in sides)
+
+
+def write_matrix_product(graph: Graph, node: Node) -> EncodedOperator:
+    product = attributes_of(node, MatrixProduct)
+    return EncodedOperator(node.inputs, "BatchMatMulOptions", {"AdjX": product.adj_x, "AdjY": product.adj_y})
+
+
+def _product_macs(graph: Graph, node: Node) -> int:
+    """A multiply-accumulate for each term of each output value."""
+    x, out = (graph.tensors[i].shape for i in (node.inputs[0], node.outputs[0]))
+    return math.prod(out) * x[-2 if attributes_of(node, MatrixProduct).adj_x else -1]
+
+
+def _text(graph: Graph, node: Node) -> int:
+    """Texels of weights that are written out, for one tap four for each of the output slices computed at once."""
+    return window_taps(graph, node) * (2 + 4 * min(shape_of(graph.tensors[node.outputs[0]]).slices, SLICES_AT_ONCE))
+
+
+# Code ---------------------------------------------------------------------------------------------------------------
+
+
+def start_product(emitter: "Emitter", node: Node) -> None:
+    """Declare the sums."""
+    for index in emitter.held_slices(node.outputs[0]):
+        for row in emitter.rows:
+            emitter.add(Declare(emitter.held(node.outputs[0], row, index), ZEROS))
+
+
+def accumulate_product(emitter: "Emitter", node: Node, at: Slice) -> None:
+    """Add one slice of the rows of x, times the rows of y or their columns, to every output slice."""
+    values, lanes = _with_known_lanes(emitter, node, emitter.value(node.inputs[0], at), at)
+    for target, sums in _registers(emitter, node):
+        for total, value in zip(sums, _products(emitter, node, values, lanes, at, target), strict=True):
+            emitter.add(AddTo(total, value))
+
+
+def stream_product(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+    """One output slice over held rows of x."""
+    sums = emitter.declare([ZEROS for _ in emitter.rows], "b")
+    for index in range(emitter.shape(node.inputs[0]).slices):
+        source = Slice(index)
+        held = [emitter.held(node.inputs[0], row, index) for row in emitter.rows]
+        values, lanes = _with_known_lanes(emitter, node, held, source)
+        for total, value in zip(sums, _products(emitter, node, values, lanes, source, at), strict=True):
+            emitter.add(AddTo(total, value))
+    return sums
+
+
+def accumulate_window(emitter: "Emitter", node: Node, at: Slice) -> None:
+    """Add one slice of a convolution's input under each tap, times the weights there, to every output slice."""
+    weights = node.inputs[1]
+    outputs, kernel_h, kernel_w, _ = emitter.graph.tensors[weights].shape
+    for tap in range(kernel_h * kernel_w):
+        ky, kx = (Index.of(place) for place in divmod(tap, kernel_w))
+        values, lanes = _with_known_lanes(emitter, node, taps_of_window(emitter, node, at, tap), at)
+
+        def place(row: Index, y: Index = ky, x: Index = kx) -> "Place":
+            return row, y, x
+
+        for target, sums in _registers(emitter, node):
+            rows = _rows_of_slice(emitter, weights, at, target, outputs, place)
+            for total, value in zip(sums, values, strict=True):
+                emitter.add(AddTo(total, _across_rows(value, rows, lanes)))
+
+
+def _registers(emitter: "Emitter", node: Node) -> list[tuple[Slice, list[Name]]]:
+    """The output slices of a thread, and their sums for each of its pixels."""
+    out = node.outputs[0]
+    return [
+        (emitter.output_slice(index), [emitter.held(out, row, index) for row in emitter.rows])
+        for index in emitter.held_slices(out)
+    ]
+
+
+def _with_known_lanes(
+    emitter: "Emitter", node: Node, values: Sequence[Value], at: Slice
+) -> tuple[Sequence[Value], int]:
+    """A slice with zeros in lanes past the last channel, and how many lanes count: what is in them may be anything."""
+    channels = emitter.shape(node.inputs[0]).channels
+    if at.index is not None:
+        return values, min(4, channels - 4 * at.index)
+    kept = [emitter.masked(value, channels, at) for value in values]
+    return (values if kept == list(values) else emitter.declare(kept, "v")), 4
+
+
+def _products(
+    emitter: "Emitter", node: Node, values: Sequence[Value], lanes: int, at: Slice, target: Slice
+) -> list[Value]:
+    """For each pixel what an input slice adds to an output slice; a thread's pixels are rows of one matrix."""
+    assert emitter.tile.across or emitter.tile.rows == 1, "pixels of several matrices share no weights"
+    y, out = node.inputs[1], emitter.shape(node.outputs[0])
+    batch, height, _ = emitter.place(out, 0)
+    shape = emitter.shape(y)
+    image = Index.of(0) if shape.batch == 1 else batch
+    matrix = Index.of(0) if shape.height == 1 else height
+    if attributes_of(node, MatrixProduct).adj_y:
+
+        def place(row: Index) -> "Place":
+            return image, matrix, row
+
+        rows = _rows_of_slice(emitter, y, at, target, shape.width, place)
+        return [_across_rows(value, rows, lanes) for value in values]
+    first = _first_of(at, ceil_div(shape.width, 4))
+    texels = [
+        emitter.once("w", emitter.texel_at(y, target, (image, matrix, first.plus(lane).clamped(0, shape.width - 1))))
+        for lane in range(lanes)
+    ]
+    return [combined("add", [Lane(value, lane) * texel for lane, texel in enumerate(texels)]) for value in values]
+
+
+def _first_of(at: Slice, slices: int) -> Index:
+    """The number of the first value of a slice."""
+    return Index.of(4 * at.index) if at.index is not None else Index.variable(at.at, 0, slices - 1).times(4)
+
+
+def _rows_of_slice(
+    emitter: "Emitter", tensor: int, at: Slice, target: Slice, count: int, place: "Callable[[Index], Place]"
+) -> list[Name]:
+    """Slice `at` of the four rows whose sums are the lanes of an output slice; behind the last row that again."""
+    first = _first_of(target, ceil_div(count, 4))
+    rows = (first.plus(lane).clamped(0, count - 1) for lane in range(4))
+    return [emitter.once("w", emitter.texel_at(tensor, at, place(row))) for row in rows]
+
+
+def _across_rows(value: Value, rows: Sequence[Value], lanes: int) -> Vector:
+    """The products of a texel with each of four others, each as one number."""
+    sums: list[Operand] = [combined("add", [Lane(value, k) * Lane(row, k) for k in range(lanes)]) for row in rows]
+    return Vector(tuple(sums))
+
+
+_WEIGHTS = Example(shapes=((1, 8, 8, 8), (8, 1, 1, 8)), attributes=Conv2D())
+
+RECORDS = (
+    OpRecord(
+        "BATCH_MATMUL",
+        "contraction",
+        FileForm(read_matrix_product, write_matrix_product, (0, 1), (2, 2)),
+        Example(shapes=((2, 3, 8), (2, 8, 5)), out=(2, 3, 5), attributes=MatrixProduct()),
+        short_name="matmul",
+        emission=Emission(stream=stream_product, start=start_product, accumulate=accumulate_product),
+        pixelwise=always,
+        from_memory=(1,),
+        multiplies_rows=True,
+        macs=_product_macs,
+    ),
+    OpRecord(
+        "COMPUTED_CONV_2D",
+        "contraction",
+        example=_WEIGHTS,
+        emission=Emission(start=start_product, accumulate=accumulate_window),
+        pixelwise=is_pointwise_convolution,
+        from_memory=(1,),
+        macs=convolution_macs,
+        taps=window_taps,
+        text_taps=_text,
+    ),
+    OpRecord(
+        "COMPUTED_TRANSPOSE_CONV",
+        "contraction",
+        example=Example(
+            shapes=((1, 8, 8, 8), (8, 2, 2, 8)), out=(1, 16, 16, 8), attributes=TransposeConv2D(stride=(2, 2))
+        ),
+        emission=Emission(start=start_product, accumulate=accumulate_window),
+        from_memory=(1,),
+        macs=convolution_macs,
+        taps=window_taps,
+        text_taps=_text,
+    ),
+    OpRecord(
+        "COMPUTED_DEPTHWISE_CONV_2D",
+        "window",
+        example=Example(shapes=((1, 8, 8, 8), (1, 1, 1, 8)), attributes=DepthwiseConv2D()),
+        emission=Emission(stream=computed_depthwise),
+        from_memory=(1,),
+        macs=convolution_macs,
+        taps=window_taps,
+        text_taps=window_taps,
+    ),
+)

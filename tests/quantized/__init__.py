@@ -1,0 +1,1 @@
+"""Quantised models go in; how near each way of running them is to TensorFlow Lite's reference kernels comes out."""

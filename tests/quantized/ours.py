@@ -1,0 +1,44 @@
+"""The bytes of a quantised model go in; a function that runs it here comes out: on OpenGL, as this CPU's code, or both
+through TensorFlow Lite's interpreter with the delegate, whose other operators are the reference kernels."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+import texelflow
+from tests.model_builder import Array
+from tests.native import native_networks
+from tests.quantized.judge import Run
+from tests.quantized.runs import REFERENCE, TfliteRun
+from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.runtime import Program, device_of
+
+WAYS = ("gl", "native", "delegate")
+
+
+@contextmanager
+def our_run(model: bytes, way: str) -> Iterator[Run]:
+    """Raises UnsupportedError for a model that is not computed as a whole, but through the delegate."""
+    if way == "delegate":
+        delegate = texelflow.GpuDelegate(model=model, min_nodes_per_partition=1, strict=True, quiet=True)
+        yield TfliteRun(model, REFERENCE, delegates=[delegate])
+    elif way == "native":
+        network = native_networks({0: read_model(model)})[0]
+        yield lambda given: [np.array(output) for output in network.run(given)]
+    else:
+        with (
+            open_context() as context,
+            Program(context, compile_graph(read_model(model), device_of(context))) as program,
+        ):
+
+            def run(given: Sequence[Array]) -> list[Array]:
+                graph = program.compiled.source
+                for tensor, values in zip(graph.inputs, given, strict=True):
+                    program.write(tensor, values)
+                program.run()
+                return [program.read(tensor) for tensor in graph.outputs]
+
+            yield run

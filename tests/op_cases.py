@@ -14,6 +14,7 @@ from tests.arithmetic_cases import reductions, value_by_value
 from tests.contraction_cases import contractions
 from tests.engine import DEVICES
 from tests.integer_cases import integer_cases
+from tests.lookup_cases import lookup_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
 from tests.sketch import OpCase, Shape, Size
@@ -378,6 +379,7 @@ CASES: tuple[OpCase, ...] = (
     *_elementwise(),
     *value_by_value(),
     *integer_cases(),
+    *lookup_cases(),
     *_repeated(),
     *_batches(),
     *_windows(),
@@ -391,9 +393,8 @@ CASES: tuple[OpCase, ...] = (
 )
 
 UNFUSED = "unfused"
-ALIKE = frozenset(
-    case.name for case in (*value_by_value(), *integer_cases(), *_batches(), *reductions(), *contractions())
-)
+_ALIKE = (*value_by_value(), *integer_cases(), *lookup_cases(), *_batches(), *reductions(), *contractions())
+ALIKE = frozenset(case.name for case in _ALIKE)
 
 
 def devices_for(case: OpCase) -> list[str]:

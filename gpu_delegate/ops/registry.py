@@ -13,6 +13,7 @@ from . import (
     division,
     elementwise,
     fully_connected,
+    lookup,
     matrix_product,
     normalisation,
     pad,
@@ -48,6 +49,7 @@ _FAMILIES = (
     strided_slice,
     split,
     transpose,
+    lookup,
     blocks,
     depth_to_space,
 )

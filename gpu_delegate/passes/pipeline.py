@@ -32,6 +32,7 @@ from .decomposition import (
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .integers import check_integers
+from .lookups import express_lookups
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
@@ -46,6 +47,7 @@ PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
     split_to_slices,
     unify_moves,
+    express_lookups,
     fold_constants,
     check_integers,
     express_products,
@@ -81,6 +83,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
     split_to_slices,
     unify_moves,
+    express_lookups,
     fold_constants,
     check_integers,
     express_products,

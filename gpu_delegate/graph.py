@@ -81,6 +81,7 @@ class Resize(Attributes):
 
     align_corners: bool = False
     half_pixel_centers: bool = False
+    in_1024ths: bool = False  # scale and positions, as in TensorFlow Lite's bilinear kernel for int8
 
 
 @dataclass(frozen=True)

@@ -102,13 +102,13 @@ def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
 
 def _requantize(m: FloatMath, attributes: Attributes, x: Register, multiplier: Register, power: Register) -> Register:
     assert isinstance(attributes, Requantize)
-    rounded = _round_away(m, m.mul(_round_away(m, m.mul(x, multiplier)), power))
+    rounded = m.round_away(m.mul(_round_up(m, m.mul(x, multiplier)), power))
     return m.clamp(rounded, float(attributes.limits.low), float(attributes.limits.high))
 
 
-def _round_away(m: FloatMath, x: Register) -> Register:
-    whole = m.call("trunc", x)
-    return m.add(whole, m.call("trunc", m.mul(m.sub(x, whole), 2.0)))
+def _round_up(m: FloatMath, x: Register) -> Register:
+    whole = m.call("floor", x)
+    return m.add(whole, m.call("floor", m.mul(m.sub(x, whole), 2.0)))
 
 
 def _select(m: FloatMath, _: Attributes, condition: Register, value: Register, other: Register) -> Register:

@@ -37,6 +37,7 @@ from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
+from .recurrent import express_lstm
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
 from .verification import verify
@@ -45,6 +46,7 @@ Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
+    express_lstm,
     split_to_slices,
     unify_moves,
     express_lookups,
@@ -81,6 +83,7 @@ PASSES: tuple[Pass, ...] = (
 # kernel are merged or written as others.
 UNFUSED_PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
+    express_lstm,
     split_to_slices,
     unify_moves,
     express_lookups,

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.contraction_cases import contractions
 from tests.engine import on_cpu, worst
 from tests.integer_cases import integer_cases
 from tests.native import native_networks
@@ -33,6 +34,7 @@ OTHERS = (
 )  # fmt: skip
 ROWS = MappingProxyType(
     {op: next(case for case in CASES if case.op == op and not case.refused) for op in OTHERS}
+    | {case.name: case for case in contractions() if not case.refused}
     | {case.name: case for case in integer_cases()}
 )
 

@@ -4,6 +4,7 @@ A model has many products, each an output of its own: what compiles takes longer
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def _connected(m: Sketch) -> tuple[int, ...]:
     weights, bias = m.input((5, 6)), m.input((5,))
     wide = m.input((4, 12))
 
-    def row(inputs: list[int], shape: Shape, **options: object) -> int:
+    def row(inputs: list[int], shape: Shape, **options: Any) -> int:
         return m.op("FULLY_CONNECTED", inputs, shape, **options)
 
     return (
@@ -116,16 +117,16 @@ def _ranks(m: Sketch) -> tuple[int, ...]:
     return tuple(row(shape) for shape in ((3,), (2, 3), (3, 2, 4), (2, 1, 3, 2)))
 
 
-def _window(m: Sketch, op: str, x: int, weights: Shape, channels: int, bias: bool, **options: object) -> int:
+def _window(m: Sketch, op: str, x: int, weights: Shape, channels: int, bias: bool, **options: Any) -> int:
     """A convolution whose weights are an input, and whose bias may be one."""
-    settings = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"} | options
-    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], weights[1:3], **settings), channels)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"} | options
+    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], weights[1:3], **settings), channels)
     own = m.input((channels,)) if bias else m.random(channels)
     return m.op(op, [x, m.input(weights), own], shape, **settings)
 
 
 def _convolutions(m: Sketch, batch: int) -> tuple[int, ...]:
-    def row(channels: Size, kernel: Size, **options: object) -> int:
+    def row(channels: Size, kernel: Size, **options: Any) -> int:
         source, target = channels
         x = m.image(7, 8, source, batch)
         return _window(m, "CONV_2D", x, (target, *kernel, source), target, kernel == (1, 1), **options)
@@ -142,7 +143,7 @@ def _convolutions(m: Sketch, batch: int) -> tuple[int, ...]:
 
 
 def _depthwise(m: Sketch, batch: int) -> tuple[int, ...]:
-    def row(channels: int, multiplier: int = 1, **options: object) -> int:
+    def row(channels: int, multiplier: int = 1, **options: Any) -> int:
         x, outputs = m.image(7, 6, channels, batch), channels * multiplier
         shape = (1, 3, 2, outputs)
         return _window(m, "DEPTHWISE_CONV_2D", x, shape, outputs, True, depth_multiplier=multiplier, **options)
@@ -202,7 +203,7 @@ def _dynamic_filter(m: Sketch) -> int:
     weights = m.pad(made, (0, 0), (1, 0), (0, 1), (0, 0))
     y = m.op("CONV_2D", [x, weights, m.random(4)], (1, 6, 5, 4), stride=(1, 1), dilation=(1, 1), padding="SAME")
     square = m.pad(m.image(2, 2, 1), (0, 0), (1, 0), (0, 1), (0, 0))
-    options = {"stride": (1, 1), "dilation": (1, 1), "padding": "VALID"}
+    options: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "VALID"}
     one = m.op("CONV_2D", [square, square, m.random(1)], (1, 1, 1, 1), **options)
     return m.binary("ADD", y, one)
 

@@ -46,7 +46,6 @@ CUSTOM = frozenset(  # that TensorFlow Lite has no kernels of
 NOT_YET = frozenset(
     {
         *CUSTOM,
-        *("ONE_HOT", "CUMSUM"),
         *("cl/reduce.ReduceSumChannelsIntTest", "cl/reduce.ReduceProductChannelsUIntTest"),  # inexact from 2^24 on
     }
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from tests.model_builder import ModelBuilder
 from tests.sketch import Sketch
@@ -32,7 +33,7 @@ def lstm(m: Sketch) -> int:
 
 def sequence(
     m: Sketch, cifg: bool = False, peephole: bool = False, projection: int = 0, norm: bool = False,
-    time_major: bool = False, **limits: float,
+    time_major: bool = False, **limits: Any,
 ) -> int:  # fmt: skip
     """UNIDIRECTIONAL_SEQUENCE_LSTM over 4 steps of 2 rows, in each of its forms."""
     units, shape = 5, (4, 2) if time_major else (2, 4)
@@ -63,7 +64,7 @@ def _lstm_inputs(
 def variables() -> bytes:
     """A sum over all runs in a variable that is set to ones before the first."""
     m, before = Sketch(seed=5), ModelBuilder()
-    names = {"container": "", "shared_name": "sum"}
+    names: dict[str, Any] = {"container": "", "shared_name": "sum"}
     handle = before.op("VAR_HANDLE", [], (), "resource", **names)
     before.op_of("ASSIGN_VARIABLE", [handle, before.constant([[1.0] * 5] * 2)], [])
     m.further.append(before)
@@ -79,8 +80,8 @@ def variables() -> bytes:
 def volumes(m: Sketch) -> int:
     """A convolution of three dimensions between a layer and what follows; weights are DHWIO."""
     x = m.unary("RELU", m.input((1, 4, 5, 6, 3)))
-    options = {"padding": "SAME", "table": "Conv3DOptions", "stride_d": 1, "stride_h": 1, "stride_w": 1}
-    dilations = {"dilation_d_factor": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    options: dict[str, Any] = {"padding": "SAME", "table": "Conv3DOptions", "stride_d": 1, "stride_h": 1, "stride_w": 1}
+    dilations: dict[str, Any] = {"dilation_d_factor": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
     y = m.op("CONV_3D", [x, m.random(2, 3, 3, 3, 2), m.random(2)], (1, 4, 5, 6, 2), **options, **dilations)
     return m.op("RESHAPE", [y, m.constant((1, 20, 6, 2), "int32")], (1, 20, 6, 2))
 

@@ -105,7 +105,7 @@ def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
 
 def _requantize(m: FloatMath, attributes: Attributes, x: Register, multiplier: Register, power: Register) -> Register:
     assert isinstance(attributes, Requantize)
-    rounded = _round_away(m, m.mul(_round_up(m, m.mul(x, multiplier)), power))
+    rounded = m.round_away(m.mul(_round_up(m, m.mul(x, multiplier)), power))
     return m.clamp(rounded, float(attributes.limits.low), float(attributes.limits.high))
 
 
@@ -114,11 +114,6 @@ def _fake_quant(m: FloatMath, attributes: Attributes, x: Register) -> Register:
     low, high, step = attributes.levels
     levels = m.mul(m.sub(m.clamp(x, low, high), low), float(np.float32(1) / np.float32(step)))
     return m.add(m.mul(m.call("floor", m.add(levels, 0.5)), step), low)
-
-
-def _round_away(m: FloatMath, x: Register) -> Register:
-    whole = m.call("trunc", x)
-    return m.add(whole, m.call("trunc", m.mul(m.sub(x, whole), 2.0)))
 
 
 def _round_up(m: FloatMath, x: Register) -> Register:

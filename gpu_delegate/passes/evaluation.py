@@ -30,6 +30,8 @@ from ..graph import (
     Transpose,
 )
 from ..operators import attributes_of
+from ..ops.lookup import BatchGather
+from ..ops.running_sum import RunningSum
 
 Values = npt.NDArray[Any]
 Fold = Callable[[Node, Sequence[Values], Tensor], Values]  # the node, its inputs' values, its output without a value
@@ -40,8 +42,8 @@ _MOVED = _COMPUTED | {"float16"}
 
 def fold_value(node: Node, inputs: Sequence[Tensor], output: Tensor) -> Values:
     """The output's value in its shape and type, in C order. Raises ValueError where it cannot be computed."""
-    if node.op == "SHAPE":
-        return np.array(inputs[0].shape, output.dtype).reshape(output.shape)
+    if node.op in OF_SHAPES:
+        return np.asarray(OF_SHAPES[node.op](inputs[0].shape), output.dtype).reshape(output.shape)
     values = [tensor.data for tensor in inputs if tensor.data is not None]
     allowed = _MOVED if node.op in MOVES else _COMPUTED
     for value in values:
@@ -112,6 +114,14 @@ def _leaky_relu(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     return np.where(x > 0, x, x * np.float32(attributes_of(node, Alpha).alpha))
 
 
+def _select(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    """A vector of conditions is one for each map of a batch."""
+    condition, *others = values
+    if condition.ndim == 1:
+        condition = condition.reshape(-1, *(1,) * (len(output.shape) - 1))
+    return np.where(*(np.broadcast_to(value, output.shape) for value in (condition, *others)))
+
+
 def _cast(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     (x,), to = values, np.dtype(output.dtype)
     if x.dtype.kind == "f" and to.kind in "iu":
@@ -133,6 +143,34 @@ def _reduction(function: Callable[..., Values]) -> Fold:
         return np.asarray(function(values[0], axis=reduce.axes, keepdims=reduce.keep_dims), values[0].dtype)
 
     return fold
+
+
+def _arg_max(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(x, axis).astype(output.dtype)
+
+
+def _arg_min(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(-x if x.dtype.kind == "f" else np.invert(x), axis).astype(output.dtype)
+
+
+def _first_greatest(x: Values, axis: int) -> Values:
+    """Nothing is greater than NaN in the first place, and NaN elsewhere is greater than nothing."""
+    if x.dtype.kind == "f":
+        first = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis)) == 0
+        x = np.where(np.isnan(x), np.where(first, np.inf, -np.inf), x)
+    return np.asarray(np.argmax(x, axis))
+
+
+def _running_sum(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (x,), running = values, attributes_of(node, RunningSum)
+    x = np.flip(x, running.axis) if running.reverse else x
+    total = np.cumsum(x, running.axis, dtype=x.dtype)
+    if running.exclusive:
+        total = np.roll(total, 1, running.axis)
+        np.moveaxis(total, running.axis, 0)[0] = 0
+    return np.flip(total, running.axis) if running.reverse else total
 
 
 # Places ---------------------------------------------------------------------------------------------------------------
@@ -192,6 +230,8 @@ def _tile(node: Node, values: Sequence[Values], output: Tensor) -> Values:
 
 def _gather(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     x, indices = values
+    if isinstance(node.attributes, BatchGather):
+        raise ValueError("maps of a batch with indices of their own")
     axis = attributes_of(node, Axis).axis
     _expect_size(x.size // x.shape[axis] * indices.size, output)
     if indices.size and not 0 <= indices.min() <= indices.max() < x.shape[axis]:
@@ -208,7 +248,7 @@ def _broadcast(node: Node, values: Sequence[Values], output: Tensor) -> Values:
 
 
 def _fill(node: Node, values: Sequence[Values], output: Tensor) -> Values:
-    return np.broadcast_to(values[1].reshape(()), output.shape)
+    return np.broadcast_to(values[-1].reshape(()), output.shape)
 
 
 def _range(node: Node, values: Sequence[Values], output: Tensor) -> Values:
@@ -268,9 +308,13 @@ OF_SEVERAL: Mapping[str, Callable[..., Values]] = MappingProxyType(
         "GREATER_EQUAL": np.greater_equal,
         "LOGICAL_AND": np.logical_and,
         "LOGICAL_OR": np.logical_or,
-        "SELECT": np.where,
         "SELECT_V2": np.where,
     }
+)
+
+# Ops whose values follow from the shape of their input, whatever is in it.
+OF_SHAPES: Mapping[str, Callable[[Shape], Values]] = MappingProxyType(
+    {"SHAPE": np.array, "RANK": lambda shape: np.array(len(shape)), "ZEROS_LIKE": np.zeros}
 )
 
 # Ops that leave the bits of values as they are, or that read them in a way of their own: any type, quantised or not.
@@ -305,9 +349,13 @@ FOLDS: Mapping[str, Fold] = MappingProxyType(
         **MOVES,
         **{op: _elementwise(function) for op, function in {**UNARY_FUNCTIONS, **OF_SEVERAL}.items()},
         "LEAKY_RELU": _leaky_relu,
+        "SELECT": _select,
         "SUM": _reduction(np.sum),
         "REDUCE_PROD": _reduction(np.prod),
         "REDUCE_MAX": _reduction(np.max),
         "REDUCE_MIN": _reduction(np.min),
+        "ARG_MAX": _arg_max,
+        "ARG_MIN": _arg_min,
+        "CUMSUM": _running_sum,
     }
 )

@@ -19,7 +19,7 @@ from ..ops.requantize import Requantize
 from ..quantization import is_quantized, nearest_whole, quantization_of, steps_of
 from ..rewrite import END_OF_INTEGERS, Rewriter
 
-FINE = 2**16  # parts of a step that are rounded to before what is rounded once
+FINE = 2**25  # parts of a step that are rounded to before what is rounded once: any float from 1/4 on is whole in them
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
 _ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
 _ACTIVATION_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import texelflow
-from tests.delegated import inferred, interpreter_of
+from tests.delegated import AnyValues, inferred, interpreter_of
 from tests.state_models import STATE_MODELS
 from texelflow.gpu_delegate.ops.left_to_cpu import LEFT_TO_CPU
 from texelflow.gpu_delegate.ops.registry import OPS
@@ -21,7 +21,7 @@ def test_states_are_those_of_tensorflow_lite_alone(name: str) -> None:
     alone = interpreter_of(model, xnnpack=False)
     shapes = [detail["shape"] for detail in alone.get_input_details()]
     inputs = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
-    wanted, found = list[object](), list[object]()
+    wanted, found = list[AnyValues](), list[AnyValues]()
     with texelflow.GpuDelegate(min_nodes_per_partition=1, strict=True, quiet=True) as delegate:
         beside = interpreter_of(model, delegate, xnnpack=False)
         for run in range(RUNS):

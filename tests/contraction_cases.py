@@ -34,6 +34,8 @@ def contractions() -> Iterator[OpCase]:
     for batch in (1, 3):
         yield OpCase("CONV_2D", f"computed weights and biases, batch {batch}", lambda m, b=batch: _convolutions(m, b))
         yield OpCase("DEPTHWISE_CONV_2D", f"computed weights, batch {batch}", lambda m, b=batch: _depthwise(m, b))
+    yield OpCase("CONV_2D", "groups that are whole slices", lambda m: _groups(m, 12, 24, 2))
+    yield OpCase("CONV_2D", "groups that are whole slices, batch 3", lambda m: _groups(m, 7, 48, 3, batch=3))
     yield OpCase("TRANSPOSE_CONV", "computed weights and biases", _transposed)
     yield OpCase("LSTM", "7 to 5 units, 1 and 3 rows", lambda m: (*_lstm(m, 1, 7, 5), *_lstm(m, 3, 7, 5)))
     yield OpCase("LSTM", "computed weights, all outputs", lambda m: _lstm(m, 2, 3, 5, computed=True))
@@ -120,7 +122,7 @@ def _ranks(m: Sketch) -> tuple[int, ...]:
 def _window(m: Sketch, op: str, x: int, weights: Shape, channels: int, bias: bool, **options: Any) -> int:
     """A convolution whose weights are an input, and whose bias may be one."""
     settings: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"} | options
-    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], weights[1:3], **settings), channels)
+    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], (weights[1], weights[2]), **settings), channels)
     own = m.input((channels,)) if bias else m.random(channels)
     return m.op(op, [x, m.input(weights), own], shape, **settings)
 
@@ -140,6 +142,12 @@ def _convolutions(m: Sketch, batch: int) -> tuple[int, ...]:
         row((3, 6), (2, 2), dilation=(2, 1), activation="RELU6"),
         _window(m, "CONV_2D", grouped, (9, 2, 1, 2), 9, True, activation="RELU"),
     )
+
+
+def _groups(m: Sketch, size: int, channels: int, groups: int, batch: int = 1) -> int:
+    """So wide that a convolution for each group is faster than one with zeros across groups."""
+    x = m.unary("RELU", m.image(size, size + 1, channels, batch))
+    return m.unary("TANH", m.conv(x, channels, (3, 3), groups=groups, activation="RELU6"))
 
 
 def _depthwise(m: Sketch, batch: int) -> tuple[int, ...]:

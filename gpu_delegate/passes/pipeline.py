@@ -30,7 +30,7 @@ from .decomposition import (
     unify_moves,
 )
 from .folding import fold_constants
-from .grouped import expand_grouped_convolution
+from .grouped import expand_grouped_convolution, split_grouped_convolution
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
@@ -50,6 +50,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,
     express_products,
     separate_computed_weights,
+    split_grouped_convolution,
     decompose_normalisations,
     split_sums,
     split_concatenations,
@@ -85,6 +86,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     fold_constants,
     express_products,
     separate_computed_weights,
+    split_grouped_convolution,
     decompose_normalisations,
     split_sums,
     split_concatenations,

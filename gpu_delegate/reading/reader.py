@@ -23,7 +23,8 @@ from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..passes.evaluation import FOLDS, fold_value
-from ..passes.steps import FORMS, takes_type
+from ..passes.quantized_node import takes_type
+from ..passes.steps import FORMS
 from ..quantization import is_quantized
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors

@@ -31,7 +31,7 @@ from .decomposition import (
     unify_moves,
 )
 from .folding import fold_constants
-from .grouped import expand_grouped_convolution, split_grouped_convolution
+from .grouped import expand_grouped_convolution
 from .integers import check_integers
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
@@ -55,7 +55,6 @@ PASSES: tuple[Pass, ...] = (
     check_integers,
     express_products,
     separate_computed_weights,
-    split_grouped_convolution,
     decompose_normalisations,
     expand_running_sums,
     split_sums,
@@ -94,7 +93,6 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     check_integers,
     express_products,
     separate_computed_weights,
-    split_grouped_convolution,
     decompose_normalisations,
     expand_running_sums,
     split_sums,

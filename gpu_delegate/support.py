@@ -120,7 +120,7 @@ def example_graph(record: OpRecord, seed: int = 0) -> Graph:
         values = rng.permutation(shape[0]) if example.constant_dtype else rng.uniform(-1, 1, shape)
         dtype = example.constant_dtype or example.dtype
         inputs.append(_append(tensors, shape, dtype, values.astype(dtype)))
-    outputs = (0, *(_append(tensors, shape, example.out_dtype) for shape in example.others))
+    outputs = (0, *(_append(tensors, shape, example.others_dtype or example.out_dtype) for shape in example.others))
     nodes = [Node(record.name, tuple(inputs), outputs, example.attributes, index=0)]
     runtime = tuple(i for i in inputs if not tensors[i].is_constant)
     if not runtime:

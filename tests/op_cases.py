@@ -17,6 +17,7 @@ from tests.integer_cases import integer_cases
 from tests.lookup_cases import lookup_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
+from tests.ranking_cases import rankings
 from tests.sketch import OpCase, Shape, Size
 
 ODD = (1, 3, 5, 13)  # channel counts that leave lanes of a texel empty
@@ -388,12 +389,14 @@ CASES: tuple[OpCase, ...] = (
     *_shapes_and_reductions(),
     *reductions(),
     *contractions(),
+    *rankings(),
     *_fused(),
     *MOVE_CASES,
 )
 
 UNFUSED = "unfused"
-_ALIKE = (*value_by_value(), *integer_cases(), *lookup_cases(), *_batches(), *reductions(), *contractions())
+_BY_VALUE = (*value_by_value(), *integer_cases(), *lookup_cases())
+_ALIKE = (*_BY_VALUE, *_batches(), *reductions(), *contractions(), *rankings())
 ALIKE = frozenset(case.name for case in _ALIKE)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .op_case import OpCase, CaseArray, joined_graph
+from .op_case import CaseArray, OpCase, joined_graph
 
 
 class CaseGroup:

@@ -43,6 +43,7 @@ class FileForm:
     keeps_type: bool = False  # whether outputs have the type of the inputs, or of the first where others may differ
     builtin: str = ""  # the op that is written instead, if it is another one
     version: int = 1  # version to write: the lowest that has everything that the reader accepts
+    is_custom: bool = False  # whether it is written as a custom op, which TensorFlow Lite alone cannot run
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Example:
     shapes: tuple[Shape, ...] = ((1, 8, 8, 8),)  # of the inputs that are computed at run time, which come first
     out: Shape = (1, 8, 8, 8)
     others: tuple[Shape, ...] = ()  # of further outputs
+    others_dtype: str = ""  # of these, if it is another one
     constants: tuple[Shape, ...] = ()  # of those that follow
     attributes: Attributes = field(default_factory=Attributes)
     dtype: str = "float32"  # of the inputs

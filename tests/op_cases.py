@@ -395,9 +395,18 @@ CASES: tuple[OpCase, ...] = (
 )
 
 UNFUSED = "unfused"
-_BY_VALUE = (*value_by_value(), *integer_cases(), *lookup_cases())
-_ALIKE = (*_BY_VALUE, *_batches(), *reductions(), *contractions(), *rankings())
-ALIKE = frozenset(case.name for case in _ALIKE)
+ALIKE = frozenset(
+    case.name
+    for case in (
+        *value_by_value(),
+        *integer_cases(),
+        *lookup_cases(),
+        *_batches(),
+        *reductions(),
+        *contractions(),
+        *rankings(),
+    )
+)
 
 
 def devices_for(case: OpCase) -> list[str]:
